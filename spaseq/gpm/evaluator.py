@@ -77,7 +77,7 @@ class GpmEvaluator:
         self._rowwise: Rowwise | None = None
         bare = self._time is self._graph is None
         #: What it asks, if that is nothing but a join of an event's triples, and of background graphs, and
-        #: comparisons of what these bind.
+        #: filters of what these bind.
         self.join = joined(stateless, self.names, dictionary, kb) if bare else None
         if reason is None:
             self._plan = Spectra(stateless, dictionary, kb)
@@ -120,7 +120,7 @@ class GpmEvaluator:
 
     def of_one(self, event: Single) -> Values | None:
         """The solutions of an event that came alone, in the order of ``names``; None for a large one."""
-        if self.join is not None and not self.join.tests and len(event.terms) <= 3 * MOST_TRIPLES:
+        if self.join is not None and len(event.terms) <= 3 * MOST_TRIPLES:
             known = self._sharing.known(event)
             values = known.get(self.number)
             if values is None:

@@ -55,6 +55,9 @@ _TESTED = [
     "FILTER(?b <= 1e0)",
     "FILTER(?b < 2 || ?b > 4)",
     "FILTER(?nothing > 1)",
+    "FILTER(?b * 2 != 5 && (?b < 4 || ?x = <urn:y>))",
+    "FILTER(?b IN (1, 2.5, <urn:x>)) FILTER(!(?x = ?b))",
+    "FILTER(?b IN (1, 2.5) || isBlank(?b))",
 ]
 
 

@@ -6,21 +6,38 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import event as noted
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
 import spaseq
 from spaseq.events import Clock, Stamp
 from spaseq.gpm.kb import KnowledgeBase
+from spaseq.gpm.spectra.rowwise import Facts, Rowwise
 from spaseq.gpm.spectra.single import Join, joined
 from spaseq.language.scope import variables
-from spaseq.language.syntax import Graph, Group, TriplePattern, Triples, Var
+from spaseq.language.syntax import (
+    Binary,
+    Call,
+    Constant,
+    Expression,
+    Filter,
+    Graph,
+    Group,
+    In,
+    TriplePattern,
+    Triples,
+    Unary,
+    Var,
+)
 from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.alone.joins import Joins
 from spaseq.matching.columns.alone.singles import Singles
 from spaseq.matching.conditions import batch as heads
+from spaseq.matching.conditions.postfix import BeyondTables
 from spaseq.terms.dictionary import Dictionary, Term
+from tests.conftest import examples
 
 _NODES = [NamedNode(f"urn:{name}") for name in "abc"]
 _PREDICATES = [NamedNode(f"urn:p{i}") for i in range(2)]
@@ -71,15 +88,14 @@ def test_as_by_tuples(patterns: list[list[TriplePattern]], graphs, known, data: 
     columns = data.draw(st.lists(st.sampled_from(places), max_size=6))
     singles, compiled = (
         Singles(dictionary, Clock.TICKS, of_gpms, asked, [True] * len(asked)),
-        Joins(joins, asked, columns),
+        Joins(joins, [1] * len(joins), asked, columns, dictionary),
     )
     expected = [[join(_terms(dictionary, graph)) for join in joins] for graph in graphs]
-    codes = np.zeros(dictionary.limit, dtype=np.int8)
     before = [0] * len(joins)
     for n, graph in enumerate(graphs):
         terms = _terms(dictionary, graph)
-        singles.write(n + 3, Stamp(n + 5, 1, n), 0, terms, n + 7, len(codes))
-        size = compiled.take(singles, len(terms), codes)
+        singles.write(n + 3, Stamp(n + 5, 1, n), 0, 0, terms, n + 7, dictionary.limit)
+        size = compiled.take(singles, len(terms))
         if size == k.LARGE:
             assert max(map(len, expected[n])) > k.MOST_ROWS or any(
                 len(j.steps) + len(j.known) > 1 for j in joins
@@ -113,6 +129,79 @@ def test_as_by_tuples(patterns: list[list[TriplePattern]], graphs, known, data: 
         assert list(zip(*(table.column(name).tolist() for name in of_gpms[g]), strict=True)) == (
             rows if of_gpms[g] else []
         )
+
+
+_X = "http://www.w3.org/2001/XMLSchema#"
+_LITERALS: list[NamedNode | Literal] = [
+    *(
+        Literal(value)
+        for value in (0, 1, 2, -3, 10**20, "", "a", "1", True, False, 1.5, float("inf"), float("nan"))
+    ),
+    *(Literal(text, datatype=NamedNode(_X + "decimal")) for text in ("0.5", "2.0", "1.50")),
+    *(
+        Literal(text, datatype=NamedNode(_X + "dateTime"))
+        for text in ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00")
+    ),
+    Literal("x", datatype=NamedNode(_X + "integer")),
+    Literal("a", language="en"),
+    *_NODES[:2],
+]
+_VALUES: list[Expression] = [*map(Var, "xyz"), *map(Constant, _LITERALS)]
+_OPERATORS = ["=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/", "&&", "||"]
+_EXPRESSIONS = st.recursive(
+    st.sampled_from(_VALUES),
+    lambda inner: st.one_of(
+        st.builds(Binary, st.sampled_from(_OPERATORS), inner, inner),
+        st.builds(Unary, st.sampled_from("!-"), inner),
+        st.builds(
+            lambda operand, items: In(operand, tuple(items), False),
+            inner,
+            st.lists(inner, min_size=1, max_size=2),
+        ),
+        st.builds(lambda a, b, c: Call("IF", (a, b, c)), inner, inner, inner),
+        st.builds(lambda a, b: Call("COALESCE", (a, b)), inner, inner),
+        st.builds(lambda a: Call("ABS", (a,)), inner),
+        st.builds(lambda a: Call("STR", (a,)), inner),
+    ),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=examples(400))
+@given(
+    st.lists(_EXPRESSIONS, min_size=1, max_size=3),
+    st.lists(st.sampled_from(_LITERALS), max_size=5, unique=True),
+)
+def test_filters_as_by_tuples(conditions: list[Expression], objects: list[Term]) -> None:
+    """Those that compiled code decides: of an event's values, which nobody has looked at before."""
+    dictionary = Dictionary()
+    x, y, z = map(Var, "xyz")
+    triples = Triples((TriplePattern(x, _PREDICATES[0], y), TriplePattern(x, _PREDICATES[0], z)))
+    group = Group((triples, *map(Filter, conditions)))
+    names = ["x", "y", "z"]
+    join = joined(group, names, dictionary, None)
+    assert join is not None
+    singles = Singles(dictionary, Clock.TICKS, [names], [0], [True])
+    try:
+        compiled = Joins([join], [1], [0], [(0, 1), (0, 2)], dictionary)
+    except BeyondTables:
+        assert "STR" in str(conditions)
+        return
+    terms = _terms(dictionary, [(_NODES[0], _PREDICATES[0], term) for term in objects])
+    rows = Rowwise(group, dictionary, None).rows(
+        Facts(zip(terms[0::3], terms[1::3], terms[2::3], strict=True)), {}
+    )
+    expected = [(row["x"], row["y"], row["z"]) for row in rows]
+    assert list(join(terms)) == expected
+    singles.write(0, Stamp(0, 1, 0), 0, 0, terms, 0, dictionary.limit)
+    if compiled.take(singles, len(terms)) == k.LARGE:
+        noted(f"left to tuples, {bool(expected)}")
+        return
+    noted(f"decided, {bool(expected)}")
+    singles.add(0, len(terms), 0, 0)
+    chunk, _ = singles.take()
+    found = [chunk.solutions[0].column(name).tolist() for name in names]
+    assert list(zip(*found, strict=True)) == expected
 
 
 def _terms(dictionary: Dictionary, graph: Sequence[tuple[Term, Term, Term]]) -> tuple[int, ...]:

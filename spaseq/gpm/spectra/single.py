@@ -5,27 +5,19 @@ What ``rowwise`` says by dicts of names, tuples say here: the names are the same
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from pyoxigraph import BlankNode, NamedNode
 
+from spaseq.gpm.expressions.compiled import Solution, compile_filter
+from spaseq.gpm.expressions.walk import exists_in, volatile
 from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.background import Known, known_by
 from spaseq.gpm.spectra.joins import Knowledge
 from spaseq.language.scope import conjuncts
-from spaseq.language.syntax import (
-    Binary,
-    Constant,
-    Expression,
-    Filter,
-    Graph,
-    Group,
-    TriplePattern,
-    Triples,
-    Var,
-)
+from spaseq.language.syntax import Expression, Filter, Graph, Group, TriplePattern, Triples, Var
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 
 #: Up to so many triples all of them are looked at for each of a pattern's.
@@ -34,8 +26,6 @@ MOST_TRIPLES: Final = 16
 #: What a place of a step is that binds a new variable, and one that is a term.
 NEW: Final = -1
 CONSTANT: Final = -2
-
-COMPARISONS: Final = ("=", "!=", "<", ">", "<=", ">=")
 
 
 class Step(NamedTuple):
@@ -50,33 +40,24 @@ class Step(NamedTuple):
     is_loop: bool
 
 
-class Test(NamedTuple):
-    """A comparison that rows must stand. A side is where in a row a value is, or ``CONSTANT``, and a term."""
-
-    operator: str
-    left: int
-    left_term: int
-    right: int
-    right_term: int
-
-
 @dataclass(frozen=True, slots=True)
 class Join:
     """What gives a pattern's solutions in an event: triple by triple, each joined with those before.
 
-    ``known``: what rows are joined with then; ``tests``: what they must stand in the end; ``order``: where in
-    a row the value of each variable that is given is; ``width``: how many values a row has in the end. If
-    there are no tests, it is called with the terms of the event's triples, one after the other.
+    ``known``: what rows are joined with then; ``conditions``: which of them are solutions, as ``tests``
+    decide; ``bound``: the variables whose values a row has in the end, and blank nodes; ``order``: where in
+    it the value of each variable that is given is. Called with the terms of the event's triples, one after
+    the other.
     """
 
     steps: tuple[Step, ...]
     known: tuple[Known, ...]
-    tests: tuple[Test, ...]
+    conditions: tuple[Expression, ...]
+    tests: tuple[Callable[[Solution], bool], ...]
+    bound: tuple[str, ...]
     order: tuple[int, ...]
-    width: int
 
     def __call__(self, terms: Sequence[int]) -> Values:
-        assert not self.tests  # of numbers, compiled code knows more than rows say
         rows: list[tuple[int, ...]] = [()]
         for step in self.steps:
             rows = _extended(rows, terms, step)
@@ -84,18 +65,25 @@ class Join:
                 return ()
         for known in self.known:
             rows = known.join(rows)
+        if self.tests:
+            rows = [row for row in rows if self._passes(dict(zip(self.bound, row, strict=True)))]
         return tuple([tuple([row[i] for i in self.order]) for row in rows])
+
+    def _passes(self, solution: Solution) -> bool:
+        return all(test(solution) for test in self.tests)
 
 
 def joined(pattern: Group, names: Sequence[str], dictionary: Dictionary, kb: Knowledge | None) -> Join | None:
-    """What gives a pattern's solutions; None if it is more than a join of triples, and of GRAPHs with them,
-    and comparisons of what these bind.
+    """What gives a pattern's solutions; None if it is more than a join of triples and GRAPHs, and filters.
 
     ``names``: its variables, in the order in which they are given.
     """
     triples = [t for e in pattern.elements if isinstance(e, Triples) for t in e.patterns]
     graphs = [element for element in pattern.elements if isinstance(element, Graph)]
+    conditions = [c for e in pattern.elements if isinstance(e, Filter) for c in conjuncts(e.condition)]
     if not all(isinstance(e, Triples | Graph | Filter) for e in pattern.elements) or not triples:
+        return None
+    if any(exists_in(condition) or volatile(condition) for condition in conditions):
         return None
     bound: dict[str, int] = {}
     steps = []
@@ -119,32 +107,14 @@ def joined(pattern: Group, names: Sequence[str], dictionary: Dictionary, kb: Kno
         bound |= {name: len(bound) + i for i, name in enumerate(one.others)}
     if set(names) != {name for name in bound if not name.startswith("_:")}:
         return None
-    tests = []
-    for element in pattern.elements:
-        for condition in conjuncts(element.condition) if isinstance(element, Filter) else ():
-            test = _test(condition, bound, dictionary)
-            if test is None:
-                return None
-            tests.append(test)
-    return Join(tuple(steps), tuple(known), tuple(tests), tuple(bound[name] for name in names), len(bound))
-
-
-def _test(condition: Expression, bound: Mapping[str, int], dictionary: Dictionary) -> Test | None:
-    """A comparison of variables and constants; None if it is none."""
-    if not isinstance(condition, Binary) or condition.operator not in COMPARISONS:
-        return None
-    left, right = (_side(side, bound, dictionary) for side in (condition.left, condition.right))
-    return None if left is None or right is None else Test(condition.operator, *left, *right)
-
-
-def _side(side: Expression, bound: Mapping[str, int], dictionary: Dictionary) -> tuple[int, int] | None:
-    match side:
-        case Var(name) if name in bound:
-            return bound[name], UNBOUND
-        case Constant(term):
-            return CONSTANT, dictionary.pin(term)
-        case _:
-            return None
+    return Join(
+        tuple(steps),
+        tuple(known),
+        tuple(conditions),
+        tuple(compile_filter(condition, dictionary) for condition in conditions),
+        tuple(bound),
+        tuple(bound[name] for name in names),
+    )
 
 
 def _extended(rows: list[tuple[int, ...]], terms: Sequence[int], step: Step) -> list[tuple[int, ...]]:

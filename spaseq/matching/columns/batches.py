@@ -6,6 +6,7 @@ GPMs that ask the same share their columns (``gpm.sharing``), and what is done t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -18,7 +19,7 @@ from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions, per_distinct
 from spaseq.language.scope import mentioned
 from spaseq.limits import Budget
-from spaseq.matching.columns.alone._kernel_alone import LARGE, UNLOOKED
+from spaseq.matching.columns.alone._kernel_alone import LARGE
 from spaseq.matching.columns.alone.joins import Joins
 from spaseq.matching.columns.alone.singles import Counts, Singles
 from spaseq.matching.columns.chunk import Chunk
@@ -27,6 +28,7 @@ from spaseq.matching.columns.history import History
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.conditions.derived import Derived
 from spaseq.matching.conditions.numbers import Numbers
+from spaseq.matching.conditions.postfix import BeyondTables
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 
 Ints = npt.NDArray[np.int64]
@@ -151,8 +153,9 @@ class Columns:
         joins = [next(of.join for of in asked if of.number == number) for number in numbers]
         known = [join for join in joins if join is not None]
         streams = [self._ranks(next(of.streams for of in asked if of.number == number)) for number in numbers]
-        is_joined = len(known) == len(joins)
-        self._joins = Joins(known, streams, questions, self._placed) if is_joined else None
+        if len(known) == len(joins):
+            with suppress(BeyondTables):  # filters of other kinds
+                self._joins = Joins(known, streams, questions, self._placed, self._dictionary)
         told = [of.is_told for of in asked]
         self._singles = Singles(self._dictionary, self._clock, names, questions, told)
         return self._singles
@@ -179,9 +182,7 @@ class Columns:
         rank = self._rank(at.stream)
         singles.write(start, at, rank, graph, terms, axis, len(numbers.codes))
         if joins is not None and not self._stale:
-            while (size := joins.take(singles, count, numbers)) == UNLOOKED:
-                numbers.cover_few(joins.batch[:1].tolist())
-                singles.write(start, at, rank, graph, terms, axis, len(numbers.codes))
+            size = joins.take(singles, count)
             if size != LARGE:
                 self.history.add_one(singles, start, count, axis, oldest)
                 if size < 0:

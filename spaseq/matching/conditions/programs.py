@@ -13,7 +13,7 @@ from spaseq.matching.conditions.postfix import Accumulator, Lookup, Step
 from spaseq.matching.conditions.sections import Reference, Sections
 from spaseq.terms.dictionary import Term
 
-COMPARISONS: Final = {
+_COMPARISONS: Final = {
     "=": v.EQUAL,
     "!=": v.UNEQUAL,
     "<": v.LESS,
@@ -95,7 +95,7 @@ class Programs:
                     if step.inside:
                         slot, place = self._slots[a.variable], column(a.variable)
                 case Step("COMPARE" | "RELATE", str(operator)):
-                    what = COMPARISONS[operator]
+                    what = _COMPARISONS[operator]
                 case Step("FUNCTION" | "FUNCTION_2", int(number)):
                     what = number
                 case Step("LOOK_UP", Lookup(names=names) as lookup):

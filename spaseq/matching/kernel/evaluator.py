@@ -74,7 +74,7 @@ def load() -> None:
     k.unroll(m, nothing)
     k.look(m, nothing.astype(np.bool_), nothing.astype(np.bool_), nothing)
     k.sweep(nothing, m, floats, nothing[:0], floats, 0, 0, floats, codes)
-    alone(nothing, nothing, nothing, 0, nothing, nothing, floats, codes, nothing.copy())
+    alone(nothing, nothing, nothing, 0, nothing, nothing, floats, codes, floats, nothing.copy())
 
 
 class Kernel:

@@ -4,11 +4,13 @@ What is asked (``asked``) is the same for all events, and stands in tables:
 
     header      how many questions, GPMs and columns there are; where what follows stands
     of each     steps, variables, picks; where its solutions are kept, and how many there is room for;
-    question    what else is known; the ranks of its streams, a bit each; how many tests there are; of each
-                value its place in a row; of each column that is picked
-                the value it has; the steps, see ``gpm.spectra.single``; of what background graphs know
-                where it stands in ``known``, as ``gpm.spectra.lookup`` says, how many values its key
-                has, and it binds besides, and of each value of the key its place in a row; the tests
+    question    what else is known; the ranks of its streams, a bit each; where the program of its
+                filters begins and ends, see ``conditions._kernel_machine``, and how many values of a
+                row that reads; of each value its place in a row; of each column that is picked the
+                value it has; of each value that filters read its place in a row; the steps, see
+                ``gpm.spectra.single``; of what background graphs know where it stands in ``known``, as
+                ``gpm.spectra.lookup`` says, how many values its key has, and it binds besides, and of
+                each value of the key its place in a row
     of a GPM    its question
     of a column its GPM, and which pick it is
 
@@ -30,10 +32,10 @@ from spaseq.gpm.spectra.lookup import BUCKETS, FACTOR, ROWS, SHIFT
 from spaseq.gpm.spectra.single import CONSTANT, NEW
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions import batch as heads
-from spaseq.matching.conditions._kernel_arithmetic import compare
+from spaseq.matching.conditions._kernel_machine import holds
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int8]
 
 #: Where what is asked says how many there are, where they stand, and where each question does.
@@ -54,8 +56,10 @@ KEPT: Final = 3
 ROOM: Final = 4
 KNOWN: Final = 5
 STREAMS: Final = 6
-TESTS: Final = 7
-QUESTION_HEADER: Final = 8
+PROGRAM: Final = 7
+PROGRAM_END: Final = 8
+READS: Final = 9
+QUESTION_HEADER: Final = 10
 
 #: A step.
 PREDICATE: Final = 0
@@ -71,14 +75,6 @@ TABLE: Final = 0
 KEYS: Final = 1
 OTHERS: Final = 2
 KNOWN_HEADER: Final = 3
-
-#: A test.
-OPERATOR: Final = 0
-LEFT: Final = 1
-LEFT_TERM: Final = 2
-RIGHT: Final = 3
-RIGHT_TERM: Final = 4
-TEST_SIZE: Final = 5
 
 #: An event.
 POSITION: Final = 0
@@ -96,47 +92,44 @@ EVENT_HEADER: Final = 10
 #: So many solutions of a question an event may have here.
 MOST_ROWS: Final = 32
 
-#: What stands for a size: there are too many solutions, or a test that numbers do not decide; or a test is of
-#: a term whose value nobody has looked at, which begins ``batch``.
+#: What stands for a size: there are too many solutions, or a filter that is not decided here; a filter reads
+#: a term, which stands at the place after the header, that nobody has looked at.
 LARGE: Final = -1
-UNLOOKED: Final = -2
-#: The code of such a term.
+UNSEEN: Final = -2
+#: The code of a term whose value nobody has looked at.
 UNKNOWN: Final = -1
 
 
 @kernel
 def alone(
-    asked: Ints,
-    known: Ints,
-    log: Ints,
-    at: int,
-    firsts: Ints,
-    kept: Ints,
-    numbers: Floats,
-    codes: Codes,
-    batch: Ints,
-) -> int:
-    """Writes the batch, and keeps the solutions; returns its size, or that below zero.
+    asked: Ints, known: Ints, log: Ints, at: int, firsts: Ints, kept: Ints,
+    numbers: Floats, codes: Codes, floats: Floats, batch: Ints,
+) -> int:  # fmt: skip
+    """Writes the batch, and keeps the solutions; returns its size, or what is below zero.
 
-    The last says that some term in the columns, which stand at its end, is not known to ``codes``. If it
-    is ``LARGE`` or ``UNLOOKED``, nothing has happened.
+    With ``LARGE`` and ``UNSEEN`` nothing has happened. What is less is the size below zero: some term in the
+    columns, which stand at its end, is not known to ``codes``. ``floats`` are those of a stack.
     """
     questions, gpms, columns = asked[QUESTIONS], asked[GPMS], asked[COLUMNS]
-    width, before, triples, limit = asked[WIDTH], log[at + BEFORE], log[at + TRIPLES], log[at + TERMS]
+    width, before, triples = asked[WIDTH], log[at + BEFORE], log[at + TRIPLES]
     begin, end = before * questions, (before + 1) * questions
     to = heads.HEAD + columns
     write = to + 4 + 2 * gpms
     scratch = write + asked[PICKS] * MOST_ROWS
     place = scratch + 2 * MOST_ROWS * width  # of each pick, where its column begins
+    # Where a row's values stand in it, and the stack of filters.
+    places = place + asked[PICKS]
+    stack = places + width
     picks = 0
     is_known = True
     for q in range(questions):
         a = asked[FIRST_QUESTION + q]
         rows, spare, bound = scratch, scratch + MOST_ROWS * width, 0
         count = (asked[a + STREAMS] >> log[at + RANK]) & 1
-        names, picked = asked[a + NAMES], asked[a + PICKED]
+        names, picked, reads = asked[a + NAMES], asked[a + PICKED], asked[a + READS]
         order = a + QUESTION_HEADER
-        step = order + names + picked
+        read = order + names + picked
+        step = read + reads
         for _ in range(asked[a + STEPS]):
             s, o, is_loop = asked[step + S], asked[step + O], asked[step + IS_LOOP] != 0
             found = 0
@@ -197,27 +190,27 @@ def alone(
             bound += others
             rows, spare, count = spare, rows, found
             step += KNOWN_HEADER + keys
-        for _ in range(asked[a + TESTS]):
+        if asked[a + PROGRAM] < asked[a + PROGRAM_END]:
+            batch[heads.COLUMNS] = places  # for now
             found = 0
             for r in range(count):
                 row = rows + r * width
-                left, right = asked[step + LEFT], asked[step + RIGHT]
-                x = asked[step + LEFT_TERM] if left == CONSTANT else batch[row + left]
-                y = asked[step + RIGHT_TERM] if right == CONSTANT else batch[row + right]
-                if x >= limit or codes[x] == UNKNOWN or y >= limit or codes[y] == UNKNOWN:
-                    batch[0] = x if x >= limit or codes[x] == UNKNOWN else y
-                    return UNLOOKED
-                operator = asked[step + OPERATOR]
-                verdict = compare(operator, codes[x], numbers[x], 0.0, x, codes[y], numbers[y], 0.0, y)
+                for j in range(reads):
+                    term = batch[row + asked[read + j]]
+                    if term >= len(codes) or codes[term] == UNKNOWN:
+                        batch[heads.HEAD] = term
+                        return UNSEEN
+                verdict = holds(
+                    asked, asked[a + PROGRAM], asked[a + PROGRAM_END],
+                    batch, stack, floats, 0, 0, batch, row, numbers, codes,
+                )  # fmt: skip
                 if verdict == v.UNKNOWN:
                     return LARGE
                 if verdict == v.TRUE:
-                    if found < r:
-                        for j in range(bound):
-                            batch[rows + found * width + j] = batch[row + j]
+                    for j in range(bound):
+                        batch[rows + found * width + j] = batch[row + j]
                     found += 1
             count = found
-            step += TEST_SIZE
         first_row = firsts[begin + q]
         if first_row + count > asked[a + ROOM]:
             return LARGE
@@ -234,7 +227,7 @@ def alone(
                 term = 0 if value < 0 else batch[rows + r * width + asked[order + value]]
                 batch[write] = term
                 write += 1
-                if term >= limit or codes[term] == UNKNOWN:
+                if term >= log[at + TERMS] or codes[term] == UNKNOWN:
                     is_known = False
     # The kernel knows a row by its number among those that are kept.
     for c in range(columns):

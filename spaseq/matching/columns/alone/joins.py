@@ -10,11 +10,18 @@ import numpy.typing as npt
 
 from spaseq.gpm.spectra.background import Known
 from spaseq.gpm.spectra.single import MOST_TRIPLES, Join
+from spaseq.language.scope import mentioned
+from spaseq.language.syntax import Filter
+from spaseq.language.syntax.printing import print_expression
 from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.alone.singles import Singles
+from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.conditions.numbers import Numbers
-from spaseq.matching.conditions.programs import COMPARISONS
+from spaseq.matching.conditions.postfix import BeyondTables, Site, Step, steps
+from spaseq.matching.conditions.programs import Programs
+from spaseq.matching.conditions.sections import Cell, Sections
+from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
@@ -33,14 +40,18 @@ class Joins:
         streams: Sequence[int],
         asked: Sequence[int],
         columns: Sequence[tuple[int, int]],
+        dictionary: Dictionary,
     ) -> None:
         """``joins``: of each question; ``streams``: the ranks of those that it is asked of, a bit each;
         ``asked``: the question of each GPM; ``columns``: each a GPM's, and which of its values that has, -1
-        for none of them.
+        for none of them. Raises ``BeyondTables`` for filters that are.
         """
         picks = sorted({(asked[g], value) for g, value in columns})
-        header = [len(joins), len(asked), len(columns), 0, 0, max(j.width for j in joins), len(picks)]
-        table = [*header, *(0 for _ in joins)]
+        width = max(len(join.bound) for join in joins)
+        header = [len(joins), len(asked), len(columns), 0, 0, width, len(picks)]
+        table: list[Cell] = [*header, *(0 for _ in joins)]
+        code = Sections()
+        programs = Programs(code, {}, {}, (), dictionary.pin)
         self._places = []
         # What is asked of background graphs, and where in the table it stands.
         self._asked: list[tuple[Known, int]] = []
@@ -50,28 +61,31 @@ class Joins:
             table[k.FIRST_QUESTION + question] = len(table)
             self._places.append(len(table))
             picked = [value for of, value in picks if of == question]
-            sizes = len(join.steps), len(join.order), len(picked)
-            table += [*sizes, 0, 0, len(join.known), ranks, len(join.tests), *join.order, *picked]
+            program, reads = _program(join, programs)
+            table += [len(join.steps), len(join.order), len(picked), 0, 0, len(join.known), ranks]
+            table += [*program, len(reads), *join.order, *picked, *reads]
             for step in join.steps:
                 table += map(int, step)
             for known in join.known:
                 self._asked.append((known, len(table)))
                 table += [0, len(known.places), len(known.others), *known.places]
-            for operator, *sides in join.tests:
-                table += [COMPARISONS[operator], *sides]
         table[k.AT_GPMS] = len(table)
         table += asked
         table[k.AT_COLUMNS] = len(table)
         for g, value in columns:
             table += (g, picks.index((asked[g], value)))
-        self._table = np.array(table, dtype=np.int64)
-        scratch = (len(picks) + 2 * max(j.width for j in joins)) * k.MOST_ROWS
+        self._table = code.array(table)
+        self._numbers = Numbers.of(dictionary)
+        self._numbers.cover(np.array([*programs.constants], dtype=np.int64))
+        self._floats = np.zeros(1 + 2 * v.DEEPEST)
+        scratch = (len(picks) + 2 * width) * k.MOST_ROWS + len(picks)
         #: Where the columns begin in it.
         self.values = heads.HEAD + len(columns) + 4 + 2 * len(asked)
-        self.batch = np.zeros(self.values + scratch + len(picks), dtype=np.int64)
+        self.batch = np.zeros(self.values + scratch + width + v.STACK, dtype=np.int64)
+        self.batch[self.values + scratch :][:width] = np.arange(width)
         self._kept: Ints | None = None
 
-    def take(self, singles: Singles, terms: int, numbers: Numbers) -> int:
+    def take(self, singles: Singles, terms: int) -> int:
         """Joins the event that was written last; returns what ``_kernel_alone.alone`` does."""
         if terms > _MOST_TERMS:
             return k.LARGE
@@ -81,10 +95,15 @@ class Joins:
             self._learn()
         if not self._is_small:
             return k.LARGE
-        return k.alone(
-            self._table, self._known, singles.log, singles.used, singles.firsts, singles.values,
-            numbers.numbers, numbers.codes, self.batch,
-        )  # fmt: skip
+        numbers, log, kept = self._numbers, singles.log, singles.values
+        while True:
+            size = k.alone(
+                self._table, self._known, log, singles.used, singles.firsts, kept,
+                numbers.numbers, numbers.codes, self._floats, self.batch,
+            )  # fmt: skip
+            if size != k.UNSEEN:
+                return size
+            numbers.cover_few((self.batch.item(heads.HEAD),))
 
     def _learn(self) -> None:
         """Has what background graphs know now; they are those of one query, and change together."""
@@ -105,3 +124,15 @@ class Joins:
         self._kept = singles.values
         for at, begin, room in zip(self._places, singles.begin, singles.rooms, strict=True):
             self._table[at + k.KEPT], self._table[at + k.ROOM] = begin, room
+
+
+def _program(join: Join, programs: Programs) -> tuple[tuple[Cell, Cell], list[int]]:
+    """Where the program of a join's filters begins and ends, and where in a row what it reads is."""
+    place = {name: i for i, name in enumerate(join.bound)}
+    code: list[Step] = []
+    for condition in join.conditions:
+        code += steps(Filter(condition), Site(), {})
+        if any(step.op == "LOOK_UP" for step in code):
+            raise BeyondTables("filters are of what is compared and counted", print_expression(condition))
+    read = frozenset[str]().union(*map(mentioned, join.conditions))
+    return programs.write(code, place.__getitem__), [place[name] for name in sorted(read)]
