@@ -110,9 +110,11 @@ def test_as_by_tuples(patterns: list[list[TriplePattern]], graphs, known, data: 
             n,
             n + 7,
         ]
-        spans = batch[batch[heads.ROWS] :][: 2 * len(asked)].reshape(-1, 2).tolist()
+        first, end = batch[batch[heads.SHARES] :][:2].tolist()
+        shares = batch[first:end].reshape(-1, heads.SHARE).tolist()
         after = [begin + len(rows) for begin, rows in zip(before, expected[n], strict=True)]
-        assert spans == [[before[q], after[q]] for q in asked]
+        spans = [[before[q], after[q]] for q in asked]
+        assert shares == [[g, *span] for g, span in enumerate(spans) if span[0] < span[1]]
         for c, (g, value) in enumerate(columns):
             rows = expected[n][asked[g]]
             assert _column(batch, c, range(*spans[g])) == [row[value] if value >= 0 else 0 for row in rows]

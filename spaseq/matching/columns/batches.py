@@ -19,6 +19,7 @@ from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions, per_distinct
 from spaseq.language.scope import mentioned
 from spaseq.limits import Budget
+from spaseq.matching.columns import _kernel_shares as k
 from spaseq.matching.columns.alone._kernel_alone import LARGE
 from spaseq.matching.columns.alone.joins import Joins
 from spaseq.matching.columns.alone.singles import Counts, Singles
@@ -92,10 +93,9 @@ class Columns:
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions], axis: Ints, oldest: int
     ) -> Chunk:
         """Takes a batch, and lets those go that end before ``oldest``; ``axis`` is where its events lie."""
-        found = (solutions.get(name, NO_SOLUTIONS) for name in self._gpms)
-        tables, begins = by_event(found, len(batch))
+        tables = in_order(solutions.get(name, NO_SOLUTIONS) for name in self._gpms)
         more = {(g, name): per_distinct(tables[g], of, compute, {}) for g, name, of, compute in self._derived}
-        chunk = Chunk(start, batch, tables, int(axis[-1]), begins, more)
+        chunk = Chunk(start, batch, tables, int(axis[-1]), None, more)
         self.history.add(chunk, oldest)
         return chunk
 
@@ -109,10 +109,9 @@ class Columns:
 
     def packed(self, chunk: Chunk, axis: Ints) -> Ints:
         """A batch for the kernel."""
-        assert chunk.rows is not None
         parts = self._parts(chunk)
         self._cover(parts)
-        return packed(chunk.start, chunk.batch, self._numbered(chunk.batch), axis, chunk.rows, parts)
+        return packed(chunk, self._numbered(chunk.batch), axis, parts)
 
     def one(self, chunk: Chunk, axis: Ints) -> Ints:
         """A batch of one event for the kernel: a few numbers are a list faster than they are arrays."""
@@ -120,18 +119,18 @@ class Columns:
         if sum(map(len, parts)) > _FEW:
             return self.packed(chunk, axis)
         self.numbers.cover_few({term for column in parts for term in column})
-        batch, rows = chunk.batch, chunk.rows
-        assert rows is not None
+        batch = chunk.batch
         stream = self._rank(batch.stream.item(0))
         at = heads.HEAD + len(parts)
-        begins = at + 4 + rows.size
+        shares = shares_of_one([(0, len(table)) for table in chunk.solutions], at + 4)
+        begins = at + 4 + len(shares)
         places = []
         for column in parts:
             places.append(begins)
             begins += len(column)
         return np.array(
             [1, chunk.start, at, at + 1, at + 2, at + 3, at + 4, heads.HEAD, *places]
-            + [batch.time.item(0), stream, batch.n.item(0), axis.item(0), *rows.ravel().tolist()]
+            + [batch.time.item(0), stream, batch.n.item(0), axis.item(0), *shares]
             + [term for column in parts for term in column],
             dtype=np.int64,
         )
@@ -205,15 +204,14 @@ class Columns:
         at = heads.HEAD + len(self._placed)
         columns: list[int] = []
         read = [1, start, at, at + 1, at + 2, at + 3, at + 4, heads.HEAD]
-        begin = at + 4 + 2 * len(solved)
+        shares = shares_of_one([(begins[question], ends[question]) for question in singles.asked], at + 4)
+        begin = at + 4 + len(shares)
         for g, place in self._placed:
             # The kernel knows a row by its number in the batch that this event will be a part of.
             read.append(begin + len(columns) - begins[singles.asked[g]])
             columns += [row[place] if place >= 0 else UNBOUND for row in solved[g]]
         self.numbers.cover_few(columns)
-        read += (stamp.time, self._rank(stamp.stream), stamp.n, axis)
-        for question in singles.asked:
-            read += (begins[question], ends[question])
+        read += (stamp.time, self._rank(stamp.stream), stamp.n, axis, *shares)
         return np.array(read + columns, dtype=np.int64)
 
     def counts(self) -> Counts | None:
@@ -254,26 +252,27 @@ def _nothing(event: Single) -> None:
     del event
 
 
-def by_event(solutions: Iterable[Solutions], size: int) -> tuple[tuple[Solutions, ...], Ints]:
-    """The rows in the order of their events; and where those of each event begin, shape (GPMs, size + 1)."""
-    if size == 1:
-        whole = tuple(solutions)
-        return whole, np.array([(0, len(table)) for table in whole], dtype=np.int64)
-    known: dict[int, tuple[Ints | None, Ints]] = {}
-    tables, rows = [], []
+def in_order(solutions: Iterable[Solutions]) -> tuple[Solutions, ...]:
+    """Each table with its rows in the order of their events. Raises ValueError for one of no events."""
+    orders: dict[int, Ints | None] = {}
+    tables = []
     for table in solutions:
-        event = table.event
-        if event is None:
-            raise ValueError("these solutions belong to no event")
-        if id(event) not in known:
-            unsorted = len(event) > 1 and (event[1:] < event[:-1]).any()
-            begins = np.zeros(size + 1, dtype=np.int64)
-            np.cumsum(np.bincount(event, minlength=size), out=begins[1:])
-            known[id(event)] = np.argsort(event, kind="stable") if unsorted else None, begins
-        order, begins = known[id(event)]
+        event = table.events
+        if id(event) not in orders:
+            unsorted = len(event) > 1 and bool((event[1:] < event[:-1]).any())
+            orders[id(event)] = np.argsort(event, kind="stable") if unsorted else None
+        order = orders[id(event)]
         tables.append(table if order is None else table.take(order))
-        rows.append(begins)
-    return tuple(tables), np.array(rows, dtype=np.int64)
+    return tuple(tables)
+
+
+def shares_of_one(rows: Sequence[tuple[int, int]], at: int) -> list[int]:
+    """The shares of the only event of a batch, and where they begin and end, which stands at ``at``.
+
+    ``rows``: where those of each GPM begin and end.
+    """
+    shares = [n for g, (begin, end) in enumerate(rows) if begin < end for n in (g, begin, end)]
+    return [at + 2, at + 2 + len(shares), *shares]
 
 
 def distinct(columns: Iterable[Ints]) -> list[Ints]:
@@ -281,16 +280,23 @@ def distinct(columns: Iterable[Ints]) -> list[Ints]:
     return list({id(column): column for column in columns}.values())
 
 
-def packed(
-    start: int, batch: EventBatch, streams: Ints, axis: Ints, rows: Ints, columns: Sequence[Ints]
-) -> Ints:
+def packed(chunk: Chunk, streams: Ints, axis: Ints, columns: Sequence[Ints]) -> Ints:
     """All columns one after the other, behind a header and the places of ``columns``."""
-    read = [batch.time, streams, batch.n, axis, rows.ravel(), *columns]
+    batch = chunk.batch
+    read = [batch.time, streams, batch.n, axis, *columns]
     parts = distinct(read)
     at, place = heads.HEAD + len(columns), {}
     for part in parts:
         place[id(part)] = at
         at += len(part)
-    header = [len(batch), start, *(place[id(column)] for column in read[:5]), heads.HEAD]
-    header += [place[id(column)] for column in columns]
-    return np.concatenate([np.array(header, dtype=np.int64), *parts])
+    events = [table.events for table in chunk.solutions]
+    bounds = np.cumsum([0, *map(len, events)])
+    made = np.empty(at + len(batch) + 2 + heads.SHARE * int(bounds[-1]), dtype=np.int64)
+    of_events = [place[id(column)] for column in read[:4]]
+    made[: heads.HEAD] = len(batch), chunk.start, *of_events, at, heads.HEAD
+    made[heads.HEAD : heads.HEAD + len(columns)] = [place[id(column)] for column in columns]
+    for part in parts:
+        begin = place[id(part)]
+        made[begin : begin + len(part)] = part
+    k.share(np.concatenate([*events, np.zeros(0, dtype=np.int64)]), bounds, at, len(batch), made)
+    return made

@@ -44,9 +44,7 @@ class Chunk:
         """The rows of a GPM in an event."""
         if self.rows is not None:
             return range(self.rows[g, index], self.rows[g, index + 1])
-        event = self.solutions[g].event
-        assert event is not None
-        begin, end = np.searchsorted(event, (index, index + 1)).tolist()
+        begin, end = np.searchsorted(self.solutions[g].events, (index, index + 1)).tolist()
         return range(begin, end)
 
     def begins(self, g: int) -> Ints:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from spaseq._fields import reads_column, reads_head
+from spaseq._fields import reads, reads_column, reads_head
 
 #: How many events there are.
 SIZE: Final = 0
@@ -21,8 +21,9 @@ STREAM: Final = 3
 NUMBER: Final = 4
 #: The place on the window's axis.
 AXIS: Final = 5
-#: Of each GPM, where the rows of each event begin, and where the last ones end.
-ROWS: Final = 6
+#: Where the shares of each event begin, and those of the last one end: one for each GPM that has rows in it, in
+#: the order of GPMs.
+SHARES: Final = 6
 #: Where it is said where each column of solutions begins.
 COLUMNS: Final = 7
 HEAD: Final = 8
@@ -33,5 +34,12 @@ time = reads_column(TIME)
 stream = reads_column(STREAM)
 number = reads_column(NUMBER)
 axis = reads_column(AXIS)
+shares = reads_column(SHARES)
 #: Of a column of solutions, by its number.
 column = reads_column(COLUMNS)
+
+# A share: a GPM, and where its rows in the event begin and end among all of its rows.
+gpm = reads(0)
+first = reads(1)
+end = reads(2)
+SHARE: Final = 3

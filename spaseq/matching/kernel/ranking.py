@@ -14,10 +14,24 @@ from spaseq.terms.dictionary import Dictionary
 Ints = npt.NDArray[np.int64]
 
 
+def _begins(batch: Ints, gpms: int, size: int) -> Ints:
+    """Where the rows of each GPM begin in each event, and the last ones end; shape ``(gpms, size + 1)``."""
+    starts = batch[batch[heads.SHARES] :][: size + 1]
+    shares = batch[starts[0] : starts[-1]].reshape(-1, heads.SHARE)
+    events = np.repeat(np.arange(size), np.diff(starts) // heads.SHARE)
+    counts = np.zeros((gpms, size + 1), dtype=np.int64)
+    counts[shares[:, 0], events + 1] = shares[:, 2] - shares[:, 1]
+    begins = np.cumsum(counts, axis=1)
+    # An event that came alone has rows behind those of others before it.
+    firsts = np.zeros(gpms, dtype=np.int64)
+    firsts[shares[::-1, 0]] = shares[::-1, 1]
+    return np.asarray(begins + firsts[:, None])
+
+
 def ranked(tables: Ints, ints: Ints, batch: Ints, dictionary: Dictionary) -> Ints:
     """The batch that a kernel stopped in, since it has no order of keys, with one; its memory knows where."""
     size, gpms, width = int(batch[heads.SIZE]), int(tables[v.N_GPMS]), int(tables[v.N_KEYS])
-    begins = batch[batch[heads.ROWS] :][: gpms * (size + 1)].reshape(gpms, size + 1)
+    begins = _begins(batch, gpms, size)
     columns = tables[tables[v.PARTITION_COLUMNS] :][: gpms * width].reshape(gpms, width)
     counts = np.diff(begins, axis=1)
     events = np.concatenate([np.repeat(np.arange(size), of_gpm) for of_gpm in counts])

@@ -18,6 +18,7 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.batches import Columns
 from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.evaluator import Immediate
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.context import Context
@@ -74,10 +75,10 @@ class Lazy(Immediate):
         """See ``ByColumns.process``."""
         if not len(batch):
             return
-        columns, begins = self._take(batch, start, solutions)
+        columns, chunk = self._take(batch, start, solutions)
         memory, numbers = self._memory, self._columns.numbers
         c = memory.counters
-        self._reorder(begins[:, -1])
+        self._reorder(np.array([len(table) for table in chunk.solutions]))
         c[counter.EVENT] = 0
         while True:
             status = memory.run(columns, numbers.numbers, numbers.codes)
@@ -91,7 +92,8 @@ class Lazy(Immediate):
             if status == lay.FULL and memory.is_found_small:
                 memory.more_found()  # few at first, since few may be wanted
             axis = int(columns[columns[heads.AXIS] + event])
-            memory.grow(status, begins[:, event + 1] - begins[:, event], axis)
+            new = [len(chunk.span(g, event)) for g in range(len(chunk.solutions))]
+            memory.grow(status, np.array(new), axis)
 
     def _reorder(self, new: Ints) -> None:
         """Orders the items of each plan by how many events they have, when that has changed enough.
@@ -120,10 +122,9 @@ class Lazy(Immediate):
         if len(found):
             yield from self._matches.of(found, choices)
 
-    def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> tuple[Ints, Ints]:
-        """A batch as the kernel reads it, and where the rows of each GPM begin in its events."""
+    def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> tuple[Ints, Chunk]:
+        """A batch as the kernel reads it, and with its solutions."""
         axis = self._bounds.steps(batch, start)
         chunk = self._columns.add(batch, start, solutions, axis, int(axis[0]) - self._bounds.reach)
-        assert chunk.rows is not None
         self._columns.renew()
-        return self._columns.packed(chunk, axis), chunk.rows
+        return self._columns.packed(chunk, axis), chunk

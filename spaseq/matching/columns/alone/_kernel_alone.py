@@ -114,7 +114,7 @@ def alone(
     width, before, triples = asked[WIDTH], log[at + BEFORE], log[at + TRIPLES]
     begin, end = before * questions, (before + 1) * questions
     to = heads.HEAD + columns
-    write = to + 4 + 2 * gpms
+    write = to + 6 + heads.SHARE * gpms
     scratch = write + asked[PICKS] * MOST_ROWS
     place = scratch + 2 * MOST_ROWS * width  # of each pick, where its column begins
     # Where a row's values stand in it, and the stack of filters.
@@ -236,10 +236,15 @@ def alone(
         batch[heads.HEAD + c] = batch[place + asked[column + 1]] - firsts[begin + q]
     batch[heads.SIZE], batch[heads.START], batch[heads.COLUMNS] = 1, log[at + POSITION], heads.HEAD
     batch[heads.TIME], batch[heads.STREAM], batch[heads.NUMBER] = to, to + 1, to + 2
-    batch[heads.AXIS], batch[heads.ROWS] = to + 3, to + 4
+    batch[heads.AXIS], batch[heads.SHARES] = to + 3, to + 4
     batch[to], batch[to + 1] = log[at + TIME], log[at + RANK]
     batch[to + 2], batch[to + 3] = log[at + NUMBER], log[at + AXIS]
+    share = to + 6
+    batch[to + 4] = share
     for g in range(gpms):
         q = asked[asked[AT_GPMS] + g]
-        batch[to + 4 + 2 * g], batch[to + 5 + 2 * g] = firsts[begin + q], firsts[end + q]
+        if firsts[begin + q] < firsts[end + q]:
+            batch[share], batch[share + 1], batch[share + 2] = g, firsts[begin + q], firsts[end + q]
+            share += heads.SHARE
+    batch[to + 5] = share
     return int(write if is_known else -write)

@@ -80,7 +80,7 @@ class Joins:
         self._floats = np.zeros(1 + 2 * v.DEEPEST)
         scratch = (len(picks) + 2 * width) * k.MOST_ROWS + len(picks)
         #: Where the columns begin in it.
-        self.values = heads.HEAD + len(columns) + 4 + 2 * len(asked)
+        self.values = heads.HEAD + len(columns) + 6 + heads.SHARE * len(asked)
         self.batch = np.zeros(self.values + scratch + width + v.STACK, dtype=np.int64)
         self.batch[self.values + scratch :][:width] = np.arange(width)
         self._kept: Ints | None = None

@@ -24,7 +24,6 @@ from spaseq.matching.conditions._kernel_values import (
     MOST_ACCEPTS,
     MOST_GATES,
     MOST_PARTS,
-    N_GPMS,
     N_KEYS,
     PARTITION_COLUMNS,
     WONDERS,
@@ -46,7 +45,6 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     MORE_KEYS,
     ROOM,
     UNRANKED,
-    row_of,
     value,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
@@ -74,8 +72,9 @@ def find_keys(t: Ints, m: Ints, b: Ints, e: int, ranked: bool) -> int:
         return 1
     count = 0
     ranks = header.keys(m) + header.most_keys(m) * size
-    for g in range(t[N_GPMS]):
-        for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
+    for share in range(batch.shares(b, e), batch.shares(b, e + 1), batch.SHARE):
+        g = batch.gpm(b, share)
+        for r in range(batch.first(b, share), batch.end(b, share)):
             if count >= header.most_keys(m):
                 return -1
             new = header.keys(m) + count * size

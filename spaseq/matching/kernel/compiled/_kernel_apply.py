@@ -27,7 +27,7 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     NEVER,
     NOWHERE,
     SEVERAL,
-    row_of,
+    rows_of,
     value,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
@@ -83,7 +83,8 @@ def bind(t: Ints, m: Ints, b: Ints, e: int, key: int, w: int, c: int, row: int) 
                 m[slot] = identifier
         elif m[slot] <= 0:
             same = -2
-            for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
+            first, last = rows_of(b, g, e)
+            for r in range(first, last):
                 if belongs(t, m, b, g, r, key):
                     identifier = value(b, column, r)
                     if same == -2:

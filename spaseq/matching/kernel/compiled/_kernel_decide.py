@@ -8,7 +8,6 @@ from spaseq._jit import inlined, part
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
     LIMIT,
-    N_GPMS,
     START,
     STRING,
     TRUE,
@@ -22,7 +21,8 @@ from spaseq.matching.conditions._kernel_values import NODE as IS_NODE
 from spaseq.matching.kernel.compiled._kernel_gather import gather
 from spaseq.matching.kernel.compiled._kernel_judge import belongs, judge
 from spaseq.matching.kernel.compiled._kernel_layout import (
-    row_of,
+    rows_of,
+    share_of,
     value,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
@@ -58,7 +58,7 @@ def _gather(
     """See ``gather``; 0 also if the event serves no part."""
     for j in range(candidates.parts(t, c), candidates.parts_end(t, c), parts.SIZE):
         g = parts.gpm(t, j)
-        if row_of(b, g, e) < row_of(b, g, e + 1):
+        if share_of(b, g, e) != 0:
             return int(gather(t, m, f, numbers, codes, batch.start(b) + e, batch.time(b, e), p, w, c))
     return 0
 
@@ -78,7 +78,7 @@ def _show_gathering(
                 bars = max(bars, found)
             continue
         g = candidates.gpm(t, c)
-        if barred or row_of(b, g, e) == row_of(b, g, e + 1):
+        if barred or share_of(b, g, e) == 0:
             continue
         verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
         if verdict == TRUE:
@@ -96,9 +96,12 @@ def _show_parted(
 ) -> None:
     """The same at a gate where several queries wait for what each must not skip."""
     gate, bit, parts_with = waits.gate(m, w), 1, 0
+    first, last, taken = batch.shares(b, e), batch.shares(b, e + 1), waits.taken(m, w)
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
-        g = candidates.gpm(t, c)
-        if row_of(b, g, e) < row_of(b, g, e + 1) and waits.taken(m, w) & bit == 0:
+        g, share = candidates.gpm(t, c), first
+        while share < last and batch.gpm(b, share) != g:
+            share += batch.SHARE
+        if share < last and taken & bit == 0:
             verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
             if verdict == TRUE:
                 note(m, w, c, row)
@@ -133,7 +136,7 @@ def _show(
     bars = gates.operator(t, gate) == gates.STRICT
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
         g = candidates.gpm(t, c)
-        if row_of(b, g, e) == row_of(b, g, e + 1):
+        if share_of(b, g, e) == 0:
             continue
         verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
         if verdict == TRUE:
@@ -165,7 +168,8 @@ def _visit_heap(
     c = gates.candidates(t, gate)
     g = candidates.gpm(t, c)
     most = -np.inf
-    for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
+    first, last = rows_of(b, g, e)
+    for r in range(first, last):
         if not belongs(t, m, b, g, r, key) or not _is_of_bucket(t, m, b, bucket, gate, r):
             continue
         identifier = value(b, gates.column(t, gate), r)
@@ -222,7 +226,8 @@ def _visit_keys(
     g: int, at: int,
 ) -> None:  # fmt: skip
     """The waits at a gate that have the key of a GPM's rows, whose columns stand at ``at``."""
-    for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
+    first, last = rows_of(b, g, e)
+    for r in range(first, last):
         if not belongs(t, m, b, g, r, key):
             continue
         _visit(t, m, f, b, numbers, codes, e, key, bucket_of_row(t, m, b, gate, p, r, at))
@@ -237,7 +242,7 @@ def _visit_gate(
         _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, 0, 0, 0, 0, False))
         return
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
-        if candidates.parts(t, c) == candidates.parts_end(t, c):
+        if candidates.parts(t, c) == candidates.parts_end(t, c) and share_of(b, candidates.gpm(t, c), e) != 0:
             _visit_keys(
                 t, m, f, b, numbers, codes, e, key, p, gate, candidates.gpm(t, c), candidates.keys(t, c)
             )
@@ -260,7 +265,7 @@ def decide(
             g = candidates.gpm(t, c)
             if candidates.parts(t, c) < candidates.parts_end(t, c):
                 _gather(t, m, f, b, numbers, codes, e, p, header.waits(m), c)
-            elif row_of(b, g, e) < row_of(b, g, e + 1):
+            elif share_of(b, g, e) != 0:
                 verdict, row = judge(t, m, f, b, numbers, codes, e, key, header.waits(m), c)
                 if verdict == TRUE:
                     note(m, header.waits(m), c, row)
@@ -268,9 +273,8 @@ def decide(
     while w != 0:
         _show(t, m, f, b, numbers, codes, e, key, w)
         w = waits.link(m, w)
-    for g in range(t[N_GPMS]):
-        if row_of(b, g, e) == row_of(b, g, e + 1):
-            continue
+    for share in range(batch.shares(b, e), batch.shares(b, e + 1), batch.SHARE):
+        g = batch.gpm(b, share)
         for i in range(t[t[WOKEN] + 2 * g], t[t[WOKEN] + 2 * g + 1]):
             gate = t[i]
             seen = header.gates_seen(m) + gates.number(t, gate)

@@ -33,7 +33,7 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     NEVER,
     NOWHERE,
     UNSURE,
-    row_of,
+    rows_of,
     value,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
@@ -52,7 +52,8 @@ def wanted(t: Ints, b: Ints, e: int) -> int:
     count = 0
     for chain in range(t[CHAINS], t[CHAINS_END], chains.SIZE):
         g = chains.gpm(t, chain)
-        count += row_of(b, g, e + 1) - row_of(b, g, e)
+        first, last = rows_of(b, g, e)
+        count += last - first
     return count
 
 
@@ -85,7 +86,8 @@ def remember(t: Ints, m: Ints, b: Ints, e: int, key: int, p: int) -> None:
     """Enters the rows of an event in the chains of a partition."""
     for chain in range(t[CHAINS], t[CHAINS_END], chains.SIZE):
         g = chains.gpm(t, chain)
-        for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
+        first, last = rows_of(b, g, e)
+        for r in range(first, last):
             if not belongs(t, m, b, g, r, key):
                 continue
             x = _new_entry(m)

@@ -16,7 +16,7 @@ from spaseq.matching.conditions._kernel_values import (
     Ints,
 )
 from spaseq.matching.kernel.compiled._kernel_layout import (
-    row_of,
+    rows_of,
     value,
 )
 from spaseq.matching.kernel.records import header, questions, waits
@@ -70,7 +70,8 @@ def judge(
     """Whether the event is relevant for a candidate of a wait; the one row that is, or -1 if several."""
     unit, g = candidates.unit(t, c), candidates.gpm(t, c)
     true, unknown, row = 0, 0, -1
-    for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
+    first, last = rows_of(b, g, e)
+    for r in range(first, last):
         if not belongs(t, m, b, g, r, key):
             continue
         verdict = judge_row(t, m, f, b, numbers, codes, w, unit, r)

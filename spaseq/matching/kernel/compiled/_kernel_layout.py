@@ -27,6 +27,9 @@ UNRANKED: Final = 7
 LED: Final = 0
 UNSURE: Final = 1
 FIRST_GAP: Final = 2
+#: Shares of an event that take up no more room are looked at one by one.
+_FEW_SHARES: Final = 4 * batch.SHARE
+
 #: Instead of a stream: no event, and events of several streams.
 NOWHERE: Final = -2
 SEVERAL: Final = -1
@@ -41,9 +44,29 @@ GATHERED_SIZE: Final = 1 + parts.LIMIT
 
 
 @inlined
-def row_of(b: Ints, g: int, e: int) -> int:
-    """Where the rows of GPM g in event e begin."""
-    return int(b[b[batch.ROWS] + g * (batch.size(b) + 1) + e])
+def share_of(b: Ints, g: int, e: int) -> int:
+    """Where it stands which rows GPM g has in event e; 0 if it has none."""
+    begin, end = batch.shares(b, e), batch.shares(b, e + 1)
+    while end - begin > _FEW_SHARES:
+        middle = begin + (end - begin) // (2 * batch.SHARE) * batch.SHARE
+        if batch.gpm(b, middle) > g:
+            end = middle
+        else:
+            begin = middle
+    while begin < end:
+        if batch.gpm(b, begin) == g:
+            return int(begin)
+        begin += batch.SHARE
+    return 0
+
+
+@inlined
+def rows_of(b: Ints, g: int, e: int) -> tuple[int, int]:
+    """Where the rows of GPM g in event e begin, and where they end."""
+    share = share_of(b, g, e)
+    if share == 0:
+        return 0, 0
+    return batch.first(b, share), batch.end(b, share)
 
 
 @inlined

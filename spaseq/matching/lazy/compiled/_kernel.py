@@ -250,9 +250,9 @@ def _run(
         axis = batch.axis(b, e)
         if c[counter.STAGE] == 0:
             expire(t, c, r, rows, index, axis)
-            if lacks_room(t, r, b, e):
+            if lacks_room(r, b, e):
                 return ROOM
-            if lacks_entries(t, c, b, e):
+            if lacks_entries(c, b, e):
                 return MORE_KEYS
             if not append(t, c, r, rows, ordered, index, m, b, e, numbers, codes):
                 c[counter.EVENT] = e + 1

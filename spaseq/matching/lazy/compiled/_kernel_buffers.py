@@ -15,7 +15,6 @@ from spaseq.matching.conditions._kernel_values import (
     Floats,
     Ints,
 )
-from spaseq.matching.kernel.compiled._kernel_layout import row_of
 from spaseq.matching.lazy.compiled._kernel_layout import T_BUFFERS, T_VALUES
 from spaseq.matching.lazy.compiled._kernel_ranges import enter_doubles
 from spaseq.matching.lazy.records import counter, posting, ring, stored
@@ -104,8 +103,10 @@ def append(
     some = False
     axis = batch.axis(b, e)
     for g in range(t[N_GPMS]):
-        begin, end = row_of(b, g, e), row_of(b, g, e + 1)
         ring.set_now(r, g, ring.tail(r, g))
+        ring.set_until(r, g, ring.tail(r, g))
+    for share in range(batch.shares(b, e), batch.shares(b, e + 1), batch.SHARE):
+        g, begin, end = batch.gpm(b, share), batch.first(b, share), batch.end(b, share)
         ring.set_until(r, g, ring.tail(r, g) + end - begin)
         buffer = t[T_BUFFERS] + g * kept.SIZE
         for row in range(begin, end):
@@ -147,19 +148,19 @@ def expire(t: Ints, c: Ints, r: Ints, rows: Ints, index: Ints, axis: int) -> Non
 
 
 @part
-def lacks_room(t: Ints, r: Ints, b: Ints, e: int) -> bool:
+def lacks_room(r: Ints, b: Ints, e: int) -> bool:
     """Whether a buffer is too small for what it holds and the rows of an event."""
-    for g in range(t[N_GPMS]):
-        new = row_of(b, g, e + 1) - row_of(b, g, e)
-        if new and ring.tail(r, g) - ring.head(r, g) + new > ring.mask(r, g) + 1:
+    for share in range(batch.shares(b, e), batch.shares(b, e + 1), batch.SHARE):
+        g, new = batch.gpm(b, share), batch.end(b, share) - batch.first(b, share)
+        if ring.tail(r, g) - ring.head(r, g) + new > ring.mask(r, g) + 1:
             return True
     return False
 
 
 @part
-def lacks_entries(t: Ints, c: Ints, b: Ints, e: int) -> bool:
+def lacks_entries(c: Ints, b: Ints, e: int) -> bool:
     """Whether the index would be too full with the rows of an event."""
     new = 0
-    for g in range(t[N_GPMS]):
-        new += row_of(b, g, e + 1) - row_of(b, g, e)
+    for share in range(batch.shares(b, e), batch.shares(b, e + 1), batch.SHARE):
+        new += batch.end(b, share) - batch.first(b, share)
     return bool(2 * (c[counter.ENTRIES] + stored.INDEX_LIMIT * new) > c[counter.ENTRY_MASK])

@@ -20,7 +20,7 @@ from spaseq.matching.kernel.compiled._kernel_apply import begin_bounds, bind
 from spaseq.matching.kernel.compiled._kernel_decide import note
 from spaseq.matching.kernel.compiled._kernel_judge import judge
 from spaseq.matching.kernel.compiled._kernel_layout import (
-    row_of,
+    share_of,
 )
 from spaseq.matching.kernel.records import decisions, header, partitions, questions, waits
 from spaseq.matching.kernel.records.tables import accepts, candidates, gates, places, units
@@ -137,7 +137,7 @@ def _show(
     mine, bars = waits.members(m, w), 0
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
         g = candidates.gpm(t, c)
-        if row_of(b, g, e) == row_of(b, g, e + 1):
+        if share_of(b, g, e) == 0:
             continue
         step = preferences.steps(o) + STEP_SIZE * candidates.number(t, c)
         if mine & (o[step] | o[step + STEP_BARS]) == 0:
@@ -178,7 +178,7 @@ def decide(
             continue
         for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
             g = candidates.gpm(t, c)
-            if row_of(b, g, e) < row_of(b, g, e + 1):
+            if share_of(b, g, e) != 0:
                 if preferences.asks(o) != 0 and header.asked(m) > header.answered(m):
                     return
                 verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from spaseq._jit import part
+from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import N_GPMS, N_KEYS, Ints
 from spaseq.matching.kernel.compiled._kernel_judge import belongs
-from spaseq.matching.kernel.compiled._kernel_layout import row_of
 from spaseq.matching.kernel.records import header, nodes, partitions, waits
 from spaseq.matching.kernel.records.tables import gates
 from spaseq.matching.ordered.compiled._kernel_families import (
@@ -35,8 +35,9 @@ def see_partition(t: Ints, o: Ints, m: Ints, n: Ints, b: Ints, e: int, key: int,
     if preferences.own(o) == 0:
         return
     at = newest_place(t, m, p)
-    for g in range(t[N_GPMS]):
-        for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
+    for share in range(batch.shares(b, e), batch.shares(b, e + 1), batch.SHARE):
+        g = batch.gpm(b, share)
+        for r in range(batch.first(b, share), batch.end(b, share)):
             if belongs(t, m, b, g, r, key):
                 n[at + g] = header.serial(m)
                 break

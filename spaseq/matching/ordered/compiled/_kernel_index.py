@@ -6,9 +6,10 @@ In a bucket, ``child`` of a wait is the next one, ``back`` the one before it; ``
 from __future__ import annotations
 
 from spaseq._jit import part
-from spaseq.matching.conditions._kernel_values import N_GPMS, WOKEN, Ints
+from spaseq.matching.conditions import batch
+from spaseq.matching.conditions._kernel_values import WOKEN, Ints
 from spaseq.matching.kernel.compiled._kernel_judge import belongs
-from spaseq.matching.kernel.compiled._kernel_layout import row_of
+from spaseq.matching.kernel.compiled._kernel_layout import rows_of
 from spaseq.matching.kernel.compiled._kernel_memory import find_bucket, forget
 from spaseq.matching.kernel.compiled._kernel_places import bucket_of, bucket_of_row
 from spaseq.matching.kernel.records import buckets, header, waits
@@ -69,7 +70,8 @@ def _call_at(t: Ints, m: Ints, a: Ints, b: Ints, e: int, key: int, p: int, gate:
         return
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
         g, at = candidates.gpm(t, c), candidates.keys(t, c)
-        for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
+        first, last = rows_of(b, g, e)
+        for r in range(first, last):
             if not belongs(t, m, b, g, r, key):
                 continue
             _call(m, a, bucket_of_row(t, m, b, gate, p, r, at))
@@ -81,7 +83,7 @@ def _call_at(t: Ints, m: Ints, a: Ints, b: Ints, e: int, key: int, p: int, gate:
 def call(t: Ints, m: Ints, a: Ints, b: Ints, e: int, key: int, p: int) -> None:
     """Puts the families of a partition that an event may concern in a chain, from ``roster.called`` on."""
     roster.set_called(a, 0)
-    for g in range(t[N_GPMS]):
-        if row_of(b, g, e) < row_of(b, g, e + 1):
-            for i in range(t[t[WOKEN] + 2 * g], t[t[WOKEN] + 2 * g + 1]):
-                _call_at(t, m, a, b, e, key, p, t[i])
+    for share in range(batch.shares(b, e), batch.shares(b, e + 1), batch.SHARE):
+        g = batch.gpm(b, share)
+        for i in range(t[t[WOKEN] + 2 * g], t[t[WOKEN] + 2 * g + 1]):
+            _call_at(t, m, a, b, e, key, p, t[i])

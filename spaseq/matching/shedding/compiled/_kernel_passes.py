@@ -16,7 +16,6 @@ from spaseq._jit import kernel, part
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.conditions._kernel_values import (
     LIMIT,
-    N_GPMS,
     N_KEYS,
     WOKEN,
     Codes,
@@ -26,7 +25,7 @@ from spaseq.matching.conditions._kernel_values import (
 )
 from spaseq.matching.kernel.compiled._kernel import find_keys
 from spaseq.matching.kernel.compiled._kernel_layout import (
-    row_of,
+    rows_of,
     value,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import find_bucket, find_partition, release, unlink
@@ -249,7 +248,8 @@ def _shown(t: Ints, m: Ints, b: Ints, p: int, gate: int, e: int, g: int) -> int:
         if candidates.gpm(t, c) != g or candidates.parts(t, c) != candidates.parts_end(t, c):
             continue
         at = candidates.keys(t, c)
-        for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
+        first, last = rows_of(b, g, e)
+        for r in range(first, last):
             k0 = value(b, t[at], r)
             k1 = value(b, t[at + 1], r) if size > 1 else 0
             k2 = value(b, t[at + 2], r) if size > 2 else 0
@@ -278,12 +278,12 @@ def shown(tables: Ints, ints: Ints, batch: Ints, at_gates: Floats, weight: float
             counts[gates.number(t, waits.gate(m, w))] += weight
             total += 1
             w = waits.link(m, w)
-        for g in range(t[N_GPMS]):
-            if row_of(b, g, 0) < row_of(b, g, 1):
-                for i in range(t[t[WOKEN] + 2 * g], t[t[WOKEN] + 2 * g + 1]):
-                    count = _shown(t, m, b, p, t[i], 0, g)
-                    counts[gates.number(t, t[i])] += weight * count
-                    total += count
+        for share in range(heads.shares(b, 0), heads.shares(b, 1), heads.SHARE):
+            g = heads.gpm(b, share)
+            for i in range(t[t[WOKEN] + 2 * g], t[t[WOKEN] + 2 * g + 1]):
+                count = _shown(t, m, b, p, t[i], 0, g)
+                counts[gates.number(t, t[i])] += weight * count
+                total += count
     return total
 
 
