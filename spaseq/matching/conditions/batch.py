@@ -21,8 +21,8 @@ STREAM: Final = 3
 NUMBER: Final = 4
 #: The place on the window's axis.
 AXIS: Final = 5
-#: Where the shares of each event begin, and those of the last one end: one for each GPM that has rows in it, in
-#: the order of GPMs.
+#: Where the shares of each event begin, and those of the last one end: one for each GPM that has rows in it,
+#: in the order of GPMs.
 SHARES: Final = 6
 #: Where it is said where each column of solutions begins.
 COLUMNS: Final = 7
