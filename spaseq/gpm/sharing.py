@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from pyoxigraph import BlankNode
 
 from spaseq.alone import Single
@@ -23,9 +24,14 @@ from spaseq.gpm.spectra.views import Views
 from spaseq.language.syntax import Gpm, Group, Var
 from spaseq.terms.dictionary import Dictionary
 
+Mask = npt.NDArray[np.bool_]
+
 #: Up to how many events and triples a batch is evaluated event by event.
 FEW_EVENTS = 8
 FEW_TRIPLES = 256
+
+#: So many sets of events are known of a batch, by whose rows they have.
+_MOST_KNOWN = 64
 
 #: The solutions of every event that has some.
 ByEvent = Mapping[int, tuple[Row, ...]]
@@ -66,6 +72,7 @@ class Shared:
         self.values: dict[int, Values] = {}
         self._parts: dict[frozenset[int] | None, Part] = {}
         self._events: list[tuple[int, Facts]] | None = None
+        self._having: dict[tuple[int, ...], tuple[tuple[Ids, ...], Mask, int]] = {}
 
     def live_ids(self) -> Iterator[Ids]:
         """The ids in the solutions: what they compute is in no event."""
@@ -76,6 +83,21 @@ class Shared:
             yield np.array(ids, dtype=np.int64)
         for values in self.values.values():
             yield np.array(values, dtype=np.int64)
+
+    def having(self, *rows: Ids) -> int:
+        """How many events have some of these rows: arrays that have the event of each."""
+        *most, least = sorted(rows, key=len, reverse=True)
+        key = tuple(map(id, most)) or (id(least),)
+        if key not in self._having:
+            if len(self._having) >= _MOST_KNOWN:
+                self._having.clear()
+            marks = np.zeros(len(self.batch), dtype=np.bool_)
+            for events in most or (least,):
+                marks[events] = True
+            # The arrays are kept, so that no other has their place.
+            self._having[key] = rows, marks, int(np.count_nonzero(marks))
+        _, marks, count = self._having[key]
+        return count + len(np.unique(least[~marks[least]]))
 
     def part(self, streams: frozenset[int] | None) -> Part:
         """The events in these streams; None means all."""

@@ -32,6 +32,7 @@ class Asking:
         self.pattern: SequencePattern = normalise(query)
         self._stats = Stats(gpms={name: GpmStats() for name in self.pattern.queried})
         self._dictionary = dictionary
+        self._sharing = sharing
         #: The streams of each GPM, as ids; None for all of the query's.
         self.streams = {
             name: None
@@ -96,30 +97,24 @@ class Asking:
                     self._stats.gpms[g].matched += int(matched)
                     self._stats.gpms[g].rows += int(rows)
 
-    def _judge(self, size: int, solutions: Mapping[str, Solutions]) -> None:
+    def _judge(self, batch: EventBatch, solutions: Mapping[str, Solutions]) -> None:
         """Counts for each GPM the events in which it has solutions."""
-        if size == 1:
-            some = False
-            for name, table in solutions.items():
-                if len(table) and name not in self.pattern.witnesses:
-                    some = True
-                    counted = self._stats.gpms[name]
-                    counted.matched += 1
-                    counted.rows += len(table)
-            self._stats.relevant += some
+        witnesses = self.pattern.witnesses
+        asked = {name: table for name, table in solutions.items() if name not in witnesses and len(table)}
+        if len(batch) == 1:
+            for name, table in asked.items():
+                counted = self._stats.gpms[name]
+                counted.matched += 1
+                counted.rows += len(table)
+            self._stats.relevant += bool(asked)
             return
-        relevant = np.zeros(size, dtype=np.bool_)
-        for name, table in solutions.items():
-            if name in self.pattern.witnesses:
-                continue
-            matched = np.zeros(size, dtype=np.bool_)
-            if table.event is not None:
-                matched[table.event] = True
-            relevant |= matched
+        shared = self._sharing.of(batch)
+        for name, table in asked.items():
             counted = self._stats.gpms[name]
-            counted.matched += int(np.count_nonzero(matched))
+            counted.matched += shared.having(table.events)
             counted.rows += len(table)
-        self._stats.relevant += int(np.count_nonzero(relevant))
+        if asked:
+            self._stats.relevant += shared.having(*(table.events for table in asked.values()))
 
     def _count(self, batch: EventBatch) -> None:
         """Counts the events of a batch, for each GPM those of its streams."""

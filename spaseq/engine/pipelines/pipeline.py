@@ -249,7 +249,7 @@ class Pipeline(Watched):
     def _take_large(self, quick: Quick, batch: EventBatch, position: int) -> Iterable[Block] | None:
         """Takes one event by columns."""
         solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
-        self._judge(1, solutions)
+        self._judge(batch, solutions)
         return quick.take_one(batch, position, solutions)
 
     def _of_group(self, member: Member, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
@@ -329,7 +329,7 @@ class Pipeline(Watched):
         solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
         start = self._position
         self._position += len(batch)
-        self._judge(len(batch), solutions)
+        self._judge(batch, solutions)
         if self.cuts is not None:
             if self.is_warming:
                 solutions = {name: self.cuts.left(name, batch, of) for name, of in solutions.items()}

@@ -7,14 +7,41 @@ from spaseq.events import Ids
 
 
 @kernel
+def tell_apart(members: Ids, numbers: Ids, last: Ids, apart: Ids) -> None:
+    """Writes a number for each match: the same for neighbours of one member with the same ``last``.
+
+    ``numbers`` are those of the matches; ``last`` has a row for each number.
+    """
+    for i in range(1, len(numbers)):
+        same = members[i] == members[i - 1]
+        for j in range(last.shape[1]):
+            same = same and last[numbers[i], j] == last[numbers[i - 1], j]
+        apart[i] = apart[i - 1] + (0 if same else 1)
+
+
+@kernel
+def number_paths(
+    steps: Ids, begins: Ids, stops: Ids, numbers: Ids, members: Ids, ranks: Ids, ends: Ids, paths: Ids
+) -> None:
+    """Writes a number for each event of some matches, which compares as its position and its GPM's name.
+
+    Match i has the events ``begins[i]`` to ``stops[i]`` of ``steps``: position, site, and solution.
+    ``numbers`` are the matches, ``members`` whose each is; ``ranks``: for each of these, of each site the
+    place of its GPM's name. Writes to ``ends`` where the events of each match end.
+    """
+    to = 0
+    for i in range(len(numbers)):
+        for at in range(begins[numbers[i]], stops[numbers[i]]):
+            paths[to] = steps[at, 0] * ranks.shape[1] + ranks[members[i], steps[at, 1]]
+            to += 1
+        ends[i] = to
+
+
+@kernel
 def lay(
     steps: Ids, begins: Ids, stops: Ids, numbers: Ids, ends: Ids, positions: Ids, sites: Ids, rows: Ids
 ) -> int:
-    """Writes the events of some matches, one match after the other; returns the least number of a solution.
-
-    Match i has the events ``begins[i]`` to ``stops[i]`` of ``steps``: position, site, and solution.
-    ``numbers`` are the matches that are written; writes to ``ends`` where the events of each of them end.
-    """
+    """Writes the same events, one match after the other; returns the least number of a solution."""
     to, least = 0, 0
     for i in range(len(numbers)):
         for at in range(begins[numbers[i]], stops[numbers[i]]):
@@ -23,16 +50,3 @@ def lay(
             to += 1
         ends[i] = to
     return least
-
-
-@kernel
-def number_paths(positions: Ids, sites: Ids, ends: Ids, members: Ids, ranks: Ids, paths: Ids) -> None:
-    """Writes a number for each event, which compares as its position and what its GPM is called.
-
-    ``members``: whose each match is; ``ranks``: for each of them, of each site the place of its GPM's name.
-    """
-    begin = 0
-    for i in range(len(ends)):
-        for at in range(begin, ends[i]):
-            paths[at] = positions[at] * ranks.shape[1] + ranks[members[i], sites[at]]
-        begin = ends[i]

@@ -87,29 +87,24 @@ class KernelGroup(Group):
             [i for i in live if self._tables.accepts[i][a] >= 0]
             for a in range(len(self._tables.compiled.accepts))
         ]
-        counts = np.array([len(of) for of in whose], dtype=np.int64)
-        firsts = np.concatenate([[0], np.cumsum(counts)])
-        several = counts[runs.ways]
+        several = np.array([len(of) for of in whose], dtype=np.int64)[runs.ways]
+        firsts = np.cumsum([0, *map(len, whose)])
         numbers = np.repeat(np.arange(len(runs.ways)), several)
         place = np.arange(len(numbers)) - np.repeat(np.cumsum(several) - several, several)
         members = np.array([i for of in whose for i in of], dtype=np.int64)
         members = members[firsts[runs.ways[numbers]] + place]
         last = runs.steps[begins[1:] - 1, 0]
-        wanted = np.ones(len(numbers), dtype=np.bool_)
         lengths = self.lengths(runs.steps[begins[:-1], 0], last, self._kernel.history)
         if lengths is not None:
             sizes = np.array([window.size for window in self.windows], dtype=np.int64)
             wanted = lengths[numbers] <= sizes[members]
+            members, numbers = members[wanted], numbers[wanted]
         if any(self._own[i].member.is_over for i in live):
             until = np.array([part.until for part in self._own], dtype=np.int64)
-            wanted &= last[numbers] < until[members]
-        members, numbers = members[wanted], numbers[wanted]
-        order = np.argsort(members.astype(np.int16), kind="stable")  # by digits, being short
-        members, numbers = members[order], numbers[order]
-        ends = runs.ends[numbers]
-        changes = (np.diff(members) != 0) | (np.diff(ends, axis=0) != 0).any(axis=1)
-        apart = np.concatenate([[0], np.cumsum(changes)]) if len(numbers) else numbers
-        return Lot(members, numbers, apart)
+            wanted = last[numbers] < until[members]
+            members, numbers = members[wanted], numbers[wanted]
+        order = self._giving.order(members)
+        return Lot(members[order], numbers[order], runs.ends)
 
 
 class KernelPart(Part):

@@ -102,10 +102,8 @@ class LazyGroup(Group):
         if lengths is not None:
             wanted &= lengths <= sizes[of]
         numbers = np.flatnonzero(wanted)
-        numbers = numbers[np.argsort(of[numbers].astype(np.int16), kind="stable")]
-        members, apart = of[numbers], found[numbers][:, [outcome.EVENT, *self._keys]]
-        changes = (np.diff(members) != 0) | (np.diff(apart, axis=0) != 0).any(axis=1)
-        return Lot(members, numbers, np.cumsum(np.append(False, changes)) if len(numbers) else numbers)
+        numbers = numbers[self._giving.order(of[numbers])]
+        return Lot(of[numbers], numbers, found[:, [outcome.EVENT, *self._keys]])
 
 
 class LazyPart(Part):

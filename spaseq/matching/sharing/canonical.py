@@ -80,7 +80,10 @@ def canonical(pattern: SequencePattern, asked: Mapping[str, Asked], numbers: Num
     partition matters, to a negation whatever is between, to CONSUME the matches found.
     """
     root = pattern.root
-    if not isinstance(root, Chain) or beginning(pattern, asked) is None or split(pattern).derived:
+    if not isinstance(root, Chain) or beginning(pattern, asked) is None:
+        return None
+    filtered = pattern.where or any(part.correlated for part in pattern.gpms.values())
+    if filtered and split(pattern).derived:
         return None
     return _Canonical(pattern, asked, numbers).made(root)
 

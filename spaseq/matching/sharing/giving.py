@@ -34,13 +34,13 @@ class Plain(NamedTuple):
 class Lot(NamedTuple):
     """Matches of several members, those of each together: whose each is, and which of the rows found.
 
-    ``apart`` is a number for each, the same for those that are delivered in the order of their events: they
-    are neighbours. None where they are in order.
+    ``last`` has, of each row found, what is the same for neighbours that are delivered in the order of their
+    events; None where they are in order. Shape ``(rows, any)``.
     """
 
     members: Ints
     numbers: Ints
-    apart: Ints | None
+    last: Ints | None
 
 
 class Giving:
@@ -58,6 +58,12 @@ class Giving:
             if of is not None:
                 ranks[:] = np.where(of.own < 0, 0, of.sites.ranks[of.own])
 
+    def order(self, members: Ints) -> Ints:
+        """What sorts matches by whose they are, those of each in their order."""
+        # Short numbers are sorted by their digits.
+        kind = np.int16 if len(self._parts) < 1 << 15 else np.int64
+        return np.argsort(members.astype(kind), kind="stable")
+
     def blocks(
         self, history: History, lot: Lot, begins: Ints, stops: Ints, steps: Ints, keys: Ints
     ) -> Iterator[tuple[int, Ints, Columns | None]]:
@@ -66,7 +72,7 @@ class Giving:
         Row i has the events ``begins[i]`` to ``stops[i]`` of ``steps``: position, site, and which of its
         event's solutions; and the partition ``keys[i]``.
         """
-        members, numbers, apart = lot
+        members, numbers, last = lot
         if not len(members):
             return
         cuts = np.flatnonzero(np.diff(members)) + 1
@@ -74,21 +80,20 @@ class Giving:
         named = members[bounds[:-1]].tolist()
         ends = np.zeros(len(numbers) + 1, dtype=np.int64)
         size = int((stops[numbers] - begins[numbers]).sum())
+        again, order = np.zeros(len(numbers), dtype=np.int64), numbers
+        if last is not None:
+            apart, placed, work = np.zeros((3, len(numbers)), dtype=np.int64)
+            paths = np.empty(size, dtype=np.int64)
+            k.tell_apart(members, numbers, last, apart)
+            k.number_paths(steps, begins, stops, numbers, members, self._ranks, ends[1:], paths)
+            if arrange(paths, ends, apart, placed, work, again):
+                order = numbers[placed]
         positions, sites, rows = (np.empty(size, dtype=np.int64) for _ in range(3))
-        least = k.lay(steps, begins, stops, numbers, ends[1:], positions, sites, rows)
+        least = k.lay(steps, begins, stops, order, ends[1:], positions, sites, rows)
         stretch, places = history.stretch(positions)
         if least < 0 or len(stretch.chunks) > _FEW:
             yield from self._apart(named, bounds, numbers)
             return
-        again = np.zeros(len(numbers), dtype=np.int64)
-        order = numbers
-        if apart is not None:
-            paths, sorted_ = np.empty(size, dtype=np.int64), np.empty(len(numbers), dtype=np.int64)
-            k.number_paths(positions, sites, ends[1:], members, self._ranks, paths)
-            if arrange(paths, ends, apart, sorted_, np.empty_like(sorted_), again):
-                order = numbers[sorted_]
-                k.lay(steps, begins, stops, order, ends[1:], positions, sites, rows)
-                stretch, places = history.stretch(positions)
         if len(stretch.chunks) > 1:
             before = np.array([stretch.rows_before(g) for g in range(int(self._gpms.max()) + 1)])
             rows += before[self._gpms[sites], stretch.where(places)]
