@@ -97,7 +97,7 @@ class Shared:
             # The arrays are kept, so that no other has their place.
             self._having[key] = rows, marks, int(np.count_nonzero(marks))
         _, marks, count = self._having[key]
-        return count + len(np.unique(least[~marks[least]]))
+        return count + len(np.unique(least[~marks[least]])) if most else count
 
     def part(self, streams: frozenset[int] | None) -> Part:
         """The events in these streams; None means all."""

@@ -152,7 +152,7 @@ class Memory:
 
     def restrict(self, over: Sequence[int], reach: int) -> None:
         """Some plans find no match any more; the events of others reach so far on the window's axis."""
-        self.counters[counter.LIMIT] = reach
+        self.counters[counter.LIMIT], self.counters[counter.EXPIRED] = reach, -lay.FAR
         t = self._tables
         begin = int(t[lay.T_PLANS])
         rows = t[begin : int(t[lay.T_PLANS_END])].reshape(-1, plan.SIZE)

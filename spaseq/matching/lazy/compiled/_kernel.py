@@ -186,7 +186,7 @@ def _next_of_chain(
 def _next_plan(t: Ints, c: Ints, r: Ints, order: Ints, least: int) -> int:
     """The first plan from one on that the event in hand may take on; the end of all if there is none."""
     found = t[T_PLANS_END]
-    for g in range(t[N_GPMS]):
+    for g in range(c[counter.FIRST_GPM], c[counter.LAST_GPM]):
         if ring.now(r, g) < ring.until(r, g):
             woken = c[counter.WOKEN] + 2 * g
             i = order[woken]
@@ -285,6 +285,7 @@ def _repeat(
     numbers: Floats, codes: Codes,
 ) -> int:  # fmt: skip
     """See ``run``, if ``REPEATING``."""
+    c[counter.FIRST_GPM], c[counter.LAST_GPM] = 0, t[N_GPMS]
     while True:
         if c[counter.STAGE] == 0:
             position = FAR

@@ -102,9 +102,13 @@ def append(
     """Puts the rows of an event in the buffers; whether there are some. What is over has been taken out."""
     some = False
     axis = batch.axis(b, e)
-    for g in range(t[N_GPMS]):
+    # Those of the event before: all others are where they end.
+    for g in range(c[counter.FIRST_GPM], c[counter.LAST_GPM]):
         ring.set_now(r, g, ring.tail(r, g))
-        ring.set_until(r, g, ring.tail(r, g))
+    c[counter.FIRST_GPM] = c[counter.LAST_GPM] = 0
+    if batch.shares(b, e) < batch.shares(b, e + 1):
+        c[counter.FIRST_GPM] = batch.gpm(b, batch.shares(b, e))
+        c[counter.LAST_GPM] = batch.gpm(b, batch.shares(b, e + 1) - batch.SHARE) + 1
     for share in range(batch.shares(b, e), batch.shares(b, e + 1), batch.SHARE):
         g, begin, end = batch.gpm(b, share), batch.first(b, share), batch.end(b, share)
         ring.set_until(r, g, ring.tail(r, g) + end - begin)
@@ -132,6 +136,9 @@ def append(
 @part
 def expire(t: Ints, c: Ints, r: Ints, rows: Ints, index: Ints, axis: int) -> None:
     """Takes out what is no longer in a window with an event at a place on the axis."""
+    if c[counter.EXPIRED] == axis:
+        return
+    c[counter.EXPIRED] = axis
     for g in range(t[N_GPMS]):
         buffer = t[T_BUFFERS] + g * kept.SIZE
         indexes = (kept.indexes_end(t, buffer) - kept.indexes(t, buffer)) // lookup.SIZE

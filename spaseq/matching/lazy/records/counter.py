@@ -33,4 +33,10 @@ LISTS: Final = 22
 #: Where the orders of plans end, and it is said of each GPM which plans its events may take on.
 WOKEN: Final = 23
 
-SIZE: Final = 24
+#: Of the event in hand, the number of the first GPM that it has rows of, and of the one behind the last.
+FIRST_GPM: Final = 24
+LAST_GPM: Final = 25
+#: The place on the axis up to which rows were taken out.
+EXPIRED: Final = 26
+
+SIZE: Final = 27
