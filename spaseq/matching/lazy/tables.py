@@ -111,6 +111,7 @@ class _Writer:
         read = self._joined | set(_read(_codes(self._plans)))
         self._slots = _slots(read, [taken.pattern for taken in members])
         self._columns: dict[tuple[int, str], int] = {}
+        self._bounds: dict[tuple[int, str], list[Range]] = {}
         self._ordered = {gpm: self._find_ordered(gpm) for gpm in self._gpms}
         self._out = Sections()
         self._programs = Programs(self._out, self._slots, self._kleenes, self._accumulators, intern)
@@ -200,7 +201,10 @@ class _Writer:
         """The bounds of an item's values, and the other items that must be there before they are known."""
         for condition in demanded.conditions:
             if condition.needs >> i & 1 and condition.iteration in (None, i):
-                for one in ranges(condition.code, self._variables(item.atom.gpm)):
+                key = id(condition), item.atom.gpm  # the plans keep it
+                if key not in self._bounds:
+                    self._bounds[key] = [*ranges(condition.code, self._variables(item.atom.gpm))]
+                for one in self._bounds[key]:
                     yield condition.needs & ~(1 << i), one
 
     def _variables(self, gpm: str) -> frozenset[str]:

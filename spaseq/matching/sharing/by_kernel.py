@@ -113,7 +113,7 @@ class KernelPart(Part):
     def __init__(self, group: KernelGroup, member: Member, offset: int, number: int, tables: Tables) -> None:
         super().__init__(group, member, offset, tables.compiled.gpms)
         pattern, intern = member.pattern, member.dictionary.pin
-        compiled = tables_alike(pattern, intern)
+        compiled = tables_alike(pattern, intern, member.common.outline)
         self._replay = Replay(lambda: compile_tables(pattern, intern), member.context, self.history)
         self._matches = Matches(pattern, compiled, self.history, self._replay, member.context.order)
         self._candidates, self._accepts = tables.candidates[number], tables.accepts[number]

@@ -156,10 +156,10 @@ class OrderedPart(Part):
         super().__init__(group, member, offset, all_.compiled.gpms)
         pattern, intern = member.pattern, member.dictionary.pin
         self._replay = Replay(lambda: compile_tables(pattern, intern), member.context, self.history)
+        compiled = tables_alike(pattern, intern, member.common.outline)
         self._matches = Matches(
-            pattern, tables_alike(pattern, intern), self.history, self._replay, member.context.order,
-            decided=True,
-        )  # fmt: skip
+            pattern, compiled, self.history, self._replay, member.context.order, decided=True
+        )
         self._candidates, self._accepts = all_.candidates[number], all_.accepts[number]
 
     @property

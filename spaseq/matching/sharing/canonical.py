@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from operator import is_
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pyoxigraph import BlankNode
 
@@ -18,7 +18,13 @@ from spaseq.automaton.normal import is_strict
 from spaseq.automaton.pattern import Atom, Chain, Either, GpmPart, Kleene, Node, SequencePattern, walk
 from spaseq.language.syntax import Consume, Strategy, Var
 from spaseq.matching.conditions.derived import split
-from spaseq.matching.templates.form import compared
+from spaseq.matching.templates.form import compared, outline
+
+Outline = tuple[object, ...]
+
+#: Whether filters read derived columns, by outline; so many are kept.
+_DERIVING: Final[dict[Outline, bool]] = {}
+_MOST: Final = 256
 
 
 class Numbers:
@@ -47,9 +53,11 @@ class Canonical:
     """A query under common names.
 
     ``beginnings`` are the numbers of its elements; ``variables`` and ``gpms`` map its names to common ones.
+    ``outline``: equal for queries whose automata are alike (``templates.form.outline``).
     """
 
     pattern: SequencePattern
+    outline: Outline
     beginnings: tuple[int, ...]
     variables: Mapping[str, str]
     gpms: Mapping[str, str]
@@ -82,10 +90,19 @@ def canonical(pattern: SequencePattern, asked: Mapping[str, Asked], numbers: Num
     root = pattern.root
     if not isinstance(root, Chain) or beginning(pattern, asked) is None:
         return None
-    filtered = pattern.where or any(part.correlated for part in pattern.gpms.values())
-    if filtered and split(pattern).derived:
-        return None
-    return _Canonical(pattern, asked, numbers).made(root)
+    key = outline(pattern.query)
+    return None if _derives(pattern, key) else _Canonical(pattern, asked, numbers).made(root, key)
+
+
+def _derives(pattern: SequencePattern, key: Outline) -> bool:
+    """Whether filters of a query read derived columns: as those of all of its outline do."""
+    if not pattern.where and not any(part.correlated for part in pattern.gpms.values()):
+        return False
+    if key not in _DERIVING:
+        if len(_DERIVING) >= _MOST:
+            _DERIVING.clear()
+        _DERIVING[key] = bool(split(pattern).derived)
+    return _DERIVING[key]
 
 
 class _Canonical:
@@ -98,7 +115,7 @@ class _Canonical:
         self._new: dict[str, str] = {}
         self._ids: dict[int, int] = {}
 
-    def made(self, root: Chain) -> Canonical:
+    def made(self, root: Chain, key: Outline) -> Canonical:
         beginnings: list[int] = []
         items: list[Node] = []
         for item, operator in zip(root.items, (None, *root.operators), strict=True):
@@ -119,7 +136,7 @@ class _Canonical:
             },
         )
         common = {name: part.name for name, part in gpms.items()}
-        return Canonical(made, tuple(beginnings), self._names, common)
+        return Canonical(made, key, tuple(beginnings), self._names, common)
 
     def _number(self, item: Node, operator: Strategy | None, before: int | None) -> int:
         """The number of an element; names what is new in it."""

@@ -10,13 +10,12 @@ from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.nfa import Action, Again, Enter, Leave, Rival, Unit
 from spaseq.automaton.pattern import Node, SequencePattern, walk
 from spaseq.matching.runs.program import Gate, Place, Program, Way
-from spaseq.matching.sharing.canonical import Canonical
-from spaseq.matching.templates.form import outline
+from spaseq.matching.sharing.canonical import Canonical, Outline
 
 _Unit = TypeVar("_Unit", bound=Unit)
 
 #: Where automata begin, and the sequences that they are of, by outline; so many are kept.
-_BUILT: Final[dict[tuple[object, ...], tuple[Node, Place]]] = {}
+_BUILT: Final[dict[Outline, tuple[Node, Place]]] = {}
 _MOST: Final = 256
 
 
@@ -25,7 +24,7 @@ def start(pattern: SequencePattern, common: Canonical) -> Place:
 
     Queries of one outline have the same places, and name all alike, but for constants.
     """
-    key = outline(pattern.query)
+    key = common.outline
     if key not in _BUILT:
         if len(_BUILT) >= _MOST:
             _BUILT.clear()

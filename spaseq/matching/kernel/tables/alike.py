@@ -54,14 +54,16 @@ class _Kind:
 _KINDS: Final[dict[tuple[object, ...], _Kind | None]] = {}
 
 
-def tables_alike(pattern: SequencePattern, intern: Callable[[Term], int]) -> Compiled:
+def tables_alike(
+    pattern: SequencePattern, intern: Callable[[Term], int], key: tuple[object, ...] | None = None
+) -> Compiled:
     """The tables of a query, whose ``analysis``, ``candidates`` and ``accepts`` may be another query's.
 
     That one differs in constants of FILTERs, in its window, and in what its triple patterns name, and in
-    nothing else. Raises ``BeyondTables``.
+    nothing else. ``key``: the query's ``outline``, if it is known. Raises ``BeyondTables``.
     """
     query = pattern.query
-    key = outline(query)
+    key = key or outline(query)
     if key not in _KINDS:
         if len(_KINDS) >= _MOST:
             _KINDS.clear()
