@@ -21,7 +21,7 @@ import spaseq
 from spaseq import Engine, Handle, Match, Source, SourceOptions
 from spaseq.engine import handle as handles
 from spaseq.engine.delivered import on_demand
-from spaseq.engine.pipelines import flow, intake, later
+from spaseq.engine.pipelines import flow, intake, visits
 from spaseq.engine.pipelines.groups import group
 from spaseq.engine.pushed import inbox
 from spaseq.errors import SpaseqError
@@ -351,14 +351,14 @@ def is_clean_at_any_call(what: str, called_back: bool, file: str, queries: tuple
     assert number > 1
 
 
-@pytest.mark.parametrize("file", ["pipelines/later.py", "pipelines/visits.py", "delivered/on_demand.py"])
+@pytest.mark.parametrize("file", ["pipelines/visits.py", "delivered/on_demand.py"])
 def test_what_has_waited_until_it_is_worth_a_visit_is_taken_once(
     file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of several queries, which nobody reads before the end."""
     events = range(BEFORE + 1)
     monkeypatch.setattr(inbox, "MOST_EVENTS", BEFORE)  # the first does not wait
-    monkeypatch.setattr(later, "ENOUGH", BEFORE - 1)
+    monkeypatch.setattr(visits, "ENOUGH", BEFORE - 1)
     queries = (query("A ; B"), query("A : B"))
     whole = Run(called_back=False, queries=queries)
     whole.push(range(BEFORE + AFTER))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import spaseq
 from spaseq.engine.parts import reading
-from spaseq.engine.pipelines import later
+from spaseq.engine.pipelines import visits
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pushed import inbox
 from spaseq.engine.registered import Registered
@@ -156,8 +156,8 @@ def test_as_if_somebody_asked_after_each_event(seed: int) -> None:
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
         patch.setattr(inbox, "MOST_EVENTS", rng.choice([3, 5, 256]))
-        patch.setattr(later, "ENOUGH", rng.choice([3, 6, 128]))
-        patch.setattr(later, "MOST", rng.choice([4, 9, 4_096]))
+        patch.setattr(visits, "ENOUGH", rng.choice([3, 6, 128]))
+        patch.setattr(visits, "MOST", rng.choice([4, 9, 4_096]))
         patch.setattr(by_stream, "_FEW", rng.choice([1, 256]))
         for step, (what, given_) in enumerate(_steps(rng, 0.03)):
             if what == "register":

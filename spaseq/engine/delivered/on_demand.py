@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from spaseq.engine.delivered.undelivered import Undelivered
 from spaseq.engine.pipelines.pipeline import Pipeline
@@ -24,15 +24,18 @@ AT_ONCE: Final = 1_000
 _NOTHING: Final[Iterator[MatchBatch]] = iter(())
 
 
-class OnDemand:
-    """What a query completes, for who has the turn.
+class Given(Protocol):
+    """What brings matches: an interrupt may come before it is done with, and after the query has them."""
 
-    ``taken``: the visit that was taken last; ``coming``: what was found, and not yet looked at.
-    """
+    is_taken: bool
+
+
+class OnDemand:
+    """What a query completes, for who has the turn. ``coming``: what was found, and not yet looked at."""
 
     __slots__ = (
         "_cancelled", "_error", "_found", "_limits", "_looking", "_on_match", "_pipeline",
-        "coming", "on_found", "taken",
+        "coming", "on_found",
     )  # fmt: skip
 
     def __init__(
@@ -45,7 +48,6 @@ class OnDemand:
         self._cancelled = False
         self._found = Undelivered()
         self.coming: Iterator[MatchBatch] = _NOTHING
-        self.taken: object = None
         self._looking = False
         #: Told, in the turn, that matches are there or that the query failed. It must neither wait nor raise.
         self.on_found: Callable[[], None] = nothing
@@ -61,12 +63,12 @@ class OnDemand:
         return self._cancelled or self._error is not None or self._pipeline.done
 
     def add(
-        self, matches: Iterator[MatchBatch], *, all_at_once: bool, after_all: bool, visit: object = None
+        self, matches: Iterator[MatchBatch], *, all_at_once: bool, after_all: bool, visit: Given | None = None
     ) -> None:
         """Further matches; unless they are wanted all at once, most of very many wait to be asked for.
 
-        ``after_all``: they can be found only when all before them are. ``visit``: whose they are, which is
-        ``taken`` from then on.
+        ``after_all``: they can be found only when all before them are. ``visit``: what brings them, and is
+        taken from then on.
         """
         if after_all and self.is_behind:
             if self._pipeline.unread is None:
@@ -76,8 +78,9 @@ class OnDemand:
             if self.is_over:  # with what was found just now
                 return
         coming = chain(self.coming, matches)
-        # No interrupt comes between the two: that takes a call, or a loop.
-        self.taken = visit or self.taken
+        # No interrupt comes between these: that takes a call, or a loop.
+        if visit is not None:
+            visit.is_taken = True
         self.coming = coming
         if all_at_once or self._on_match is not None:
             self._finish()
@@ -87,7 +90,7 @@ class OnDemand:
 
     def take(
         self,
-        visit: object,
+        visit: Given,
         take: Callable[[EventBatch, int], Iterator[MatchBatch] | None],
         event: EventBatch,
         position: int,
@@ -95,7 +98,7 @@ class OnDemand:
         """Takes a visit of one event, when it is not behind; whether matches are to be looked for."""
         try:
             # Whatever interrupts what comes now ends the query.
-            self.taken = visit
+            visit.is_taken = True
             coming = take(event, position)
             if coming is None:
                 return False

@@ -78,12 +78,11 @@ class Flow(Places):
         self.events += 1
         try:
             for at, intake in enumerate(readers):  # noqa: B007  # where it was, when it was interrupted
-                self._give(intake, lambda intake: visits.due.extend(intake.step(event)))
+                self._give(intake, lambda intake: visits.add(intake.step(event)))
         except BaseException as error:
             visits.fail([query for intake in readers[at:] for query in intake.live], error)
             raise
-        if visits.due:
-            visits.sort()
+        if visits.wait:
             raised = visits.work()
             if raised is not None:
                 raise raised
@@ -92,9 +91,9 @@ class Flow(Places):
     def _next(self, stream: int, clock: Clock, time: int) -> Sequence[Intake] | None:
         """Who take an event that waits for nothing, as nothing waits for it; None if it is no such event."""
         readers, visits = self._readers.get(stream), self.visits
-        if visits.due or self._makers or self._stirred or visits.owing or self.arriving or not readers:
+        if visits.wait or self._makers or self._stirred or visits.owing or self.arriving or not readers:
             return None
-        if visits.later.visits or self.journal is not None or self.seen is not None or not visits.is_asked:
+        if self.journal is not None or self.seen is not None or not visits.is_asked:
             return None
         for intake in readers:
             # Of two of the same streams one may become a part of the other.
@@ -197,8 +196,6 @@ class Flow(Places):
     def move(self) -> None:
         """Every query goes to its watermark, and what that completes is delivered."""
         visits = self.visits
-        if visits.is_asked and visits.later.visits:
-            visits.recall(0)
         if self.arriving:
             self._take_waiting()
         if self.journal is not None:
@@ -300,7 +297,7 @@ class Flow(Places):
     @property
     def is_behind(self) -> bool:
         """Whether something waits until somebody asks; what an interrupt left to be made does."""
-        return bool(self.arriving or self.visits.later.visits or self.visits.due)
+        return bool(self.arriving or self.visits.wait)
 
     def _take_waiting(self) -> None:
         """Hands on what has waited; an interrupt meanwhile ends the queries that it is for."""
@@ -318,7 +315,7 @@ class Flow(Places):
         visits = self.visits
         for intake in intakes:
             try:
-                visits.due.extend(intake.release(last))
+                visits.add(intake.release(last))
                 for query, batch in intake.beginning():
                     visits.begin(query, batch)
             except BaseException as error:
@@ -330,7 +327,6 @@ class Flow(Places):
             if most is not None and intake.order.held > most:
                 what = f"holding {intake.order.held} events back"
                 self.visits.fail(intake.live, self._limits.error("held_events", what))
-        visits.sort()
         return visits.work()
 
     def _is_alone(self, query: Registered) -> bool:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 from weakref import WeakSet, ref
 
 import numpy as np
@@ -38,12 +38,17 @@ if TYPE_CHECKING:
 _SLACK: Final = 16
 
 
-class Visit(NamedTuple):
-    """A query that is to go on: with events, the first of them at this position, or as time has passed."""
+class Visit:
+    """A query that is to go on: with events, the first of them at this position, or as time has passed.
 
-    query: Registered
-    batch: EventBatch | None
-    position: int
+    ``is_taken``: the query has the events; set by who takes them, with no call between.
+    """
+
+    __slots__ = ("batch", "is_taken", "position", "query")
+
+    def __init__(self, query: Registered, batch: EventBatch | None, position: int) -> None:
+        self.query, self.batch, self.position = query, batch, position
+        self.is_taken = False
 
 
 class Intake:

@@ -1,30 +1,36 @@
-"""What queries are to do: visits that are due or wait until somebody asks, and what callbacks left undone."""
+"""What queries are to do: visits, which may wait until somebody asks, and what callbacks left undone.
+
+Of a few hundred events that were pushed, a query among many may have a few, and taking these costs as much as
+taking many: so they wait until they are enough to be worth it.
+"""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from spaseq.engine.handle import Handle
-from spaseq.engine.pipelines import later
 from spaseq.engine.pipelines.groups.crowd import Crowd
 from spaseq.engine.pipelines.intake import Visit
-from spaseq.engine.pipelines.later import Later
 from spaseq.engine.registered import Registered
-from spaseq.events import EventBatch
+from spaseq.events import EventBatch, concatenate
 from spaseq.gpm.sharing import Sharing
 from spaseq.results.batch import MatchBatch
 
 _What = TypeVar("_What")
 
+#: So many events of one query are worth a visit.
+ENOUGH: Final = 128
+#: So many events wait at most.
+MOST: Final = 4_096
+
 
 class Visits:
     """Has queries go on, with events or with time alone; an error inside one ends that one.
 
-    ``due``: visits in order (an interrupt leaves the rest). ``later``: what waits of a few events each, until
-    there are more of them, unless ``is_asked``: somebody asks. ``owing``: queries whose callback raised
-    something.
+    A visit stands in one place, from when it is added to when it is made, which an interrupt may come
+    between: who waits for what is found anew each time. ``is_asked``: somebody asks, and none waits.
+    ``owing``: queries whose callback raised something.
     """
 
     def __init__(
@@ -40,8 +46,10 @@ class Visits:
         self._sharing = sharing
         self._is_alone = is_alone
         self._pass_on = pass_on
-        self.due: deque[Visit] = deque()
-        self.later = Later()
+        # What each query is to do, in order; first who has waited longest.
+        self._queue: dict[Registered, list[Visit]] = {}
+        # Of these the queries that got something since they were last found to wait.
+        self._fresh: dict[Registered, None] = {}
         self.owing: dict[Registered, None] = {}
         self.is_asked = True
         self._failed: list[Handle | Crowd] = []
@@ -64,60 +72,64 @@ class Visits:
             raised = self._attempt(query, self._go_on, query) or raised
         return raised
 
-    def sort(self) -> None:
-        """Those that are due come in the order of the queries."""
-        if len(self.due) > 1:
-            self.due = deque(sorted(self.due, key=_rank))
+    @property
+    def wait(self) -> bool:
+        """Whether there are any."""
+        return bool(self._queue)
+
+    def add(self, visits: Iterable[Visit]) -> None:
+        """Further visits; who is interrupted ends the queries."""
+        for visit in visits:
+            query = visit.query
+            self._queue.setdefault(query, []).append(visit)
+            self._fresh[query] = None
 
     def work(self) -> Exception | None:
-        """Makes the visits that are due; returns what a callback raised."""
+        """Makes the visits that need not wait, in the order of the queries; returns what a callback raised."""
         raised: Exception | None = None
-        while self.due:
-            if self.is_asked or not self._waits(self.due[0]):
-                raised = self._make() or raised
-            else:
-                del self.due[0]
-        if not self.is_asked and self.later.is_too_much:
-            self.recall(later.MOST)
-            while self.due:
-                raised = self._make() or raised
+        joined: dict[tuple[int, ...], EventBatch] = {}
+        for query in self._due():
+            raised = self._make(query, joined) or raised
         self._sharing.forget()  # what comes next may never ask, and would keep a whole batch
         return raised
 
-    def _make(self) -> Exception | None:
-        """Makes the first visit that is due."""
-        # It stays there until it is made: an interrupt that comes before it is taken must not lose it.
-        visit = self.due[0]
-        raised = self._attempt(visit.query, self._visit, visit)
-        del self.due[0]
-        handle = visit.query.handle
-        if handle.taken is visit:  # not another one, which an interrupt has left behind it
-            handle.taken = None
-        return raised
+    def _due(self) -> Iterable[Registered]:
+        """The queries that are to go on now."""
+        queue = self._queue
+        if self.is_asked:
+            due = list(queue)
+        else:
+            due = [query for query in self._fresh if not self._may_wait(query)]
+            self._fresh = dict.fromkeys(due)
+            left = sum(map(_size, queue.values()))
+            if left > MOST:
+                left -= sum(_size(queue[query]) for query in due)
+                for query, waiting in queue.items():
+                    if left <= MOST:
+                        break
+                    if query not in self._fresh:
+                        due.append(query)
+                        left -= _size(waiting)
+        return sorted(due, key=_rank) if len(due) > 1 else due
 
-    def _waits(self, visit: Visit) -> bool:
-        """Whether a visit waits from now on; if not, it stands for all that has waited of its query."""
-        if not self._may_wait(visit):
-            return False
-        enough = self.later.add(visit)
-        if enough is None:
-            return True
-        # No interrupt comes between these: that takes a call, or a loop.
-        self.due[0], self.later.visits[visit.query] = enough, []
-        return False
-
-    def _may_wait(self, visit: Visit) -> bool:
+    def _may_wait(self, query: Registered) -> bool:
         """Whether a query need not go on until somebody asks."""
-        query = visit.query
         # Where there are several orders of the same streams, one may become a part of the other.
-        return query.is_sparse and self._is_alone(query)
+        return query.is_sparse and self._is_alone(query) and _size(self._queue[query]) < ENOUGH
 
-    def recall(self, most: int) -> None:
-        """Makes due what has waited longest, so that no more than so many events wait."""
-        visits, left = self.later.but(most)
-        due = deque([*visits, *(visit for visit in self.due if not self.later.has(visit))])
-        # No interrupt comes between these: that takes a call, or a loop.
-        self.due, self.later = due, left
+    def _make(self, query: Registered, joined: dict[tuple[int, ...], EventBatch]) -> Exception | None:
+        """Makes the visits of a query; ``joined``: batches by those that they were made of."""
+        waiting = self._queue[query]
+        if len(waiting) > 1 and query.is_sparse:
+            waiting = self._queue[query] = [_joined(query, waiting, joined)]
+        raised: Exception | None = None
+        while waiting:
+            raised = self._attempt(query, self._visit, waiting[0]) or raised
+            # It stands there until it is made: an interrupt that comes before it is taken must not lose it.
+            del waiting[0]
+        self._fresh.pop(query, None)
+        del self._queue[query]
+        return raised
 
     def begin(self, query: Registered, batch: EventBatch) -> None:
         """The first of a query's events is there."""
@@ -156,9 +168,9 @@ class Visits:
 
     def _visit(self, visit: Visit) -> None:
         """A query goes on, with events or with time alone."""
-        query, batch, position = visit
+        query, batch, position = visit.query, visit.batch, visit.position
         pipeline, handle = query.pipeline, query.handle
-        if batch is not None and not handle.is_over and handle.taken is not visit:
+        if batch is not None and not handle.is_over and not visit.is_taken:
             if len(batch) > 1 or handle.is_behind or isinstance(handle, Crowd):
                 self._find(query, query.process(batch, position), after_all=True, visit=visit)
             else:
@@ -175,7 +187,7 @@ class Visits:
 
     def _take_one(self, visit: Visit, handle: Handle) -> None:
         """An event that came alone, which completes nothing, most of the time."""
-        query, batch, position = visit
+        query, batch, position = visit.query, visit.batch, visit.position
         assert batch is not None
         self._sharing.turn_to(batch)
         if handle.take(visit, query.pipeline.take_one, batch, position - query.start):
@@ -224,5 +236,21 @@ class Visits:
         query.is_closed = True
 
 
-def _rank(visit: Visit) -> int:
-    return visit.query.rank
+def _rank(query: Registered) -> int:
+    return query.rank
+
+
+def _size(visits: list[Visit]) -> int:
+    return sum(len(visit.batch) for visit in visits if visit.batch is not None)
+
+
+def _joined(query: Registered, visits: list[Visit], known: dict[tuple[int, ...], EventBatch]) -> Visit:
+    """Several visits as one, but for the events that the query has."""
+    left = [visit for visit in visits if visit.batch is not None and not visit.is_taken]
+    if len(left) < 2:
+        return left[0] if left else Visit(query, None, 0)
+    batches = [visit.batch for visit in left if visit.batch is not None]
+    key = tuple(map(id, batches))
+    if key not in known:
+        known[key] = concatenate(batches)
+    return Visit(query, known[key], left[0].position)

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from spaseq.engine.delivered.on_demand import Given
 from spaseq.engine.pipelines.groups.group import Group
 from spaseq.engine.pipelines.groups.seats import Seat
 from spaseq.engine.pipelines.stats import Seat as Place
@@ -19,6 +20,16 @@ from spaseq.terms.dictionary import Dictionary, Term
 
 if TYPE_CHECKING:
     from spaseq.engine.handle import Handle
+
+
+class _Found:
+    """Matches of one of the queries; ``is_taken``: its handle has them."""
+
+    __slots__ = ("handle", "is_taken", "matches")
+
+    def __init__(self, handle: Handle, matches: Iterator[MatchBatch]) -> None:
+        self.handle, self.matches = handle, matches
+        self.is_taken = False
 
 
 class Crowd:
@@ -41,7 +52,6 @@ class Crowd:
         self.dictionary = dictionary
         self.kb = kb
         self.error: SpaseqError | None = None
-        self.taken: object = None
         self.refresh = place.refresh
         self._place = place
         self._sharing = sharing
@@ -53,7 +63,7 @@ class Crowd:
         self._group: Group | None = None
         self._failed: list[Handle] = []
         # What was found, and not yet handed on.
-        self._due: deque[tuple[Handle, Iterator[MatchBatch]]] = deque()
+        self._due: deque[_Found] = deque()
         # What a callback raised, while the group was looking.
         self._raised: Exception | None = None
 
@@ -124,11 +134,12 @@ class Crowd:
         *,
         all_at_once: bool,  # noqa: ARG002  # as a handle's
         after_all: bool,  # noqa: ARG002
-        visit: object = None,
+        visit: Given | None = None,
     ) -> None:
         """Looks for further matches, and hands them on; see ``Handle.add``."""
         self._hand_on()
-        self.taken = visit or self.taken
+        if visit is not None:
+            visit.is_taken = True
         try:
             for _ in matches:
                 pass
@@ -145,7 +156,7 @@ class Crowd:
         if self._group is not None:
             found = self._group.take()
             # Last: an interrupt before it ends the queries, one behind it finds all in their places.
-            self._due.extend([(self._seated[seat.rank][0], seat.answers(of)) for seat, of in found])
+            self._due.extend([_Found(self._seated[seat.rank][0], seat.answers(of)) for seat, of in found])
 
     def _take_some(self) -> None:
         """Takes what the group has found so far, and hands it on: who keeps too much is over."""
@@ -170,8 +181,8 @@ class Crowd:
         while self._due:
             # They stay there until the handle has them: an interrupt that comes before must not lose them.
             due = self._due[0]
-            handle, matches = due
-            if not handle.is_over and handle.taken is not due:
+            handle, matches = due.handle, due.matches
+            if not handle.is_over and not due.is_taken:
                 before = handle.error
                 try:
                     handle.add(matches, all_at_once=False, after_all=True, visit=due)
@@ -182,7 +193,6 @@ class Crowd:
                     if handle.error is not before:
                         self._note(handle)
             del self._due[0]
-            handle.taken = None
         if raised is not None:
             raise raised
 
