@@ -85,7 +85,7 @@ class Visits:
             self._fresh[query] = None
 
     def work(self) -> Exception | None:
-        """Makes the visits that need not wait, in the order of the queries; returns what a callback raised."""
+        """Makes the visits that need not wait, by the order of queries; returns what a callback raised."""
         raised: Exception | None = None
         joined: dict[tuple[int, ...], EventBatch] = {}
         for query in self._due():
