@@ -43,8 +43,8 @@ WARM: Final = 1.5
 #: Latencies are means over so many events.
 _BLOCK: Final = 64
 
-#: Windows of few events, or not; and of queries with a Kleene, or not.
-_WINDOW: Final = {True: {True: 100, False: 100}, False: {True: 300, False: 1_000}}
+#: The events of a window: of few, or not; and of queries with a Kleene, or not.
+WINDOW: Final = {True: {True: 100, False: 100}, False: {True: 300, False: 1_000}}
 _ENOUGH: Final = 50
 
 _M: Final = "<http://www.w3.org/2005/xpath-functions/math#{}>"
@@ -238,7 +238,7 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
 
 def _measured(quick: bool) -> Iterator[Measurement]:
     for name in QUERIES:
-        stream = Stream(_WINDOW[quick]["{" in QUERIES[name][0]], 1 + WARM)
+        stream = Stream(WINDOW[quick]["{" in QUERIES[name][0]], 1 + WARM)
         whole = run(name, stream, None)
         base = float(whole.latency.mean())
         least = needed(name, stream, whole)
