@@ -102,10 +102,9 @@ class Shed:
     ``random-input`` alone). ``active``: it sheds these days. ``latency``: the seconds that an event takes
     now, and ``least``: those that it takes even if no partial match is kept; None before the first.
     ``too_tight``: the bound is less than that, so that no shedding holds it. ``recall``: the estimated share
-    of all matches that were found; of what was counted for it, chance is ``error``; where most is shed it may
-    be off by a factor of five, or more. ``random-input`` has no estimate, nor have queries with EMIT and
-    CONSUME ANY. ``doubtful``: matches that may not be among those without a bound, as what was shed might
-    have kept them out (``explain`` says of which queries).
+    of all matches that were found; nine of ten times it is not off by more than ``error``. ``random-input``
+    has no estimate, nor have queries with EMIT and CONSUME ANY. ``doubtful``: matches that may not be among
+    those without a bound, as what was shed might have kept them out (``explain`` says of which queries).
     """
 
     partial_matches: int = 0

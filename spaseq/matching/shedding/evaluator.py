@@ -80,8 +80,8 @@ class Shedding(Observed):
         self._load, self._loads = 0.0, np.zeros(self._features.classes)
         self._kept: npt.NDArray[np.float64] = np.ones(self._sketch.alive.size)
         self._scratch: Ints = np.zeros_like(self._sketch.alive)
-        # Since the last look ended: events, and seconds of work and of the next look; what the last one took,
-        # and of that, how long it held events up.
+        # Since the last look ended: events, and seconds of work and of the next look; what the last one
+        # took, and held events up for.
         self._events, self._spent, self._looking, self._taken, self._pause = 0, 0.0, 0.0, 0.0, 0.0
         # What the look at hand has counted; and the events between the last two.
         self._between = 0
@@ -178,12 +178,14 @@ class Shedding(Observed):
             if self._spent >= self._taken and k.strangers(m, self._known):
                 self._observe(*self._place)
             self._credit()
+        at_once = 0
         for block in super()._found():
             if self._doubt.matters:
                 self.shed.doubtful += self._doubt.count(block)
                 self._doubt.consumed(block)
-            self._account.found += len(block)
+            at_once += len(block)
             yield block
+        self._account.find(at_once)
 
     # --- looking --------------------------------------------------------------------------------
 
@@ -248,8 +250,8 @@ class Shedding(Observed):
         shed = self._scratch
         total, begun, load = k.welcome(
             f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases, s.rows,
-            s.edges, s.rings, s.steps, s.alive, self._loads, self._kept, shed, self._next, axis, time,
-            s.passed(self._position), room, self._draws,
+            s.edges, s.rings, s.counts, s.steps, s.alive, self._loads, self._kept, shed, self._next, axis,
+            time, s.passed(self._position), room, self._draws,
         )  # fmt: skip
         self._load += load
         self._next = int(m.ints[mem.NEXT_WAIT])
@@ -386,7 +388,7 @@ class Shedding(Observed):
     def close(self) -> Iterator[Block]:
         """See ``ByColumns.close``."""
         yield from super().close()
-        self._account.estimate(self._sketch)
+        self._account.estimate()
         if self.shed.active:
             self._account.end()
 

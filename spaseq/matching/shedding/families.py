@@ -26,6 +26,7 @@ from spaseq.matching.model import Bounds
 from spaseq.matching.ordered.compiled import _kernel_shed as k
 from spaseq.matching.ordered.evaluator import OrderedKernel
 from spaseq.matching.ordered.records import families, matches, roster
+from spaseq.matching.shedding.account import found_in_words, recall_of
 from spaseq.matching.shedding.lots import part_of, taken_at_once
 from spaseq.matching.shedding.overload import Overload
 from spaseq.terms.dictionary import Dictionary
@@ -171,18 +172,17 @@ class SheddingFamilies(OrderedKernel):
         self._estimate()
 
     def _estimate(self) -> None:
-        total = self._found_so_far + self._missed
-        self.shed.recall = self._found_so_far / total if total else 1.0
+        found = float(self._found_so_far)
+        self.shed.recall, self.shed.error = recall_of(found, self._missed, found)
 
     def _end(self) -> None:
         """Nothing is shed any more; a warning says so."""
         if self.shed.active:
             self.shed.active = False
             self._estimate()
-            recall = self.shed.recall or 0.0
             warn(
                 f"{self._name} sheds no more: {self.shed.partial_matches:,} partial matches were shed, and "
-                f"some {100 * recall:.3g} % of its matches were found, by estimate"
+                f"some {found_in_words(self.shed)} of its matches were found, by estimate"
             )
 
 

@@ -237,7 +237,7 @@ class Sketch:
         matched, ways = rates
         features, load = self.features, self.load()
         value, cost = np.zeros((2, features.classes, k.AGES))
-        dying = self._dying()
+        dying, stands = self._dying(), self._stands()
         for _ in range(DEPTHS if self._repeats else 1):
             last = value.sum(), cost.sum()
             for gate in reversed(range(len(self.shows))):
@@ -255,7 +255,9 @@ class Sketch:
                         continue  # a match, which is counted
                     for other in features.places[step.target].gates:
                         part = slice(features.bases[other], features.bases[other] + len(brings[0]))
-                        kept = 1.0 if price is None else _worth(value[part], cost[part], price)
+                        kept = stands[part, None]
+                        if price is not None:
+                            kept = kept * _worth(value[part], cost[part], price)
                         brings += np.stack([kept * value[part], kept * cost[part]])
                     gain = gain + way @ brings[0]
                     work = work + way @ brings[1]
@@ -266,6 +268,17 @@ class Sketch:
         begins = [features.bases[gate] for gate in features.places[0].gates]
         root = float(sum((cost[base, 0] - cost[base, 1]) for base in begins)) / self.age
         return Ahead(value, cost, 1.0 + root)
+
+    def _stands(self) -> Floats:
+        """Which share of those at a place waits at each gate of it, by class: a Kleene may end there."""
+        made = self.counts.reshape(-1, k.COUNTS)[:, k.MADE]
+        stands = np.ones(len(made))
+        for place in self.features.places:
+            at = [self.features.bases[gate] + np.arange(place.size) for gate in place.gates]
+            some = [1 + made[own].reshape(place.depths, -1).sum(axis=1) for own in at]
+            for own, those in zip(at, some, strict=True):
+                stands[own] = (those / np.max(some, axis=0)).repeat(place.size // place.depths)
+        return stands
 
     def _dying(self) -> Floats:
         """In an event, how many of the partial matches of each class die."""

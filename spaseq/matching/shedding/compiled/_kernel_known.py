@@ -58,7 +58,9 @@ RING: Final = 512
 MATCHED: Final = 0
 LIVED: Final = 1
 DIED: Final = 2
-COUNTS: Final = 3
+#: And how many there have been of it.
+MADE: Final = 3
+COUNTS: Final = 4
 
 
 @inlined

@@ -40,6 +40,7 @@ from spaseq.matching.shedding.compiled._kernel_known import (
     DIED,
     KNOWN_SIZE,
     LIVED,
+    MADE,
     MATCHED,
     W_GATE,
     W_SIZE,
@@ -110,9 +111,9 @@ def observe(
 @kernel
 def welcome(
     tables: Ints, ints: Ints, floats: Floats, numbers: Floats, codes: Codes, known_: Ints, ways_: Ints,
-    bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, steps_: Floats, alive_: Ints,
-    loads_: Floats, kept_: Floats, shed_: Ints, begin: int, axis: int, time: int, now: int, room: float,
-    draw: int,
+    bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, counts_: Floats, steps_: Floats,
+    alive_: Ints, loads_: Floats, kept_: Floats, shed_: Ints, begin: int, axis: int, time: int, now: int,
+    room: float, draw: int,
 ) -> tuple[int, int, float]:  # fmt: skip
     """Codes new partial matches, those from ``begin`` on; how many there are, how many of these are of one
     event, and how much load.
@@ -122,7 +123,8 @@ def welcome(
     t, m, f = pointer(tables), pointer(ints), pointer(floats)
     n, c, known, ways = pointer(numbers), pointer(codes), pointer(known_), pointer(ways_)
     bases, features, edges, steps = pointer(bases_), pointer(features_), pointer(edges_), pointer(steps_)
-    rings, alive, loads = pointer(rings_), pointer(alive_), pointer(loads_)
+    rings, counts = pointer(rings_), pointer(counts_)
+    alive, loads = pointer(alive_), pointer(loads_)
     kept, shed = pointer(kept_), pointer(shed_)
     # Whatever comes next comes behind these: places that are free are used again after a sweep only.
     while header.free_wait(m) != 0:
@@ -140,6 +142,7 @@ def welcome(
         begun += int(nodes.previous(m, node) == 0)
         gate = waits.gate(m, w)
         number = bases[gates.number(t, gate)] + known[at + CODE]
+        counts[number * COUNTS + MADE] += 1
         cell = number * AGES + age(t, axis, waits.first(m, w), now)
         if (
             load + loads[number] > room
