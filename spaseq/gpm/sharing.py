@@ -23,6 +23,7 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.gpm.spectra.views import Views
 from spaseq.language.syntax import Gpm, Group, Var
 from spaseq.terms.dictionary import Dictionary
+from spaseq.terms.distinct import distinct
 
 Mask = npt.NDArray[np.bool_]
 
@@ -97,7 +98,7 @@ class Shared:
             # The arrays are kept, so that no other has their place.
             self._having[key] = rows, marks, int(np.count_nonzero(marks))
         _, marks, count = self._having[key]
-        return count + len(np.unique(least[~marks[least]])) if most else count
+        return count + len(distinct(least[~marks[least]], len(self.batch))) if most else count
 
     def part(self, streams: frozenset[int] | None) -> Part:
         """The events in these streams; None means all."""

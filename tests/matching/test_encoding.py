@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaseq.matching.columns.blocks.encoding import numbered, numbered_by_part
-from spaseq.terms.distinct import distinct
+from spaseq.terms.distinct import distinct, in_order
 from spaseq.terms.distinct import numbered as numbers
 
 _IDS = st.lists(st.integers(0, 40), max_size=30)
@@ -18,6 +18,7 @@ def test_each_id_once(ids: list[int], limit: int) -> None:
     given_ids = np.array(ids, dtype=np.int64)
     found, places = numbers(given_ids, limit)
     assert found.tolist() == distinct(given_ids, limit).tolist() == sorted(set(ids))
+    assert in_order(given_ids).tolist() == sorted(set(ids))
     assert found[places].tolist() == ids
 
 

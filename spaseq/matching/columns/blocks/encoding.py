@@ -12,6 +12,7 @@ from spaseq.matching.columns.blocks import _kernel_found as k
 from spaseq.matching.columns.blocks.picked import Column, Picked, Pieces
 from spaseq.matching.columns.blocks.picked import ids as all_ids
 from spaseq.terms.dictionary import UNBOUND
+from spaseq.terms.distinct import in_order
 
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
@@ -39,7 +40,7 @@ def numbered(columns: Sequence[Column], limit: int) -> tuple[Ints, list[Numbers]
     size = sum(map(len, columns))
     if limit > _SPARSE * max(size, 1 << 10):
         plain = [all_ids(column) for column in columns]
-        used = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *plain]))
+        used = in_order(np.concatenate([np.zeros(0, dtype=np.int64), *plain]))
         used = used[used != UNBOUND]
         found = [np.searchsorted(used, column).astype(np.int32) for column in plain]
         for numbers, ids in zip(found, plain, strict=True):

@@ -22,6 +22,7 @@ from spaseq.matching.columns.blocks.encoding import Encoded, numbered
 from spaseq.matching.columns.blocks.picked import Column, Pieces
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
+from spaseq.terms.distinct import in_order
 
 Ints = npt.NDArray[np.int64]
 
@@ -126,7 +127,7 @@ class Block(ABC):
             np.concatenate([nothing, *(getattr(batch, name) for batch in chosen.batches)])[places]
             for name in ("time", "n", "stream")
         )
-        streams = np.unique(stream)
+        streams = in_order(stream)
         codes = np.searchsorted(streams, stream).astype(np.int32)
         found = {}
         for name in gpms:
