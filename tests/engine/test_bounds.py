@@ -145,6 +145,28 @@ def test_a_bound_below_what_an_event_takes_by_itself_is_said_once_and_with_what_
             assert not any("nothing is kept" in part for part in _given_up([shed]))
 
 
+@pytest.mark.parametrize("after", ["LIMIT 12", "", "AFTER MATCH SKIP TO NEXT EVENT"])
+def test_who_is_over_sheds_no_more_and_says_so(after: str) -> None:
+    """Else ``stats.shed`` said for ever that it did, and that partial matches were shed of no state."""
+    engine = Engine(latency=4 * MS, clock=WorkClock(1e-3))
+    handle = engine.register(query(after=after))
+    with pytest.warns(SpaseqWarning) as told:
+        rng = random.Random(1)
+        for t in range(400):
+            kind, key, number = rng.choice("abc"), rng.randint(1, 3), rng.randint(0, 100)
+            graph = f"<urn:{t}> <http://example.org/{kind}> {key} ; <http://example.org/v> {number} ."
+            engine.push(STREAM, graph, t)
+            list(handle.matches())
+            if t == 300 and after != "LIMIT 12":
+                handle.cancel()
+    shed = handle.stats.shed
+    assert shed is not None
+    assert not shed.active
+    assert sum(shed.by_state.values()) == shed.partial_matches > 0
+    assert [" sheds no more" in str(w.message) for w in told].count(True) == 1
+    engine.close()
+
+
 def test_what_many_events_at_once_complete_is_credited_to_what_it_came_of(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

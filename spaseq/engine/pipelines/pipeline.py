@@ -185,6 +185,8 @@ class Pipeline(Watched):
             self._seat.leave()
             self._seat = None
             self._sample = None if self._sample is None else self._sample.copy()
+        if isinstance(self._matcher, Shedder):
+            self._matcher.end_shedding()
 
     # --- events ---------------------------------------------------------------------------------
 

@@ -80,6 +80,10 @@ class Shedder(Protocol):
 
     shed: Shed
 
+    def end_shedding(self) -> None:
+        """The query is over: if it sheds, a warning says that it does no more."""
+        ...
+
 
 class GpmAnswers(Protocol):
     """What has a GPM's solutions in events."""

@@ -388,6 +388,10 @@ class Shedding(Observed):
     def close(self) -> Iterator[Block]:
         """See ``ByColumns.close``."""
         yield from super().close()
+        self.end_shedding()
+
+    def end_shedding(self) -> None:
+        """See ``Shedder.end_shedding``."""
         self._account.estimate()
         if self.shed.active:
             self._account.end()

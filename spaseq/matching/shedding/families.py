@@ -111,7 +111,7 @@ class SheddingFamilies(OrderedKernel):
     def close(self) -> Iterator[Block]:
         """See ``ByColumns.close``."""
         yield from super().close()
-        self._end()
+        self.end_shedding()
 
     def _listed(self) -> Ints:
         """All first events, the oldest first; see ``_kernel_shed``."""
@@ -141,7 +141,7 @@ class SheddingFamilies(OrderedKernel):
                 self.shed.active = True
                 warn(f"{self._name} sheds partial matches: {why} (stats.shed says how many)")
         elif self.shed.active and place - self._last_shed > self._bounds.reach:
-            self._end()
+            self.end_shedding()
 
     def _memory_share(self) -> float:
         """Which share of the runs there is memory for."""
@@ -175,7 +175,7 @@ class SheddingFamilies(OrderedKernel):
         found = float(self._found_so_far)
         self.shed.recall, self.shed.error = recall_of(found, self._missed, found)
 
-    def _end(self) -> None:
+    def end_shedding(self) -> None:
         """Nothing is shed any more; a warning says so."""
         if self.shed.active:
             self.shed.active = False
