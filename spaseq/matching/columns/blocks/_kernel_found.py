@@ -119,11 +119,12 @@ def gather(column: npt.NDArray[Any], at: Ints, first: int, step: int, out: npt.N
 
 
 @kernel
-def gather_all(column: Ints, at: Ints, size: int, out: Ints) -> None:
-    """The same for each of the ``size`` places that come in turn: each writes a row of ``out``."""
-    for i in range(out.shape[1]):
+def gather_all(one: Ints, other: Ints, at: Ints, size: int, ones: Ints, others: Ints) -> None:
+    """The same of two columns for each of the ``size`` places that come in turn, which have a row each."""
+    for i in range(ones.shape[1]):
         for place in range(size):
-            out[place, i] = column[at[i * size + place]]
+            where = at[i * size + place]
+            ones[place, i], others[place, i] = one[where], other[where]
 
 
 @inlined

@@ -131,7 +131,8 @@ class Columns(Block):
         time, n = stretch.events("time"), stretch.events("n")
         form, found = self.form, {}
         if form is not None:
-            times, numbers = self._of_form(time), self._of_form(n)
+            times, numbers = np.empty((2, len(form), len(self)), dtype=np.int64)
+            k.gather_all(time, n, self.places, len(form), times, numbers)
         of_one = np.zeros(len(self), dtype=np.int32)
         for gpm in gpms:
             of_gpm = [site.gpm == gpm for site in self.sites.all]
@@ -147,13 +148,6 @@ class Columns(Block):
             places = places[:count]
             found[gpm] = Taken(offsets, codes[places], time[places], n[places])
         return streams, found
-
-    def _of_form(self, column: Ints) -> Ints:
-        """A column of events at each place of the form, in all matches."""
-        assert self.form is not None
-        found = np.empty((len(self.form), len(self)), dtype=np.int64)
-        k.gather_all(column, self.places, len(self.form), found)
-        return found
 
     @cached_property
     def _one_each(self) -> Ints:
