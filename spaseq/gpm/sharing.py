@@ -23,7 +23,7 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.gpm.spectra.views import Views
 from spaseq.language.syntax import Gpm, Group, Var
 from spaseq.terms.dictionary import Dictionary
-from spaseq.terms.distinct import distinct
+from spaseq.terms.distinct import in_order
 
 Mask = npt.NDArray[np.bool_]
 
@@ -32,7 +32,7 @@ FEW_EVENTS = 8
 FEW_TRIPLES = 256
 
 #: So many sets of events are known of a batch, by whose rows they have.
-_MOST_KNOWN = 64
+_MOST_KNOWN = 8
 
 #: The solutions of every event that has some.
 ByEvent = Mapping[int, tuple[Row, ...]]
@@ -88,17 +88,19 @@ class Shared:
     def having(self, *rows: Ids) -> int:
         """How many events have some of these rows: arrays that have the event of each."""
         *most, least = sorted(rows, key=len, reverse=True)
-        key = tuple(map(id, most)) or (id(least),)
+        if not most:
+            return different(least)
+        key = tuple(map(id, most))
         if key not in self._having:
             if len(self._having) >= _MOST_KNOWN:
                 self._having.clear()
             marks = np.zeros(len(self.batch), dtype=np.bool_)
-            for events in most or (least,):
+            for events in most:
                 marks[events] = True
             # The arrays are kept, so that no other has their place.
             self._having[key] = rows, marks, int(np.count_nonzero(marks))
         _, marks, count = self._having[key]
-        return count + len(distinct(least[~marks[least]], len(self.batch))) if most else count
+        return count + different(least[~marks[least]])
 
     def part(self, streams: frozenset[int] | None) -> Part:
         """The events in these streams; None means all."""
@@ -180,6 +182,13 @@ class Question:
 
     key: object
     names: tuple[str, ...] = field(compare=False)
+
+
+def different(numbers: Ids) -> int:
+    """How many different ones there are, which takes least where they are in order."""
+    if bool((numbers[1:] > numbers[:-1]).all()):
+        return len(numbers)
+    return len(in_order(numbers))
 
 
 def question(gpm: Gpm, stateless: Group) -> Question:

@@ -87,9 +87,11 @@ def compile_all(
 ) -> Compiled:
     """The tables of queries under common names, each of which fits, as one; their plans follow each other.
 
-    ``whole`` has the elements and GPMs of all.
+    ``whole`` has the elements and GPMs of all. None of them reads derived columns.
     """
-    return _Writer(whole, [split(member) for member in members], intern).compiled()
+    certain = {name: gpm_certain(part.gpm) for name, part in whole.gpms.items()}
+    apart = [Split(member, {}, {name: certain[name] for name in member.gpms}) for member in members]
+    return _Writer(whole, apart, intern).compiled()
 
 
 class _Writer:
@@ -112,7 +114,7 @@ class _Writer:
         self._slots = _slots(read, [taken.pattern for taken in members])
         self._columns: dict[tuple[int, str], int] = {}
         self._bounds: dict[tuple[int, str], list[Range]] = {}
-        self._ordered = {gpm: self._find_ordered(gpm) for gpm in self._gpms}
+        self._ordered = self._find_ordered()
         self._out = Sections()
         self._programs = Programs(self._out, self._slots, self._kleenes, self._accumulators, intern)
 
@@ -185,17 +187,18 @@ class _Writer:
             return [self._partition] if self._partition else []
         return [(*self._partition, name) for name in others[: stored.INDEX_LIMIT]]
 
-    def _find_ordered(self, gpm: str) -> list[str]:
-        """The variables of a GPM to whose values conditions give bounds."""
-        found: list[Range] = []
+    def _find_ordered(self) -> dict[str, list[str]]:
+        """Of each GPM the variables to whose values conditions give bounds."""
+        found: dict[str, dict[str, None]] = {gpm: {} for gpm in self._gpms}
         for plan, demanded in self._plans:
             for i, item in enumerate(plan.items):
-                if item.atom.gpm == gpm:
-                    found += [one for _, one in self._ranges(i, item, demanded)]
+                of = self._ranges(i, item, demanded)
+                found[item.atom.gpm] |= dict.fromkeys(one.variable for _, one in of)
             for check in demanded.checks:
-                if check.atom.gpm == gpm:
-                    found += ranges(check.code, self._variables(gpm))
-        return list(dict.fromkeys(one.variable for one in found))
+                gpm = check.atom.gpm
+                of_check = ranges(check.code, self._variables(gpm))
+                found[gpm] |= dict.fromkeys(one.variable for one in of_check)
+        return {gpm: [*names] for gpm, names in found.items()}
 
     def _ranges(self, i: int, item: Item, demanded: Demands) -> Iterator[tuple[Items, Range]]:
         """The bounds of an item's values, and the other items that must be there before they are known."""
