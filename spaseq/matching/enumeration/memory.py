@@ -278,7 +278,7 @@ class Walk:
             count, used = int(state[walk.COUNT]), int(state[walk.USED])
             if count:
                 if status == walk.FULL and self._matches < _MOST_MATCHES:
-                    self._matches *= 16
+                    self._matches *= 4
                     self._events = max(self._events, 4 * self._matches)
                 if 2 * used < len(positions):
                     positions, labels = positions[:used].copy(), labels[:used].copy()
