@@ -213,6 +213,7 @@ WORK: dict[str, Callable[[Run], None]] = {
         ("push_many", True, "sharing/member.py"),
         ("push", True, "sharing/group.py"),
         ("push_many", False, "sharing/by_kernel.py"),
+        ("push_many", False, "sharing/giving.py"),
     ],
 )
 def test_an_interrupt_at_any_call(what: str, called_back: bool, file: str) -> None:
