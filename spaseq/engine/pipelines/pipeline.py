@@ -213,7 +213,7 @@ class Pipeline(Watched):
             return self.take_alone(batch.at, batch.named, batch.terms, position, batch)
         found = self._take_large(quick, batch, position)
         self._position = position + 1
-        return None if found is None else self._matches(found)
+        return None if found is None else self._found(found)
 
     @property
     def takes_alone(self) -> bool:
@@ -246,7 +246,11 @@ class Pipeline(Watched):
             event = event or Single(self._dictionary, self._clock, at, graph, terms)
             found = self._take_large(quick, event, position)
         self._position = position + 1
-        return None if found is None else self._matches(found)
+        return None if found is None else self._found(found)
+
+    def _found(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
+        """What one event completed; what may be left is left."""
+        return iter(()) if self.unread is not None else self._matches(found)
 
     def _take_large(self, quick: Quick, batch: EventBatch, position: int) -> Iterable[Block] | None:
         """Takes one event by columns."""

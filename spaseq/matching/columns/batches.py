@@ -6,7 +6,6 @@ GPMs that ask the same share their columns (``gpm.sharing``), and what is done t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -15,30 +14,23 @@ import numpy.typing as npt
 from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch, Stamp
-from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions, per_distinct
 from spaseq.language.scope import mentioned
 from spaseq.limits import Budget
 from spaseq.matching.columns import _kernel_shares as k
-from spaseq.matching.columns.alone._kernel_alone import LARGE
-from spaseq.matching.columns.alone.joins import Joins
-from spaseq.matching.columns.alone.singles import Counts, Singles
+from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.evaluator import Asked, Solve
 from spaseq.matching.columns.history import History
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.conditions.derived import Derived
 from spaseq.matching.conditions.numbers import Numbers
-from spaseq.matching.conditions.postfix import BeyondTables
-from spaseq.terms.dictionary import UNBOUND, Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
 #: So many ids are looked at together, and so many numbers packed one by one.
 _FEW: Final = 64
-
-#: Streams have a bit each.
-_MOST_STREAMS: Final = 62
 
 
 class Columns:
@@ -75,13 +67,8 @@ class Columns:
         self.numbers = Numbers.of(dictionary)
         self.numbers.cover(np.array(constants, dtype=np.int64))
         self._stale = False
-        # What is asked of events that come alone; those that did, once one has.
-        self._asked: Sequence[Asked] = ()
-        self._solve: Solve = _nothing
-        self._clock = Clock.TICKS
-        self._singles: Singles | None = None
-        self._joins: Joins | None = None
-        self._placed: list[tuple[int, int]] = []
+        #: What takes events that come alone.
+        self.taking = Taking(dictionary, self._streams, read, self.history)
         dictionary.hold(self)
 
     def live_ids(self) -> Iterable[Ints]:
@@ -120,9 +107,9 @@ class Columns:
             return self.packed(chunk, axis)
         self.numbers.cover_few({term for column in parts for term in column})
         batch = chunk.batch
-        stream = self._rank(batch.stream.item(0))
+        stream = self.taking.rank(batch.stream.item(0))
         at = heads.HEAD + len(parts)
-        shares = shares_of_one([(0, len(table)) for table in chunk.solutions], at + 4)
+        shares = heads.shares_of_one([(0, len(table)) for table in chunk.solutions], at + 4)
         begins = at + 4 + len(shares)
         places = []
         for column in parts:
@@ -137,27 +124,7 @@ class Columns:
 
     def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
         """Whether events may come alone, by ``single``, with these GPMs; what ``solve`` gives them."""
-        if self._derived or len(self._streams) > _MOST_STREAMS:
-            return False
-        self._asked, self._clock, self._solve = asked, clock, solve
-        return True
-
-    def _begin_singles(self) -> Singles:
-        """The first event that comes alone is there."""
-        asked = self._asked
-        numbers = [*dict.fromkeys(of.number for of in asked)]
-        questions = [numbers.index(of.number) for of in asked]
-        names = [of.names for of in asked]
-        self._placed = [(g, names[g].index(name) if name in names[g] else -1) for g, name in self._read]
-        joins = [next(of.join for of in asked if of.number == number) for number in numbers]
-        known = [join for join in joins if join is not None]
-        streams = [self._ranks(next(of.streams for of in asked if of.number == number)) for number in numbers]
-        if len(known) == len(joins):
-            with suppress(BeyondTables):  # filters of other kinds
-                self._joins = Joins(known, streams, questions, self._placed, self._dictionary)
-        told = [of.is_told for of in asked]
-        self._singles = Singles(self._dictionary, self._clock, names, questions, told)
-        return self._singles
+        return not self._derived and self.taking.expect(asked, clock, solve)
 
     def single(
         self,
@@ -169,54 +136,9 @@ class Columns:
         oldest: int,
         event: Single | None,
     ) -> Ints | None:
-        """Takes an event that came alone, and gives it to the kernel: in ``axis`` it lies there.
-
-        None if it is too large for that. What this gives holds until the next event.
-        """
-        singles = self._singles or self._begin_singles()
-        joins, numbers, count = self._joins, self.numbers, len(terms)
-        self.history.make_room(singles, start, count)
-        if not singles.fits(count):
-            return None
-        rank = self._rank(at.stream)
-        singles.write(start, at, rank, graph, terms, axis, len(numbers.codes))
-        if joins is not None and not self._stale:
-            size = joins.take(singles, count)
-            if size != LARGE:
-                self.history.add_one(singles, start, count, axis, oldest)
-                if size < 0:
-                    numbers.cover_few(joins.batch[joins.values : -size].tolist())
-                return joins.batch
-        solved = self._solve(event or Single(self._dictionary, self._clock, at, graph, terms))
-        if solved is None:
-            return None
-        if not singles.solved(solved):
-            self.history.end_singles()
-            singles.widen(solved)
-            singles.solved(solved)
-            singles.write(start, at, rank, graph, terms, axis, len(numbers.codes))
-        self.history.add_one(singles, start, count, axis, oldest)
-        return self._one(singles, at, start, solved, axis)
-
-    def _one(self, singles: Singles, stamp: Stamp, start: int, solved: Sequence[Values], axis: int) -> Ints:
-        """The last event that came alone for the kernel, of these solutions."""
-        begins, ends = singles.spans()
-        at = heads.HEAD + len(self._placed)
-        columns: list[int] = []
-        read = [1, start, at, at + 1, at + 2, at + 3, at + 4, heads.HEAD]
-        shares = shares_of_one([(begins[question], ends[question]) for question in singles.asked], at + 4)
-        begin = at + 4 + len(shares)
-        for g, place in self._placed:
-            # The kernel knows a row by its number in the batch that this event will be a part of.
-            read.append(begin + len(columns) - begins[singles.asked[g]])
-            columns += [row[place] if place >= 0 else UNBOUND for row in solved[g]]
-        self.numbers.cover_few(columns)
-        read += (stamp.time, self._rank(stamp.stream), stamp.n, axis, *shares)
-        return np.array(read + columns, dtype=np.int64)
-
-    def counts(self) -> Counts | None:
-        """What was counted of events that came alone, since the last call."""
-        return None if self._singles is None else self._singles.counts()
+        """See ``Taking.take``."""
+        # Of ids that may have been given anew, compiled code would join what it should not.
+        return self.taking.take(at, graph, terms, start, axis, oldest, event, is_joined=not self._stale)
 
     def _parts(self, chunk: Chunk) -> list[Ints]:
         return [
@@ -231,13 +153,6 @@ class Columns:
         for column in columns:
             self.numbers.cover(column)
 
-    def _rank(self, stream: int) -> int:
-        return 0 if self._single else self._streams[stream]
-
-    def _ranks(self, streams: frozenset[int] | None) -> int:
-        """Those of some streams, None for all: a bit each."""
-        return -1 if streams is None else sum(1 << self._streams[s] for s in streams if s in self._streams)
-
     def _numbered(self, batch: EventBatch) -> Ints:
         """The rank of the stream of each event."""
         if self._single:
@@ -245,11 +160,6 @@ class Columns:
         streams, inverse = np.unique(batch.stream, return_inverse=True)
         numbers = [self._streams[stream] for stream in streams.tolist()]
         return np.array(numbers, dtype=np.int64)[inverse]
-
-
-def _nothing(event: Single) -> None:
-    """Where no event comes alone."""
-    del event
 
 
 def in_order(solutions: Iterable[Solutions]) -> tuple[Solutions, ...]:
@@ -264,15 +174,6 @@ def in_order(solutions: Iterable[Solutions]) -> tuple[Solutions, ...]:
         order = orders[id(event)]
         tables.append(table if order is None else table.take(order))
     return tuple(tables)
-
-
-def shares_of_one(rows: Sequence[tuple[int, int]], at: int) -> list[int]:
-    """The shares of the only event of a batch, and where they begin and end, which stands at ``at``.
-
-    ``rows``: where those of each GPM begin and end.
-    """
-    shares = [n for g, (begin, end) in enumerate(rows) if begin < end for n in (g, begin, end)]
-    return [at + 2, at + 2 + len(shares), *shares]
 
 
 def distinct(columns: Iterable[Ints]) -> list[Ints]:

@@ -6,6 +6,7 @@ writes it: of columns, where they begin stands there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from spaseq._fields import reads, reads_column, reads_head
@@ -43,3 +44,12 @@ gpm = reads(0)
 first = reads(1)
 end = reads(2)
 SHARE: Final = 3
+
+
+def shares_of_one(rows: Sequence[tuple[int, int]], at: int) -> list[int]:
+    """The shares of the only event of a batch, and where they begin and end, which stands at ``at``.
+
+    ``rows``: where those of each GPM begin and end.
+    """
+    shares = [n for g, (begin, end) in enumerate(rows) if begin < end for n in (g, begin, end)]
+    return [at + 2, at + 2 + len(shares), *shares]

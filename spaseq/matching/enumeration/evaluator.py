@@ -7,18 +7,21 @@ depends on their own size alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.alone import Single
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import EventBatch
+from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import Immediate
+from spaseq.matching.columns.evaluator import Asked, Immediate, Solve, UnsolvedError
 from spaseq.matching.context import Context
+from spaseq.matching.enumeration.alone import Alone
 from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.fits import keys
@@ -51,6 +54,7 @@ class Enumeration(Update, Immediate):
             pattern, sites(pattern, program.start), lambda: Automaton(program.start, gpms),
             told_apart_by, context, self.history, self.memory,
         )  # fmt: skip
+        self._alone = Alone(pattern, dictionary, bounds, self)
 
     def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
         """See ``Update.take``."""
@@ -67,6 +71,41 @@ class Enumeration(Update, Immediate):
         """See ``ByColumns.process``: the work of the events is done by the call, that of matches later."""
         self.take(batch, start, solutions)
         return self.unread()
+
+    # --- events that come alone -----------------------------------------------------------------
+
+    @property
+    def gpms(self) -> Sequence[str]:
+        """See ``Quick.gpms``."""
+        return self._gpms
+
+    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
+        """See ``Quick.expect``."""
+        return self._alone.taking.expect(asked, clock, solve)
+
+    def counts(self) -> Counts | None:
+        """See ``Quick.counts``."""
+        return self._alone.taking.counts()
+
+    def take_one(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_one``."""
+        before = self.memory.unread
+        self.take(batch, start, solutions)
+        return self.unread() if self.memory.unread > before else None
+
+    def take_single(
+        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_single``."""
+        before = self.memory.unread
+        # Those that were given away, ``take`` thinks of.
+        if self._reading.least is not None or not self._alone.take(at, graph, terms, start, event):
+            raise UnsolvedError
+        return self.unread() if self.memory.unread > before else None
+
+    # --- matches --------------------------------------------------------------------------------
 
     def unread(self) -> Iterator[Block]:
         """The matches that nobody has taken; further ones that are found meanwhile, too."""

@@ -57,16 +57,18 @@ class Update:
 
     def live_ids(self) -> Iterable[Ints]:
         """The ids of events that runs may hold; asked when all others are about to be forgotten."""
-        tables = (table for chunk in self.history for table in chunk.solutions)
-        return [column for table in tables for column in table.columns.values()]
+        return self.history.live_ids()
 
     def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
         """Takes a batch; what it completes is found then, and enumerated later."""
         if not len(batch):
             return
+        self.memory.forget_read()
+        self.go_on(self._columns(batch, start, solutions), start)
+
+    def go_on(self, columns: Columns, start: int) -> None:
+        """Takes a batch as the kernel reads it."""
         m, c = self.memory, self.memory.counters
-        m.forget_read()
-        columns = self._columns(batch, start, solutions)
         c[counter.EVENT] = c[counter.KEY_NUMBER] = 0
         while True:
             known = m.automaton
@@ -91,7 +93,13 @@ class Update:
             else:
                 m.more_found()
 
-    def _columns(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> _Columns:
+    def oldest(self, axis: int) -> int:
+        """From where on the window's axis roots may have events, when events have come to ``axis``."""
+        m = self.memory
+        oldest = axis - m.counters.item(counter.LIMIT)
+        return min(oldest, int(m.found[m.counters[counter.READ], root.LEAST])) if m.unread else oldest
+
+    def _columns(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Columns:
         tables = tuple(solutions.get(name, NO_SOLUTIONS) for name in self._gpms)
         sizes = np.cumsum([0, *map(len, tables)])
         labels = np.zeros(len(batch), dtype=np.int64)
@@ -106,16 +114,12 @@ class Update:
             events = np.concatenate([table.events for table in tables])
         axis = self._bounds.steps(batch, start)
         chunk = Chunk(start, batch, tables, int(axis[-1]))
-        oldest = int(axis[0] - self.memory.counters[counter.LIMIT])
-        m = self.memory
-        if m.unread:
-            oldest = min(oldest, int(m.found[m.counters[counter.READ], root.LEAST]))
-        self.history.add(chunk, oldest)
+        self.history.add(chunk, self.oldest(int(axis[0])))
         values = [
             np.stack([table.column(name) for name in self.keys], axis=1) for table in tables if self.keys
         ]
         flat = np.concatenate(values).ravel() if values else np.zeros(0, dtype=np.int64)
-        return _Columns(
+        return Columns(
             labels,
             np.ascontiguousarray(axis),
             batch.time,
@@ -128,7 +132,7 @@ class Update:
         )
 
 
-class _Columns(NamedTuple):
+class Columns(NamedTuple):
     """A batch as the kernel reads it."""
 
     labels: Ints

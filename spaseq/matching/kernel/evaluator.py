@@ -154,7 +154,7 @@ class Kernel:
 
     def counts(self) -> Counts | None:
         """See ``Quick.counts``."""
-        return self._columns.counts()
+        return self._columns.taking.counts()
 
     @property
     def gpms(self) -> Sequence[str]:

@@ -2,7 +2,8 @@
 
 What is asked (``asked``) is the same for all events, and stands in tables:
 
-    header      how many questions, GPMs and columns there are; where what follows stands
+    header      how many questions, GPMs and columns there are, and how many solutions of a question an event
+                may have; where what follows stands
     of each     steps, variables, picks; where its solutions are kept, and how many there is room for;
     question    what else is known; the ranks of its streams, a bit each; where the program of its
                 filters begins and ends, see ``conditions._kernel_machine``, and how many values of a
@@ -46,7 +47,8 @@ AT_GPMS: Final = 3
 AT_COLUMNS: Final = 4
 WIDTH: Final = 5
 PICKS: Final = 6
-FIRST_QUESTION: Final = 7
+MOST: Final = 7
+FIRST_QUESTION: Final = 8
 
 #: A question.
 STEPS: Final = 0
@@ -212,7 +214,7 @@ def alone(
                     found += 1
             count = found
         first_row = firsts[begin + q]
-        if first_row + count > asked[a + ROOM]:
+        if count > asked[MOST] or first_row + count > asked[a + ROOM]:
             return LARGE
         firsts[end + q] = first_row + count
         for r in range(count):

@@ -41,14 +41,16 @@ class Joins:
         asked: Sequence[int],
         columns: Sequence[tuple[int, int]],
         dictionary: Dictionary,
+        most: int,
     ) -> None:
         """``joins``: of each question; ``streams``: the ranks of those that it is asked of, a bit each;
         ``asked``: the question of each GPM; ``columns``: each a GPM's, and which of its values that has, -1
-        for none of them. Raises ``BeyondTables`` for filters that are.
+        for none of them; ``most``: so many solutions of a question an event may have. Raises
+        ``BeyondTables`` for filters that are.
         """
         picks = sorted({(asked[g], value) for g, value in columns})
         width = max(len(join.bound) for join in joins)
-        header = [len(joins), len(asked), len(columns), 0, 0, width, len(picks)]
+        header = [len(joins), len(asked), len(columns), 0, 0, width, len(picks), most]
         table: list[Cell] = [*header, *(0 for _ in joins)]
         code = Sections()
         programs = Programs(code, {}, {}, (), dictionary.pin)

@@ -1,0 +1,159 @@
+"""Takes events that come alone for a query: what its GPMs say of each, as an array that a kernel reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.alone import Single
+from spaseq.events import Clock, Stamp
+from spaseq.gpm.sharing import Values
+from spaseq.matching.columns.alone._kernel_alone import LARGE, MOST_ROWS
+from spaseq.matching.columns.alone.joins import Joins
+from spaseq.matching.columns.alone.singles import Counts, Singles
+from spaseq.matching.columns.evaluator import Asked, Solve
+from spaseq.matching.columns.history import History
+from spaseq.matching.conditions import batch as heads
+from spaseq.matching.conditions.numbers import Numbers
+from spaseq.matching.conditions.postfix import BeyondTables
+from spaseq.terms.dictionary import UNBOUND, Dictionary
+
+Ints = npt.NDArray[np.int64]
+
+#: Streams have a bit each.
+_MOST_STREAMS: Final = 62
+
+
+class Taking:
+    """What a query's evaluator does with an event that comes alone, before its kernel runs.
+
+    ``streams``: the rank of each, by its id; ``read``: the variables whose columns the kernel reads, each
+    with the place of its GPM; ``history`` keeps the events.
+    """
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        streams: Mapping[int, int],
+        read: Sequence[tuple[int, str]],
+        history: History,
+        *,
+        is_one: bool = False,
+    ) -> None:
+        """``is_one``: an event that has several solutions of a GPM is taken as a large one is."""
+        self._dictionary = dictionary
+        self._streams = streams
+        self._read = read
+        self._history = history
+        self._numbers = Numbers.of(dictionary)
+        self._most = 1 if is_one else MOST_ROWS
+        # What is asked of the events; those that came, once one has.
+        self._asked: Sequence[Asked] = ()
+        self._solve: Solve = _nothing
+        self._clock = Clock.TICKS
+        self._singles: Singles | None = None
+        self._joins: Joins | None = None
+        self._placed: list[tuple[int, int]] = []
+
+    def rank(self, stream: int) -> int:
+        """That of a stream."""
+        return 0 if len(self._streams) == 1 else self._streams[stream]
+
+    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
+        """See ``Quick.expect``."""
+        if len(self._streams) > _MOST_STREAMS:
+            return False
+        self._asked, self._clock, self._solve = asked, clock, solve
+        return True
+
+    def counts(self) -> Counts | None:
+        """See ``Quick.counts``."""
+        return None if self._singles is None else self._singles.counts()
+
+    def take(
+        self,
+        at: Stamp,
+        graph: int,
+        terms: Sequence[int],
+        start: int,
+        axis: int,
+        oldest: int,
+        event: Single | None,
+        *,
+        is_joined: bool = True,
+    ) -> Ints | None:
+        """Takes an event, and gives it to the kernel: in ``axis`` it lies there.
+
+        None if it is too large for that. What this gives holds until the next event. ``is_joined``: compiled
+        code may join its triples.
+        """
+        singles = self._singles or self._begin()
+        joins, numbers, count = self._joins, self._numbers, len(terms)
+        self._history.make_room(singles, start, count)
+        if not singles.fits(count):
+            return None
+        rank = self.rank(at.stream)
+        singles.write(start, at, rank, graph, terms, axis, len(numbers.codes))
+        if joins is not None and is_joined:
+            size = joins.take(singles, count)
+            if size != LARGE:
+                self._history.add_one(singles, start, count, axis, oldest)
+                if size < 0:
+                    numbers.cover_few(joins.batch[joins.values : -size].tolist())
+                return joins.batch
+        solved = self._solve(event or Single(self._dictionary, self._clock, at, graph, terms))
+        if solved is None or (self._most == 1 and any(len(values) > 1 for values in solved)):
+            return None
+        if not singles.solved(solved):
+            self._history.end_singles()
+            singles.widen(solved)
+            singles.solved(solved)
+            singles.write(start, at, rank, graph, terms, axis, len(numbers.codes))
+        self._history.add_one(singles, start, count, axis, oldest)
+        return self._one(singles, at, start, solved, axis)
+
+    def _begin(self) -> Singles:
+        """The first event that comes alone is there."""
+        asked = self._asked
+        numbers = [*dict.fromkeys(of.number for of in asked)]
+        questions = [numbers.index(of.number) for of in asked]
+        names = [of.names for of in asked]
+        self._placed = [(g, names[g].index(name) if name in names[g] else -1) for g, name in self._read]
+        joins = [next(of.join for of in asked if of.number == number) for number in numbers]
+        known = [join for join in joins if join is not None]
+        streams = [self._ranks(next(of.streams for of in asked if of.number == number)) for number in numbers]
+        if len(known) == len(joins):
+            with suppress(BeyondTables):  # filters of other kinds
+                self._joins = Joins(known, streams, questions, self._placed, self._dictionary, self._most)
+        told = [of.is_told for of in asked]
+        self._singles = Singles(self._dictionary, self._clock, names, questions, told)
+        return self._singles
+
+    def _ranks(self, streams: frozenset[int] | None) -> int:
+        """Those of some streams, None for all: a bit each."""
+        return -1 if streams is None else sum(1 << self._streams[s] for s in streams if s in self._streams)
+
+    def _one(self, singles: Singles, stamp: Stamp, start: int, solved: Sequence[Values], axis: int) -> Ints:
+        """The last event for the kernel, of these solutions."""
+        begins, ends = singles.spans()
+        at = heads.HEAD + len(self._placed)
+        columns: list[int] = []
+        read = [1, start, at, at + 1, at + 2, at + 3, at + 4, heads.HEAD]
+        shares = heads.shares_of_one([(begins[q], ends[q]) for q in singles.asked], at + 4)
+        begin = at + 4 + len(shares)
+        for g, place in self._placed:
+            # The kernel knows a row by its number in the batch that this event will be a part of.
+            read.append(begin + len(columns) - begins[singles.asked[g]])
+            columns += [row[place] if place >= 0 else UNBOUND for row in solved[g]]
+        self._numbers.cover_few(columns)
+        read += (stamp.time, self.rank(stamp.stream), stamp.n, axis, *shares)
+        return np.array(read + columns, dtype=np.int64)
+
+
+def _nothing(event: Single) -> None:
+    """Where no event comes alone."""
+    del event
