@@ -74,7 +74,9 @@ def _triples(rng: random.Random) -> list[ox.Triple]:
 
 def _text(rng: random.Random) -> str:
     first, second = rng.sample(KINDS, 2)
-    sequence = rng.choice(["A ; B", "A ; B+ , C", "A : B", "A , B", "A ; !C ; B", "A"])
+    sequence = rng.choice(
+        ["A ; B", "A ; B+ , C", "A : B", "A , B", "A ; !C ; B", "A", "A : B+[:] : C", "A : (B | C)", "A : A2"]
+    )
     window = rng.choice(["9 SECONDS SLIDING", "9 SECONDS SLIDING", "7 EVENTS", "5 SECONDS TUMBLING"])
     further = rng.choice(["", "FILTER(?b > ?a)", "OPTIONAL { ?x <urn:w> ?w }", *_KNOWN, *_TESTED])
     # Of one stream, mostly; of two, GPMs are of one of them, or of both.
@@ -85,6 +87,7 @@ def _text(rng: random.Random) -> str:
         "A": f"DEFINE GPM A ON {on[0]} {{ ?x <urn:{first}> ?a }}",
         "B": f"DEFINE GPM B ON {on[1]} {{ ?x <urn:{second}> ?b . {further if 'B' in sequence else ''} }}",
         "C": f"DEFINE GPM C ON {on[2]} {{ ?x <urn:{first}> ?c }}",
+        "A2": f"DEFINE GPM A2 ON {on[1]} {{ ?x <urn:{first}> ?a2 }}",
     }
     by = rng.choice(["", "PARTITION BY ?x"])
     used = " ".join(gpm for name, gpm in gpms.items() if name in sequence)
