@@ -168,6 +168,11 @@ class Bounds:
         places = self.places(batch, start)
         return places if self.counted or not self.sliding else places - self.start
 
+    def step(self, time: int, position: int) -> int:
+        """The same of one event."""
+        place = self.place(time, position)
+        return place if self.counted or not self.sliding else place - self.start
+
     @property
     def reach(self) -> int:
         """How far apart the ``places`` of events of one match may be."""

@@ -76,6 +76,7 @@ def _text(rng: random.Random) -> str:
     first, second = rng.sample(KINDS, 2)
     sequence = rng.choice(
         ["A ; B", "A ; B+ , C", "A : B", "A , B", "A ; !C ; B", "A", "A : B+[:] : C", "A : (B | C)", "A : A2"]
+        + ["ALL(A, B)", "A : B : C"]
     )
     window = rng.choice(["9 SECONDS SLIDING", "9 SECONDS SLIDING", "7 EVENTS", "5 SECONDS TUMBLING"])
     further = rng.choice(["", "FILTER(?b > ?a)", "OPTIONAL { ?x <urn:w> ?w }", *_KNOWN, *_TESTED])

@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
 from spaseq._fields import reads, reads_column, reads_head
+
+Ints = npt.NDArray[np.int64]
 
 #: How many events there are.
 SIZE: Final = 0
@@ -53,3 +58,12 @@ def shares_of_one(rows: Sequence[tuple[int, int]], at: int) -> list[int]:
     """
     shares = [n for g, (begin, end) in enumerate(rows) if begin < end for n in (g, begin, end)]
     return [at + 2, at + 2 + len(shares), *shares]
+
+
+def counts(columns: Ints, event: int, gpms: int) -> Ints:
+    """How many rows of each of so many GPMs an event of a batch has."""
+    begin, end = columns[columns[SHARES] + event : columns[SHARES] + event + 2].tolist()
+    found = np.zeros(gpms, dtype=np.int64)
+    for at in range(begin, end, SHARE):
+        found[columns[at]] = columns[at + 2] - columns[at + 1]
+    return found

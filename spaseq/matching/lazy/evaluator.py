@@ -7,19 +7,21 @@ all orders give the same matches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import EventBatch
+from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
+from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.batches import Columns
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.evaluator import Immediate
+from spaseq.matching.columns.evaluator import Asked, Immediate, Solve, UnsolvedError
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.context import Context
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
@@ -76,15 +78,26 @@ class Lazy(Immediate):
         if not len(batch):
             return
         columns, chunk = self._take(batch, start, solutions)
-        memory, numbers = self._memory, self._columns.numbers
-        c = memory.counters
-        self._reorder(np.array([len(table) for table in chunk.solutions]))
-        c[counter.EVENT] = 0
+        yield from self._go_on(columns, self._begin(columns, np.array([len(t) for t in chunk.solutions])))
+
+    def _begin(self, columns: Ints, new: Ints) -> int:
+        """Begins with a batch, and takes it as far as the kernel can; ``new`` are its rows of each GPM."""
+        self._reorder(new)
+        self._memory.counters[counter.EVENT] = 0
+        return self._run(columns)
+
+    def _run(self, columns: Ints) -> int:
+        numbers = self._columns.numbers
+        return self._memory.run(columns, numbers.numbers, numbers.codes)
+
+    def _go_on(self, columns: Ints, status: int) -> Iterator[Block]:
+        """Does what the kernel stopped for, until the batch is done."""
+        memory = self._memory
         while True:
-            status = memory.run(columns, numbers.numbers, numbers.codes)
-            event = int(c[counter.EVENT])
+            event = int(memory.counters[counter.EVENT])
             if status == lay.FULL and memory.first_found in (-1, event):
                 memory.more_found()  # all that an event completes is delivered together
+                status = self._run(columns)
                 continue
             yield from self._found(None if status == lay.DONE else event)
             if status == lay.DONE:
@@ -92,8 +105,50 @@ class Lazy(Immediate):
             if status == lay.FULL and memory.is_found_small:
                 memory.more_found()  # few at first, since few may be wanted
             axis = int(columns[columns[heads.AXIS] + event])
-            new = [len(chunk.span(g, event)) for g in range(len(chunk.solutions))]
-            memory.grow(status, np.array(new), axis)
+            memory.grow(status, heads.counts(columns, event, len(self._compiled.gpms)), axis)
+            status = self._run(columns)
+
+    # --- events that come alone -----------------------------------------------------------------
+
+    @property
+    def gpms(self) -> Sequence[str]:
+        """See ``Quick.gpms``."""
+        return self._compiled.gpms
+
+    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
+        """See ``Quick.expect``."""
+        return self._columns.expect(asked, clock, solve)
+
+    def counts(self) -> Counts | None:
+        """See ``Quick.counts``."""
+        return self._columns.taking.counts()
+
+    def take_one(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_one``."""
+        columns, _ = self._take(batch, start, solutions)
+        return self._completed(columns)
+
+    def take_single(
+        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_single``."""
+        axis = self._bounds.step(at.time, start)
+        columns = self._columns.single(at, graph, terms, start, axis, axis - self._bounds.reach, event)
+        if columns is None:
+            raise UnsolvedError
+        self._columns.renew()
+        return self._completed(columns)
+
+    def _completed(self, columns: Ints) -> Iterator[Block] | None:
+        """What a batch of one event completes; None for nothing."""
+        status = self._begin(columns, heads.counts(columns, 0, len(self._compiled.gpms)))
+        if status == lay.DONE and not self._memory.counters.item(counter.FOUND):
+            return None
+        return self._go_on(columns, status)
+
+    # --- what kernels need ----------------------------------------------------------------------
 
     def _reorder(self, new: Ints) -> None:
         """Orders the items of each plan by how many events they have, when that has changed enough.
