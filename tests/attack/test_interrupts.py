@@ -296,6 +296,25 @@ def test_an_interrupt_at_any_call_of_events_that_come_alone(
 
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
 @pytest.mark.parametrize(
+    ("sequence", "file"),
+    [
+        ("A : B", "enumeration/alone.py"),
+        ("A : B", "enumeration/evaluator.py"),
+        ("A : B", "enumeration/memory.py"),
+        ("A : B+", "alone/taking.py"),
+        ("ALL(A, B)", "lazy/evaluator.py"),
+        ("ALL(A, B)", "lazy/memory.py"),
+    ],
+)
+def test_an_interrupt_at_any_call_of_evaluators_of_events_that_come_alone(
+    sequence: str, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "Sample", partial(Sample, 1, 1))
+    is_clean_at_any_call("push", True, file, (query(sequence),))
+
+
+@pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
+@pytest.mark.parametrize(
     "file", ["pipelines/flow.py", "pipelines/intake.py", "pipelines/order.py", "pipelines/pipeline.py"]
 )
 def test_an_interrupt_at_any_call_of_events_that_come_alone_to_several(

@@ -72,12 +72,18 @@ def _triples(rng: random.Random) -> list[ox.Triple]:
     ]
 
 
+#: By the runs kernel, by enumeration, by ``lazy``, and by others.
+_SEQUENCES = [
+    *("A ; B", "A ; B+ , C", "A ; !C ; B", "A"),
+    *("A : B", "A : B+[:] : C", "A : (B | C)", "A : A2"),
+    *("ALL(A, B)", "A : B : C"),
+    "A , B",
+]
+
+
 def _text(rng: random.Random) -> str:
     first, second = rng.sample(KINDS, 2)
-    sequence = rng.choice(
-        ["A ; B", "A ; B+ , C", "A : B", "A , B", "A ; !C ; B", "A", "A : B+[:] : C", "A : (B | C)", "A : A2"]
-        + ["ALL(A, B)", "A : B : C"]
-    )
+    sequence = rng.choice(_SEQUENCES)
     window = rng.choice(["9 SECONDS SLIDING", "9 SECONDS SLIDING", "7 EVENTS", "5 SECONDS TUMBLING"])
     further = rng.choice(["", "FILTER(?b > ?a)", "OPTIONAL { ?x <urn:w> ?w }", *_KNOWN, *_TESTED])
     # Of one stream, mostly; of two, GPMs are of one of them, or of both.
