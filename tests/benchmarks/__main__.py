@@ -24,6 +24,7 @@ BENCHMARKS: Final = {
     "window": ("pipelines", "window"),
     "state": ("durable", "benchmark"),
     "push": ("events", "push"),
+    "pushed": ("pushed", "benchmark"),
     "many": ("many", "benchmark"),
     "output": ("output", "benchmark"),
     "kb": ("pipelines", "kb"),

@@ -88,7 +88,7 @@ def test_as_by_tuples(patterns: list[list[TriplePattern]], graphs, known, data: 
     columns = data.draw(st.lists(st.sampled_from(places), max_size=6))
     singles, compiled = (
         Singles(dictionary, Clock.TICKS, of_gpms, asked, [True] * len(asked)),
-        Joins(joins, [1] * len(joins), asked, columns, dictionary),
+        Joins(joins, [1] * len(joins), asked, columns, dictionary, k.MOST_ROWS),
     )
     expected = [[join(_terms(dictionary, graph)) for join in joins] for graph in graphs]
     before = [0] * len(joins)
@@ -185,7 +185,7 @@ def test_filters_as_by_tuples(conditions: list[Expression], objects: list[Term])
     assert join is not None
     singles = Singles(dictionary, Clock.TICKS, [names], [0], [True])
     try:
-        compiled = Joins([join], [1], [0], [(0, 1), (0, 2)], dictionary)
+        compiled = Joins([join], [1], [0], [(0, 1), (0, 2)], dictionary, k.MOST_ROWS)
     except BeyondTables:
         assert "STR" in str(conditions)
         return

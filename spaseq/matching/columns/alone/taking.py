@@ -119,14 +119,14 @@ class Taking:
     def _begin(self) -> Singles:
         """The first event that comes alone is there."""
         asked = self._asked
-        numbers = [*dict.fromkeys(of.number for of in asked)]
+        by_number = {of.number: of for of in asked}
+        numbers = [*by_number]
         questions = [numbers.index(of.number) for of in asked]
         names = [of.names for of in asked]
         self._placed = [(g, names[g].index(name) if name in names[g] else -1) for g, name in self._read]
-        joins = [next(of.join for of in asked if of.number == number) for number in numbers]
-        known = [join for join in joins if join is not None]
-        streams = [self._ranks(next(of.streams for of in asked if of.number == number)) for number in numbers]
-        if len(known) == len(joins):
+        known = [of.join for of in by_number.values() if of.join is not None]
+        streams = [self._ranks(of.streams) for of in by_number.values()]
+        if len(known) == len(by_number):
             with suppress(BeyondTables):  # filters of other kinds
                 self._joins = Joins(known, streams, questions, self._placed, self._dictionary, self._most)
         told = [of.is_told for of in asked]
