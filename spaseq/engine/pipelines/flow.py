@@ -95,9 +95,10 @@ class Flow(Places):
             return None
         if self.journal is not None or self.seen is not None or not visits.is_asked:
             return None
+        several = len(readers) > 1
         for intake in readers:
             # Of two of the same streams one may become a part of the other.
-            if not intake.is_next(clock, time) or len(self._intakes[intake.streams]) > 1:
+            if not intake.is_next(clock, time) or (several and len(self._intakes[intake.streams]) > 1):
                 return None
         return readers
 
