@@ -66,6 +66,22 @@ def test_very_many_matches_wait_as_those_of_one_query(bounds: tuple[int, ...]) -
     assert 10 + sum(map(len, handles[1].batches())) == 300 * 301 * 302 // 6
 
 
+def test_cancelled_queries_keep_what_they_have_in_common() -> None:
+    engine = spaseq.Engine()
+    handles = [engine.register(_cubes(bound)) for bound in range(-1, 39)]
+    _push(engine, letters(" ".join(f"{'abc'[time % 3]}{time}" for time in range(360))))
+    assert handles[0].stats.events == 360
+    tracemalloc.start()
+    for handle in handles:
+        handle.cancel()
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 8 * 2**20
+    for handle, first in ((handles[0], 0), (handles[-1], 13)):
+        there = 120 - first
+        assert sum(map(len, handle.batches())) == there * (there + 1) * (there + 2) // 6
+
+
 @pytest.mark.parametrize("bounds", [(-1, -1), (-1, -2)], ids=["equal", "template"])
 def test_there_is_a_limit_to_what_waits_in_a_group(
     bounds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch

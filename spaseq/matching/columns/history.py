@@ -56,6 +56,12 @@ class History:
         self.end_singles()
         return iter(self._chunks.values())
 
+    @property
+    def newest(self) -> int:
+        """Where the last batch begins."""
+        self.end_singles()
+        return self._starts[-1]
+
     def copy(self) -> History:
         """The same batches, whatever comes and goes here."""
         self.end_singles()

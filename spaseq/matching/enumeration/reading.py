@@ -7,7 +7,7 @@ from copy import copy
 from functools import cached_property
 from itertools import groupby, pairwise
 from operator import itemgetter
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +64,8 @@ class Reading:
         # Which one's roots were given to this one; and those that have roots of this one.
         self._source: Reading | None = None
         self._given: WeakSet[Reading] = WeakSet()
+        # The copies that some of those have, and when they were made.
+        self._copies: tuple[int, ref[Ints], ref[History]] | None = None
 
     @cached_property
     def _replay(self) -> Replay:
@@ -110,11 +112,21 @@ class Reading:
         """Has the nodes and events of its roots, whatever becomes of those of who gave them."""
         if self._source is not None:
             self._own.look(self._source._roots)
-            self._own.keep()
-            self._history = self._history.copy()
+            self._own.nodes, self._history = self._source._copied(self._own.nodes)
             self.__dict__.pop("_replay", None)  # which reads the other history
             self._source._given.discard(self)
             self._source = None
+
+    def _copied(self, nodes: Ints) -> tuple[Ints, History]:
+        """Copies of the nodes and events as they are now, the same for all until further events come."""
+        now = self._history.newest
+        if self._copies is not None and self._copies[0] == now:
+            kept, history = self._copies[1](), self._copies[2]()
+            if kept is not None and history is not None:
+                return kept, history
+        kept, history = nodes.copy(), self._history.copy()
+        self._copies = now, ref(kept), ref(history)
+        return kept, history
 
     @property
     def least(self) -> int | None:
