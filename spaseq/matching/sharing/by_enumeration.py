@@ -27,10 +27,10 @@ from spaseq.matching.enumeration.rest import Portion, divided
 from spaseq.matching.enumeration.sites import sites
 from spaseq.matching.enumeration.update import Ints, Update
 from spaseq.matching.runs.program import Place, Program
+from spaseq.matching.sharing.automata.merge import Merged, merge
+from spaseq.matching.sharing.automata.outlined import start
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
-from spaseq.matching.sharing.merge import Merged, merge
-from spaseq.matching.sharing.outlined import start
 from spaseq.matching.sharing.part import Part
 
 

@@ -21,11 +21,11 @@ from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.kernel.tables.alike import tables_alike
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.model import Bounds
+from spaseq.matching.sharing.automata.merge import Tables, tables
+from spaseq.matching.sharing.automata.outlined import start
 from spaseq.matching.sharing.giving import Giving, Lot, Plain
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
-from spaseq.matching.sharing.merge import Tables, tables
-from spaseq.matching.sharing.outlined import start
 from spaseq.matching.sharing.part import Part
 
 

@@ -21,10 +21,10 @@ from spaseq.matching.lazy.plans import plans
 from spaseq.matching.lazy.records import outcome
 from spaseq.matching.lazy.tables import Compiled, compile_all
 from spaseq.matching.model import Bounds
+from spaseq.matching.sharing.automata.merge import together
 from spaseq.matching.sharing.giving import Giving, Lot, Plain
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
-from spaseq.matching.sharing.merge import together
 from spaseq.matching.sharing.part import Part
 
 Ints = npt.NDArray[np.int64]

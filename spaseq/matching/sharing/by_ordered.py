@@ -24,11 +24,11 @@ from spaseq.matching.ordered.compiled import _kernel as k
 from spaseq.matching.ordered.evaluator import NEVER, OrderedKernel, Preferred
 from spaseq.matching.ordered.records import preferences
 from spaseq.matching.ordered.tables import Members, Ordering, Step, ordering
+from spaseq.matching.sharing.automata.merge import Tables, tables
+from spaseq.matching.sharing.automata.outlined import start
 from spaseq.matching.sharing.giving import Giving, Lot, Plain
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
-from spaseq.matching.sharing.merge import Tables, tables
-from spaseq.matching.sharing.outlined import start
 from spaseq.matching.sharing.part import Part
 
 Ints = npt.NDArray[np.int64]

@@ -19,7 +19,7 @@ from spaseq.matching.model import Bounds, bounds
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
-    from spaseq.matching.sharing.canonical import Canonical, Numbers
+    from spaseq.matching.sharing.automata.canonical import Canonical, Numbers
     from spaseq.matching.sharing.group import Group
     from spaseq.matching.sharing.member import Member
 
@@ -37,7 +37,7 @@ class Elements:
     def numbers(self) -> Numbers:
         """The numbers so far."""
         # Imported only here, because compiled code takes a while to load.
-        from spaseq.matching.sharing.canonical import Numbers
+        from spaseq.matching.sharing.automata.canonical import Numbers
 
         self._numbers = self._numbers or Numbers()
         return self._numbers
@@ -60,7 +60,7 @@ class Cohort:
     ) -> Member | None:
         """One query more; None if it can share no partial match."""
         # Imported only here, because compiled code takes a while to load.
-        from spaseq.matching.sharing.canonical import Asked, beginning, canonical
+        from spaseq.matching.sharing.automata.canonical import Asked, beginning, canonical
         from spaseq.matching.sharing.member import Enumerated, Member, Waiting
 
         asked = {name: Asked(gpm.number, gpm.names) for name, gpm in gpms.items()}

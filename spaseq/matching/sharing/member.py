@@ -14,7 +14,7 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Enumerating, Immediate
 from spaseq.matching.context import Context
-from spaseq.matching.sharing.canonical import Canonical
+from spaseq.matching.sharing.automata.canonical import Canonical
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:

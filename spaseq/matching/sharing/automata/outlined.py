@@ -10,7 +10,7 @@ from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.nfa import Action, Again, Enter, Leave, Rival, Unit
 from spaseq.automaton.pattern import Node, SequencePattern, walk
 from spaseq.matching.runs.program import Gate, Place, Program, Way
-from spaseq.matching.sharing.canonical import Canonical, Outline
+from spaseq.matching.sharing.automata.canonical import Canonical, Outline
 
 _Unit = TypeVar("_Unit", bound=Unit)
 

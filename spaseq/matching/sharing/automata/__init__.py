@@ -1,0 +1,1 @@
+"""What queries begin with: under common names, built once for alike ones, several merged into one."""
