@@ -74,7 +74,7 @@ class Registered:
     def alone(self) -> Handle | None:
         """Its handle, if an event that comes alone is for its pipeline's ``take_alone``, and that is all."""
         handle = self.handle
-        if self.output is not None or self.asks_for_last or not self.pipeline.takes_alone:
+        if self.output is not None or not self.pipeline.takes_alone:
             return None
         return handle if isinstance(handle, Handle) and not handle.is_behind and not handle.is_over else None
 

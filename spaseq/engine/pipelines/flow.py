@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from spaseq.alone import Single
@@ -15,6 +16,7 @@ from spaseq.engine.rejects import Rejects
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.sharing import Sharing
 from spaseq.limits import Limits
+from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
@@ -124,11 +126,14 @@ class Flow(Places):
                 return False
             found += intake.concerned(stream, terms)
         handle = found[0].alone if len(found) == 1 else None
-        position = 0
+        position: int = 0
+        unseen: Sequence[tuple[int, EventBatch]] = ()
         if found:
             if handle is None:
                 return False
             position = found[0].intake.position
+            if found[0].asks_for_last:
+                unseen = found[0].intake.unseen(found[0], position)
         before = self._arrivals[stream]
         at = Stamp(time, stream, before)
         if len(readers) == 1:
@@ -158,7 +163,13 @@ class Flow(Places):
         query = found[0]
         query.reached = position + 1
         try:
+            found_before: list[MatchBatch] = []
+            for place, last in unseen:
+                # Each is done with before the next one comes.
+                found_before += query.pipeline.take_one(last, place - query.start) or ()
             coming = query.pipeline.take_alone(at, graph, terms, position - query.start)
+            if found_before:
+                coming = chain(found_before, coming or ())
             if coming is None:
                 return True
             handle.coming, self.visits.owing[query] = coming, None

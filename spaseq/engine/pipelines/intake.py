@@ -277,12 +277,15 @@ class Intake:
             if not sample.open:
                 self._samples.discard(sample)
 
-    def _unseen(self, query: Registered, begin: int) -> list[EventBatch]:
+    def unseen(self, query: Registered, begin: int) -> list[tuple[int, EventBatch]]:
         """Of the events that a query was not given, the last, and the last of another time than that one's.
 
-        For simultaneous events do not come between each other.
+        With their positions. For simultaneous events do not come between each other.
         """
-        return [event for place, event in self.passed if query.reached <= place < begin]
+        return [passed for passed in self.passed if query.reached <= passed[0] < begin]
+
+    def _unseen(self, query: Registered, begin: int) -> list[EventBatch]:
+        return [event for _, event in self.unseen(query, begin)]
 
     def followed(self, event: Single, position: int) -> tuple[tuple[int, EventBatch], ...]:
         """What ``passed`` is when this event, which came alone, is the last."""
