@@ -77,7 +77,7 @@ _SEQUENCES = [
     *("A ; B", "A ; B+ , C", "A ; !C ; B", "A"),
     *("A : B", "A : B+[:] : C", "A : (B | C)", "A : A2"),
     *("ALL(A, B)", "A : B : C"),
-    "A , B",
+    *("A , B", "A ; B , C", "A ; B? , C"),
 ]
 
 
