@@ -15,7 +15,16 @@ _S: Final = "http://example.org/s"
 _T: Final = "http://example.org/t"
 #: So many events come before those that are measured: they are kept to say why there is no match.
 _BEFORE: Final = 2_500
-_OPERATORS: Final = ("A ; B", "A ; !C ; B", "A ; B+ ; C", "A : B", "A : B+[:] : C", "ALL(A, B)", "A , B")
+_OPERATORS: Final = (
+    "A ; B",
+    "A ; !C ; B",
+    "A ; B+ ; C",
+    "A : B",
+    "A : B+[:] : C",
+    "ALL(A, B)",
+    "A ; B , C",
+    "A , B",
+)
 
 #: A stream, a text, and a time.
 Pushed = tuple[str, str, int]
@@ -81,5 +90,7 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
             facts = {"p50 in µs": median, "mean": mean(taken), "p99": worst, "matches": matches}
             yield Measurement("pushed", f"{sequence}, {case}", median / base, "A ; B", facts=facts)
             found.append(matches)
-        if "C" not in sequence and sequence != "A , B":  # which asks what came between
+        if "C" not in sequence and "," not in sequence.replace(
+            "ALL(A, B)", ""
+        ):  # which asks what came between
             check(sequence, found[1], found[0])
