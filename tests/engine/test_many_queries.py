@@ -23,7 +23,7 @@ from spaseq.engine.pushed import inbox
 from spaseq.engine.registered import Registered
 from spaseq.events import EventBatch
 from spaseq.gpm import by_stream
-from spaseq.matching.sharing import canonical as shared_names
+from spaseq.matching.sharing.automata import canonical as shared_names
 from tests.conftest import examples
 from tests.judge.generate import random_case, random_query
 from tests.judge.pattern import Query

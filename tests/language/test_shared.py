@@ -50,8 +50,8 @@ def test_what_is_long_is_not_kept() -> None:
     assert shared.literal("x" * 5_000, shared.named_node("urn:t")).value == "x" * 5_000
 
 
-def test_a_further_query_of_a_template_takes_little_memory() -> None:
-    """With its tree, its handle and its place among the others: 2.3 kB, after 7.1 kB."""
+def _bytes_of_further_queries() -> float:
+    """What each of 500 queries of a template takes, behind 300 others in a new engine."""
     engine = spaseq.Engine()
     texts = [_text(1_000 + number) for number in range(800)]
     kept = [engine.register(text) for text in texts[:300]]
@@ -59,7 +59,14 @@ def test_a_further_query_of_a_template_takes_little_memory() -> None:
     try:
         before = tracemalloc.get_traced_memory()[0]
         kept += [engine.register(text) for text in texts[300:]]
-        after = tracemalloc.get_traced_memory()[0]
+        return (tracemalloc.get_traced_memory()[0] - before) / 500
     finally:
         tracemalloc.stop()
-    assert (after - before) / 500 < 3_500
+
+
+def test_a_further_query_of_a_template_takes_little_memory() -> None:
+    """With its tree, its handle and its place among the others: 2.5 kB, after 7.1 kB.
+
+    The first time, what a process remembers of texts grows, too, by as much as its tables happen to.
+    """
+    assert min(_bytes_of_further_queries() for _ in range(2)) < 3_000
