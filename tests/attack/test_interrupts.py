@@ -304,6 +304,9 @@ def test_an_interrupt_at_any_call_of_events_that_come_alone(
         ("A : B+", "alone/taking.py"),
         ("ALL(A, B)", "lazy/evaluator.py"),
         ("ALL(A, B)", "lazy/memory.py"),
+        ("A , B", "parameterized/alone.py"),
+        ("A , B", "parameterized/evaluator.py"),
+        ("A , B", "parameterized/text.py"),
     ],
 )
 def test_an_interrupt_at_any_call_of_evaluators_of_events_that_come_alone(

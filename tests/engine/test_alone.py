@@ -22,6 +22,7 @@ from spaseq.engine.pipelines.flow import Flow
 from spaseq.matching.columns.alone._kernel_alone import LARGE
 from spaseq.matching.columns.alone.joins import Joins
 from spaseq.matching.columns.alone.singles import Singles
+from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.why.sample import Sample
 from tests.conftest import examples
@@ -72,12 +73,12 @@ def _triples(rng: random.Random) -> list[ox.Triple]:
     ]
 
 
-#: By the runs kernel, by enumeration, by ``lazy``, and by others.
+#: By the runs kernel, by enumeration, by ``lazy``, and by others: ``,`` alone is parameterized.
 _SEQUENCES = [
     *("A ; B", "A ; B+ , C", "A ; !C ; B", "A"),
     *("A : B", "A : B+[:] : C", "A : (B | C)", "A : A2"),
     *("ALL(A, B)", "A : B : C"),
-    *("A , B", "A ; B , C", "A ; B? , C"),
+    *("A , B", "A , B , C", "A , B , A2", "A ; B , C", "A ; B? , C"),
 ]
 
 
@@ -85,7 +86,9 @@ def _text(rng: random.Random) -> str:
     first, second = rng.sample(KINDS, 2)
     sequence = rng.choice(_SEQUENCES)
     window = rng.choice(["9 SECONDS SLIDING", "9 SECONDS SLIDING", "7 EVENTS", "5 SECONDS TUMBLING"])
-    further = rng.choice(["", "FILTER(?b > ?a)", "OPTIONAL { ?x <urn:w> ?w }", *_KNOWN, *_TESTED])
+    further = rng.choice(
+        ["", "FILTER(?b > ?a)", "FILTER(?b != ?a)", "OPTIONAL { ?x <urn:w> ?w }", *_KNOWN, *_TESTED]
+    )
     # Of one stream, mostly; of two, GPMs are of one of them, or of both.
     is_one = rng.random() < 0.6
     on = ["S"] * 3 if is_one else [rng.choice(["S", "T", "S, T"]) for _ in range(3)]
@@ -195,11 +198,17 @@ def _script(rng: random.Random) -> Iterator[tuple[Any, ...]]:
 
 
 def _answer(
-    seed: int, passes: Callable[..., bool], *, by_tuples: bool = False, is_ordered: bool = False
+    seed: int,
+    passes: Callable[..., bool],
+    *,
+    by_tuples: bool = False,
+    by_columns: bool = False,
+    is_ordered: bool = False,
 ) -> tuple[object, ...]:
     """What is told of a script, where ``passes`` says which events are but numbers.
 
-    ``by_tuples``: no compiled code joins them; ``is_ordered``: each of them is put in order, as if it had
+    ``by_tuples``: no compiled code joins them; ``by_columns``: each is a batch, as a large one is;
+    ``is_ordered``: each of them is put in order, as if it had
     to wait for others.
     """
     told, rng = _Told(), random.Random(seed)
@@ -211,6 +220,8 @@ def _answer(
         patch.setattr(Flow, "passes", passes)
         if by_tuples:
             patch.setattr(Joins, "take", lambda *_: LARGE)
+        if by_columns:
+            patch.setattr(Taking, "take", lambda *_, **__: None)
         if is_ordered:
             patch.setattr(Flow, "_next", lambda *_: None)
         for what in _script(rng):
@@ -223,6 +234,7 @@ def _answer(
 def test_nobody_can_tell(seed: int) -> None:
     answer = _answer(seed, Flow.passes)
     assert answer == _answer(seed, lambda *_: False, by_tuples=True)
+    assert answer == _answer(seed, lambda *_: False, by_columns=True)
     assert answer == _answer(seed, lambda *_: False, is_ordered=True)
 
 

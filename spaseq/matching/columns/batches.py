@@ -11,9 +11,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.events import Clock, EventBatch
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions, per_distinct
 from spaseq.language.scope import mentioned
 from spaseq.limits import Budget
@@ -123,22 +122,8 @@ class Columns:
         )
 
     def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
-        """Whether events may come alone, by ``single``, with these GPMs; what ``solve`` gives them."""
+        """Whether events may come alone, by ``taking``, with these GPMs; what ``solve`` gives them."""
         return not self._derived and self.taking.expect(asked, clock, solve)
-
-    def single(
-        self,
-        at: Stamp,
-        graph: int,
-        terms: Sequence[int],
-        start: int,
-        axis: int,
-        oldest: int,
-        event: Single | None,
-    ) -> Ints | None:
-        """See ``Taking.take``."""
-        # Of ids that may have been given anew, compiled code would join what it should not.
-        return self.taking.take(at, graph, terms, start, axis, oldest, event, is_joined=not self._stale)
 
     def _parts(self, chunk: Chunk) -> list[Ints]:
         return [

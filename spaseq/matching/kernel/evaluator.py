@@ -168,7 +168,7 @@ class Kernel:
         axis = self._bounds.place(at.time, start)
         # No match waits, where events come alone.
         oldest = axis - self._tables.item(v.LIMIT)
-        columns = self._columns.single(at, graph, terms, start, axis, oldest, event)
+        columns = self._columns.taking.take(at, graph, terms, start, axis, oldest, event)
         if columns is None:
             raise UnsolvedError
         self._start = start

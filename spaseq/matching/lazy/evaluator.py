@@ -135,7 +135,8 @@ class Lazy(Immediate):
     ) -> Iterator[Block] | None:
         """See ``Quick.take_single``."""
         axis = self._bounds.step(at.time, start)
-        columns = self._columns.single(at, graph, terms, start, axis, axis - self._bounds.reach, event)
+        oldest = axis - self._bounds.reach
+        columns = self._columns.taking.take(at, graph, terms, start, axis, oldest, event)
         if columns is None:
             raise UnsolvedError
         self._columns.renew()

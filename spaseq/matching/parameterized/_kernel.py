@@ -19,9 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq._jit import inlined, kernel
+from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.conditions import batch as heads
+from spaseq.terms.dictionary import UNBOUND
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.int8]
+
+#: The code of "relevant"; 0 is that of "not relevant".
+RELEVANT: Final = 1
 
 # Kinds of steps.
 IS: Final = 0
@@ -42,6 +49,25 @@ HELD: Final = 2
 AMBIGUOUS: Final = 3
 NEWEST: Final = 4
 HEADER: Final = 5
+
+# What is asked of an event that comes alone: how many GPMs, of which so many are questions, and how many
+# variables a key has. Of each GPM, its place in the query, the track of its relevance, how many tracks come
+# after it, and the column of the first of these; the columns before are keys, those of one GPM after the
+# other. In the end, of each other column, whether it is compared by value.
+GPMS: Final = 0
+QUESTIONS: Final = 1
+KEYS: Final = 2
+ASKED_HEADER: Final = 3
+GPM: Final = 0
+RELEVANCE: Final = 1
+TRACKS: Final = 2
+COLUMN: Final = 3
+ASKED_SIZE: Final = 4
+
+# What such an event is: no symbol, one, or something that is not told here.
+NONE: Final = 0
+ONE: Final = 1
+OTHERWISE: Final = 2
 
 
 @inlined
@@ -173,3 +199,52 @@ def run(
         state[text, SLOT] = next_slot
     stops[size + 1] += applied
     return len(texts), count
+
+
+@kernel
+def symbol(
+    batch: Ints, asked: Ints, bits: Ints, codes: Codes, symbols: Ints, ambiguous: Flags, key: Ints
+) -> int:
+    """Writes the symbol that an event is, which came alone, and the key of its partition; returns what it is.
+
+    ``batch`` is that event, with one solution of a GPM at most; ``bits`` and ``codes`` are those of terms.
+    """
+    gpms, keys = asked[GPMS], asked[KEYS]
+    by_value = ASKED_HEADER + ASKED_SIZE * gpms - keys * gpms
+    is_seen = False
+    symbols[:, 0] = 0
+    ambiguous[0] = False
+    for i in range(gpms):
+        row = ASKED_HEADER + ASKED_SIZE * i
+        first = -1
+        share = heads.shares(batch, 0)
+        while share < heads.shares(batch, 1):
+            if heads.gpm(batch, share) == asked[row + GPM]:
+                first = heads.first(batch, share)
+            share += heads.SHARE
+        if first < 0:
+            continue
+        for j in range(keys):
+            term = batch[heads.column(batch, i * keys + j) + first]
+            if term == UNBOUND or (is_seen and key[j] != term):
+                return OTHERWISE
+            key[j] = term
+        is_seen = True
+        if i >= asked[QUESTIONS]:
+            continue
+        track = asked[row + RELEVANCE]
+        symbols[track, 0] = RELEVANT
+        for j in range(asked[row + TRACKS]):
+            column = asked[row + COLUMN] + j
+            term = batch[heads.column(batch, column) + first]
+            if term == UNBOUND:
+                ambiguous[0] = True
+            elif asked[by_value + column] != 0:
+                if codes[term] == v.SHORT:
+                    term = bits[term]
+                elif codes[term] == v.NODE or codes[term] == v.STRING:
+                    term = -term
+                else:
+                    return OTHERWISE
+            symbols[track + 1 + j, 0] = term
+    return ONE if is_seen or keys == 0 else NONE

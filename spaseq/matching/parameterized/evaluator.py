@@ -7,24 +7,28 @@ has several. Every event is compared once, whatever the window.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 import numpy as np
 
+from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import EventBatch
+from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
+from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.plain import Columns, Site, Sites, mixed
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.evaluator import Immediate
+from spaseq.matching.columns.evaluator import Asked, Immediate, Solve, UnsolvedError
 from spaseq.matching.columns.history import History
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.model import Bounds, Found
 from spaseq.matching.parameterized import _kernel as k
+from spaseq.matching.parameterized.alone import Alone
 from spaseq.matching.parameterized.query import compile_query
-from spaseq.matching.parameterized.text import Partitions, Values, read
+from spaseq.matching.parameterized.text import Partitions, Text, Values, read
 from spaseq.terms.dictionary import Dictionary
 
 #: Occurrences that the kernel hands over at a time.
@@ -52,58 +56,98 @@ class Parameterized(Immediate):
         self._values = Values(dictionary)
         width = k.HEADER + self._size * (self._compiled.program.tracks + 2)
         self._partitions = Partitions(width, bool(self._keys), context.budget)
+        self._alone = Alone(pattern, self._compiled, dictionary, self._history)
         self._found = np.zeros((_ROOM, self._size + 2), dtype=np.int64)
         self._stops = np.zeros(self._size + 2, dtype=np.int64)
         dictionary.hold(self)
 
     def live_ids(self) -> Iterable[k.Ints]:
-        """None that batches do not keep; asked when others are about to be forgotten."""
+        """Those that no batch keeps; asked when others are about to be forgotten."""
         self._values.forget()
-        return ()
+        return self._history.loose_ids
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``."""
-        if not len(batch):
-            return
+        if len(batch):
+            for found in self._take(batch, start, solutions):
+                yield from self._matches(found)
+
+    def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[k.Ints]:
+        """Takes a batch; gives its occurrences some at a time: they stand until others do."""
         tables = {name: solutions.get(name, NO_SOLUTIONS).by_time() for name in self._gpms}
         axis = self._bounds.places(batch, start)
         self._remember(batch, start, tables, axis)
         text = read(self._compiled, self._keys, len(batch), tables, self._values)
+        return self._occurrences(text, start + text.events, axis[text.events])
+
+    def _occurrences(self, text: Text, positions: k.Ints, axis: k.Ints) -> Iterator[k.Ints]:
+        """Those that symbols complete, some at a time."""
         numbers = self._partitions.of(text.keys)
-        program = self._compiled.program
+        program, state = self._compiled.program, self._partitions.state
         begin = 0
         while begin < len(numbers):
             begin, count = k.run(
-                program.rows,
-                program.at,
-                program.alive,
-                program.masks,
-                text.symbols,
-                text.ambiguous,
-                numbers,
-                start + text.events,
-                axis[text.events],
-                self._partitions.state,
-                self._found,
-                self._stops,
-                begin,
-                self._bounds.reach,
-            )
-            yield from self._matches(self._found[:count])
+                program.rows, program.at, program.alive, program.masks, text.symbols, text.ambiguous,
+                numbers, positions, axis, state, self._found, self._stops, begin, self._bounds.reach,
+            )  # fmt: skip
+            if count:
+                yield self._found[:count]
+
+    # --- events that come alone -----------------------------------------------------------------
+
+    @property
+    def gpms(self) -> Sequence[str]:
+        """See ``Quick.gpms``."""
+        return self._gpms
+
+    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
+        """See ``Quick.expect``."""
+        return self._alone.taking.expect(asked, clock, solve)
+
+    def counts(self) -> Counts | None:
+        """See ``Quick.counts``."""
+        return self._alone.taking.counts()
+
+    def take_one(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_one``."""
+        return self._completed(self._take(batch, start, solutions))
+
+    def take_single(
+        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_single``."""
+        axis = self._bounds.place(at.time, start)
+        oldest, last = self._kept(start, 1, axis, axis)
+        text = self._alone.take(at, graph, terms, start, last, oldest, event, self._values)
+        if text is None:
+            raise UnsolvedError
+        count = len(text.events)
+        return self._completed(self._occurrences(text, np.full(count, start), np.full(count, axis)))
+
+    def _completed(self, found: Iterator[k.Ints]) -> Iterator[Block] | None:
+        """The matches that one event completes; None for none."""
+        all_of_them = [each.copy() for each in found]
+        return chain.from_iterable(map(self._matches, all_of_them)) if all_of_them else None
 
     def _remember(self, batch: EventBatch, start: int, tables: Mapping[str, Solutions], axis: k.Ints) -> None:
-        """Keeps a batch as long as its events may be in a match: in a partition, as long as the window is.
-
-        Without partitions only the last events of the pattern's length count, so positions tell.
-        """
+        """Keeps a batch as long as its events may be in a match."""
         ordered = tuple(tables[name] for name in self._gpms)
-        if self._keys:
-            oldest, last = int(axis[0]) - self._bounds.reach, int(axis[-1])
-            state = self._partitions.state
-            self._partitions.drop_idle(state[:, k.NEWEST], oldest)
-        else:
-            oldest, last = start - self._size + 1, start + len(batch) - 1
+        oldest, last = self._kept(start, len(batch), int(axis[0]), int(axis[-1]))
         self._history.add(Chunk(start, batch, ordered, last), oldest)
+
+    def _kept(self, start: int, count: int, first: int, last: int) -> tuple[int, int]:
+        """From where on older events are kept, now that some come, and how long these are.
+
+        In a partition, as long as the window is: they lie from ``first`` to ``last`` on its axis. Without
+        partitions only the last events of the pattern's length count, so positions tell.
+        """
+        if not self._keys:
+            return start - self._size + 1, start + count - 1
+        oldest = first - self._bounds.reach
+        self._partitions.drop_idle(oldest)
+        return oldest, last
 
     def _matches(self, found: k.Ints) -> Iterator[Block]:
         """Occurrences, as the kernel gives them, as matches; without those that only might have been some."""

@@ -11,18 +11,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from spaseq.automaton.pattern import Atom, Chain, SequencePattern, walk
 from spaseq.gpm.sharing import question
 from spaseq.language.syntax import Binary, Consume, Expression, Ref, Sequence, Strategy, Var
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.obstacles import Obstacle, filter_of, other_operators, subsequences
+from spaseq.matching.parameterized._kernel import RELEVANT
 from spaseq.matching.parameterized.program import Layout, Program, compile_blocks
 from spaseq.matching.parameterized.table import LONGEST, Blocks
-
-#: The code of "relevant"; 0 is that of "not relevant".
-RELEVANT: Final = 1
 
 
 @dataclass(frozen=True, slots=True)

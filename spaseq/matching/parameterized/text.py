@@ -13,8 +13,8 @@ from spaseq.gpm.spectra.solutions import Mask, Solutions, group_codes
 from spaseq.limits import Budget
 from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.host import Key
-from spaseq.matching.parameterized._kernel import Ints
-from spaseq.matching.parameterized.query import RELEVANT, Compiled
+from spaseq.matching.parameterized._kernel import NEWEST, RELEVANT, Ints
+from spaseq.matching.parameterized.query import Compiled
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 from spaseq.terms.values import BLANK, DECIMAL, INTEGER, IRI, LANG, STRING, Value
 
@@ -141,6 +141,8 @@ class Partitions:
         """The numbers of some keys' texts, which are begun if they are new."""
         if not len(keys) or not keys.shape[1]:
             return np.zeros(len(keys), dtype=np.int64)
+        if len(keys) == 1:
+            return self._of_distinct(keys)
         if keys.shape[1] > 1:
             _, first, inverse = np.unique(group_codes(list(keys.T)), return_index=True, return_inverse=True)
             return self._of_distinct(keys[first])[inverse]
@@ -168,14 +170,11 @@ class Partitions:
             self.state = np.concatenate([self.state, np.zeros((room, self.state.shape[1]), dtype=np.int64)])
         return np.array(numbers, dtype=np.int64)
 
-    def drop_idle(self, newest: Ints, oldest: int) -> None:
-        """Leaves out the texts that end before ``oldest`` on the window's axis, now and then.
-
-        ``newest`` is where they end.
-        """
+    def drop_idle(self, oldest: int) -> None:
+        """Leaves out the texts that end before ``oldest`` on the window's axis, now and then."""
         if len(self._numbers) < self._room:
             return
-        kept = np.flatnonzero(newest[: len(self.keys)] >= oldest)
+        kept = np.flatnonzero(self.state[: len(self.keys), NEWEST] >= oldest)
         self.state = self.state[kept] if len(kept) else np.zeros((1, self.state.shape[1]), dtype=np.int64)
         self.keys = [self.keys[i] for i in kept.tolist()]
         self._numbers = {key: i for i, key in enumerate(self.keys)}

@@ -83,13 +83,10 @@ class Taking:
         axis: int,
         oldest: int,
         event: Single | None,
-        *,
-        is_joined: bool = True,
     ) -> Ints | None:
         """Takes an event, and gives it to the kernel: in ``axis`` it lies there.
 
-        None if it is too large for that. What this gives holds until the next event. ``is_joined``: compiled
-        code may join its triples.
+        None if it is too large for that. What this gives holds until the next event.
         """
         singles = self._singles or self._begin()
         joins, numbers, count = self._joins, self._numbers, len(terms)
@@ -98,7 +95,7 @@ class Taking:
             return None
         rank = self.rank(at.stream)
         singles.write(start, at, rank, graph, terms, axis, len(numbers.codes))
-        if joins is not None and is_joined:
+        if joins is not None:
             size = joins.take(singles, count)
             if size != LARGE:
                 self._history.add_one(singles, start, count, axis, oldest)
