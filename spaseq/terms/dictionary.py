@@ -321,6 +321,15 @@ class Dictionary:
             with self.lock:
                 self._table.read_numbers(ids, numbers, ranks)
 
+    def by_id(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int8]]:
+        """What ``numbers`` gives, by id; of ids that it was not asked for, the second says none of these."""
+        if len(self._rank) < self.limit:
+            room = 2 * self.limit - len(self._rank)  # doubled, so that growing costs O(1) a term
+            self._number = np.concatenate([self._number, np.zeros(room)])
+            self._rank = np.concatenate([self._rank, np.full(room, _NOT_DECODED, dtype=np.int8)])
+            self._rank[UNBOUND] = NO_NUMBER
+        return self._number, self._rank
+
     def numbers(self, ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int8]]:
         """Of each id, the double nearest to its numeric value, and how much that double says.
 
@@ -328,11 +337,7 @@ class Dictionary:
         but may make two of them equal), ``IS_DOUBLE`` for doubles, and ``NO_NUMBER`` for everything
         else, ``UNBOUND`` and ``xsd:float`` (which promotes differently) included.
         """
-        if len(self._rank) < self.limit:
-            room = 2 * self.limit - len(self._rank)  # doubled, so that growing costs O(1) a term
-            self._number = np.concatenate([self._number, np.zeros(room)])
-            self._rank = np.concatenate([self._rank, np.full(room, _NOT_DECODED, dtype=np.int8)])
-            self._rank[UNBOUND] = NO_NUMBER
+        self.by_id()
         ranks = self._rank[ids]
         is_new = ranks == _NOT_DECODED
         if not is_new.any():

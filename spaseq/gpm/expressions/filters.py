@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spaseq.events import Ids
+from spaseq.gpm.expressions import _kernel_compare as k
 from spaseq.gpm.expressions.comparison import NUMERIC
 from spaseq.gpm.expressions.compiled import Solution, compile_filter
 from spaseq.gpm.expressions.walk import volatile
@@ -42,10 +43,12 @@ class ColumnFilter:
         """Which rows to keep. ``context`` binds variables that have no column."""
         if self._comparison is None:
             return self._one_by_one(solutions, context)
-        symbol, left, right = self._comparison
-        keep, decided = self._compare(
-            symbol, self._ids(left, solutions, context), self._ids(right, solutions, context)
-        )
+        symbol = self._comparison[0]
+        left, right = (self._ids(operand, solutions, context) for operand in self._comparison[1:])
+        all_decided: Mask = np.empty(len(solutions), dtype=np.bool_)
+        if k.compare(k.SYMBOLS.index(symbol), left, right, *self._dictionary.by_id(), all_decided):
+            return all_decided
+        keep, decided = self._compare(symbol, left, right)
         if len(keep) != len(solutions):  # of two values, whatever the row
             keep, decided = (np.repeat(one, len(solutions)) for one in (keep, decided))
         if not decided.all():

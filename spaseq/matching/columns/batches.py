@@ -30,6 +30,7 @@ Ints = npt.NDArray[np.int64]
 
 #: So many ids are looked at together, and so many numbers packed one by one.
 _FEW: Final = 64
+_NONE: Final[Ints] = np.zeros(0, dtype=np.int64)
 
 
 class Columns:
@@ -184,5 +185,5 @@ def packed(chunk: Chunk, streams: Ints, axis: Ints, columns: Sequence[Ints]) -> 
     for part in parts:
         begin = place[id(part)]
         made[begin : begin + len(part)] = part
-    k.share(np.concatenate([*events, np.zeros(0, dtype=np.int64)]), bounds, at, len(batch), made)
+    k.share(np.concatenate([*events, _NONE]), bounds, bounds.copy(), at, len(batch), made)
     return made

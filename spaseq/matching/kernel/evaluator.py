@@ -54,8 +54,11 @@ _START: Final = Room(1 << 3, 1 << 3, 1 << 3, 1 << 3)
 ENOUGH: Final = Room(1 << 10, 1 << 10, 1 << 10, 1 << 10)
 #: So much a memory that was full in the middle of a batch has to spare, so that it is not soon full again.
 _SPARE: Final = 1 << 12
-#: A first batch of more events is given so much space at once.
+#: A first batch of more events is given so much space at once: for what begins in it, up to so many that wait
+#: at the same time, and so many that are found.
 _LARGE: Final = 256
+_WAITING: Final = 1 << 9
+_FOUND: Final = 1 << 14
 #: At so many gates an event is waited for there.
 _GATES: Final = 8
 
@@ -134,7 +137,9 @@ class Kernel:
         """Before the first event: space for what begins in a batch, instead of growing a sweep at a time."""
         first = {name for gate in self._compiled.analysis.start.gates for name in gate.gpms}
         begun = sum(len(solutions[name]) for name in first if name in solutions)
-        room = self._with_spare(_START, min(begun, _SPARE))
+        # Most of what begins ends soon, and what is found stays there until the batch is done.
+        few, most = (self._wider(_START, min(begun, some)) for some in (_WAITING, _FOUND))
+        room = self._within(_START, few._replace(nodes=most.nodes, found=most.found))
         self._memory = memory(self._compiled, room, self._budget)
 
     def take_one(
@@ -352,10 +357,16 @@ class Kernel:
 
     def _with_spare(self, room: Room, spare: int) -> Room:
         """More space, as long as that does not come near a limit."""
+        return self._within(room, self._wider(room, spare))
+
+    def _wider(self, room: Room, spare: int) -> Room:
         # An event may be waited for at many gates, those of many queries that begin alike.
         waits = room.waits + spare * min(int(self._tables[v.MOST_GATES]), _GATES)
         # What is found holds a node, as what waits does.
-        wide = Room(waits, room.nodes + 2 * spare, room.found + spare, room.entries + spare)
+        return Room(waits, room.nodes + 2 * spare, room.found + spare, room.entries + spare)
+
+    def _within(self, room: Room, wide: Room) -> Room:
+        """The wider of two, unless that comes near a limit."""
         size = self._budget.but("runs") + self._memory.scratch_bytes + runs_size(self._compiled, wide)
         limit = self._budget.limits.query_bytes
         return wide if limit is None or 2 * size < limit else room

@@ -194,11 +194,14 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
     start = header.SIZE + sum(sizes.values())
     size = start + sum(_scratch_sizes(scratch, width).values())
     budget.takes("runs", 8 * (size + compiled.sums * (waits + 2)))
-    m = np.zeros(size, dtype=np.int64)
+    m = np.empty(size, dtype=np.int64)
     fields, at = [0] * header.SIZE, header.SIZE
     for section, size in sizes.items():
         fields[section] = at
         at += size
+    # Of a node and of a finding each field is written when it is made: that space is not even touched before.
+    m[: fields[header.NODES]] = m[fields[header.BUCKETS] : fields[header.FOUND]] = 0
+    m[fields[header.FOUND] + sizes[header.FOUND] :] = 0
     fields[header.WIDTH] = compiled.width
     fields[header.TRIAL] = fields[header.WAITS] + compiled.width
     fields[header.NEXT_WAIT] = fields[header.TRIAL] + compiled.width
