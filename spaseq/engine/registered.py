@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import pyoxigraph as ox
 
@@ -13,7 +14,7 @@ from spaseq.engine.pipelines.intake import Intake
 from spaseq.engine.pipelines.order import BEGINNING
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import Stats
-from spaseq.events import EventBatch
+from spaseq.events import EventBatch, Stamp
 from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.sample import Sample
@@ -71,12 +72,11 @@ class Registered:
         return not self.asks_for_last and self.pipeline.is_sparse
 
     @property
-    def alone(self) -> Handle | None:
-        """Its handle, if an event that comes alone is for its pipeline's ``take_alone``, and that is all."""
-        handle = self.handle
+    def takes_alone(self) -> bool:
+        """Whether ``take_alone`` can be asked, and that is all."""
         if self.output is not None or not self.pipeline.takes_alone:
-            return None
-        return handle if isinstance(handle, Handle) and not handle.is_behind and not handle.is_over else None
+            return False
+        return not (self.handle.is_behind or self.handle.is_over)
 
     def enter(self, intake: Intake, sample: Sample) -> None:
         """Takes its place: the intake's events are its own from now on, the first of them in ``sample``."""
@@ -111,6 +111,25 @@ class Registered:
     def process(self, batch: EventBatch, position: int) -> Iterator[MatchBatch]:
         """Takes events, the first of which is at a position of the intake's."""
         return self.pipeline.process(batch, position - self._start)
+
+    def take_alone(
+        self,
+        at: Stamp,
+        graph: int,
+        terms: Sequence[int],
+        position: int,
+        unseen: Sequence[tuple[int, EventBatch]],
+    ) -> Iterator[MatchBatch] | None:
+        """Takes an event that came alone, behind those that it was not given; see ``Pipeline.take_alone``."""
+        pipeline, start = self.pipeline, self._start
+        before: list[MatchBatch] | None = None
+        for place, last in unseen:
+            # Each is done with before the next one comes.
+            found = pipeline.take_one(last, place - start)
+            if found is not None:
+                before = [*(before or ()), *found]
+        coming = pipeline.take_alone(at, graph, terms, position - start)
+        return coming if before is None else chain(before, coming or ())
 
     def advance(self) -> Iterator[MatchBatch]:
         """Goes on to the intake's time, whatever that is when the matches are looked for.

@@ -55,6 +55,8 @@ APART = (
 )
 #: They run as one over a table of their constants, two of them with the same.
 TEMPLATE = tuple(query("A ; B", f"FILTER(?a > {least})") for least in (-1, 2, 5, 5))
+#: They run as one, which takes events that come alone.
+EQUAL = 3 * ALONE
 #: Such of which an event completes several matches.
 TRIPLES = tuple(
     query("A : B : C", f"FILTER(?a > {least})").replace("WITHIN 9", "WITHIN 99") for least in (-1, 2, 5, 5)
@@ -292,6 +294,28 @@ def test_an_interrupt_at_any_call_of_events_that_come_alone(
     monkeypatch.setattr(flow.Flow, "passes", noted)
     is_clean_at_any_call(what, what == "push", file, ALONE)
     assert any(passed)
+
+
+@pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(
+    "file",
+    [
+        "pipelines/flow.py",
+        "pipelines/visits.py",
+        "pipelines/pipeline.py",
+        "engine/registered.py",
+        "groups/crowd.py",
+        "groups/group.py",
+        "groups/seats.py",
+        "kernel/evaluator.py",
+    ],
+)
+@pytest.mark.parametrize("what", ["push", "each"])
+def test_an_interrupt_at_any_call_of_events_that_come_alone_to_equal_queries(
+    what: str, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "Sample", partial(Sample, 1, 1))
+    is_clean_at_any_call(what, what == "push", file, EQUAL)
 
 
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")

@@ -180,7 +180,9 @@ class _Told:
 
 def _script(rng: random.Random) -> Iterator[tuple[Any, ...]]:
     for _ in range(rng.randint(1, 3)):
-        yield "register", _text(rng)
+        text = _text(rng)
+        for _ in range(rng.choice([1, 1, 1, 2, 3])):  # equal ones run as one
+            yield "register", text
     time = 0
     for _ in range(rng.randint(10, 60)):
         time += rng.choice([0, 1, 1, 2, 3])

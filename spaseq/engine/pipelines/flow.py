@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from spaseq.alone import Single
@@ -16,13 +15,15 @@ from spaseq.engine.rejects import Rejects
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.sharing import Sharing
 from spaseq.limits import Limits
-from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
     from spaseq.engine.durable.journal import Journal
 
 _What = TypeVar("_What")
+
+#: Who takes an event, if anybody does; its position, and what was before it that he was not given.
+_Taker = tuple[Registered | None, int, Sequence[tuple[int, EventBatch]]]
 
 
 class Flow(Places):
@@ -118,25 +119,15 @@ class Flow(Places):
         graph's name; ``terms``: those of its triples, one after the other.
         """
         readers = self._next(stream, clock, time)
-        if readers is None:
+        taker = None if readers is None else self._taker(readers, stream, terms)
+        if readers is None or taker is None:
             return False
-        found: list[Registered] = []
-        for intake in readers:
-            if not intake.is_plain:
-                return False
-            found += intake.concerned(stream, terms)
-        handle = found[0].alone if len(found) == 1 else None
-        position: int = 0
-        unseen: Sequence[tuple[int, EventBatch]] = ()
-        if found:
-            if handle is None:
-                return False
-            position = found[0].intake.position
-            if found[0].asks_for_last:
-                unseen = found[0].intake.unseen(found[0], position)
+        query, position, unseen = taker
         before = self._arrivals[stream]
         at = Stamp(time, stream, before)
-        if len(readers) == 1:
+        if len(readers) > 1:
+            self._pass_by(readers, Single(self._dictionary, clock, at, graph, terms), query)
+        else:
             intake = readers[0]
             order, place, passed = intake.order, intake.position, intake.passed
             of = order.clocks[stream]
@@ -147,32 +138,15 @@ class Flow(Places):
             of.newest = order.watermark = time
             intake.position, intake.passed = place + 1, passed
             intake.counts[stream] += 1
-        else:
-            event, reader = Single(self._dictionary, clock, at, graph, terms), 0
-            self._arrivals[stream], self.events = before + 1, self.events + 1
-            try:
-                for reader, intake in enumerate(readers):  # noqa: B007  # as in ``_steps``
-                    self._give(intake, lambda intake: intake.take_over(event))
-            except BaseException as error:
-                # Whom it concerns has not taken it, whether or not its order has.
-                missed = [query for intake in readers[reader:] for query in intake.live]
-                self.visits.fail(dict.fromkeys([*found, *missed]), error)
-                raise
-        if handle is None:
+        # It has arrived, however: none comes before ``try`` either.
+        if query is None:
             return True
-        query = found[0]
         query.reached = position + 1
         try:
-            found_before: list[MatchBatch] = []
-            for place, last in unseen:
-                # Each is done with before the next one comes.
-                found_before += query.pipeline.take_one(last, place - query.start) or ()
-            coming = query.pipeline.take_alone(at, graph, terms, position - query.start)
-            if found_before:
-                coming = chain(found_before, coming or ())
+            coming = query.take_alone(at, graph, terms, position, unseen)
             if coming is None:
                 return True
-            handle.coming, self.visits.owing[query] = coming, None
+            query.handle.coming, self.visits.owing[query] = coming, None
         except BaseException as error:
             self.visits.fail((query,), error)
             if not isinstance(error, Exception):
@@ -182,6 +156,34 @@ class Flow(Places):
         if raised is not None:
             raise raised
         return True
+
+    def _taker(self, readers: Sequence[Intake], stream: int, terms: Sequence[int]) -> _Taker | None:
+        """Who takes an event by himself, as the only one, or nobody; None if it is not so."""
+        found: list[Registered] = []
+        for intake in readers:
+            if not intake.is_plain:
+                return None
+            found += intake.concerned(stream, terms)
+        if not found:
+            return None, 0, ()
+        query = found[0]
+        if len(found) > 1 or not query.takes_alone:
+            return None
+        position = query.intake.position
+        return query, position, query.intake.unseen(query, position) if query.asks_for_last else ()
+
+    def _pass_by(self, readers: Sequence[Intake], event: Single, query: Registered | None) -> None:
+        """An event arrives that several orders have, of whose queries this one takes it, if any does."""
+        stream, reader = event.at.stream, 0
+        self._arrivals[stream], self.events = event.at.n + 1, self.events + 1
+        try:
+            for reader, intake in enumerate(readers):  # noqa: B007  # as in ``_steps``
+                self._give(intake, lambda intake: intake.take_over(event))
+        except BaseException as error:
+            # Whom it concerns has not taken it, whether or not its order has.
+            missed = [each for intake in readers[reader:] for each in intake.live]
+            self.visits.fail(dict.fromkeys([*missed] if query is None else [query, *missed]), error)
+            raise
 
     def enter(self, stream: int, batch: EventBatch) -> None:
         """Takes events from outside; ``move`` says what becomes of them."""

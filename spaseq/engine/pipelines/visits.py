@@ -171,7 +171,7 @@ class Visits:
         query, batch, position = visit.query, visit.batch, visit.position
         pipeline, handle = query.pipeline, query.handle
         if batch is not None and not handle.is_over and not visit.is_taken:
-            if len(batch) > 1 or handle.is_behind or isinstance(handle, Crowd):
+            if len(batch) > 1 or handle.is_behind:
                 self._find(query, query.process(batch, position), after_all=True, visit=visit)
             else:
                 self._take_one(visit, handle)
@@ -185,7 +185,7 @@ class Visits:
         else:
             query.intake.waiting.pop(query, None)
 
-    def _take_one(self, visit: Visit, handle: Handle) -> None:
+    def _take_one(self, visit: Visit, handle: Handle | Crowd) -> None:
         """An event that came alone, which completes nothing, most of the time."""
         query, batch, position = visit.query, visit.batch, visit.position
         assert batch is not None

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Final
 
 from spaseq.engine.delivered.on_demand import Given
 from spaseq.engine.pipelines.groups.group import Group
 from spaseq.engine.pipelines.groups.seats import Seat
 from spaseq.engine.pipelines.stats import Seat as Place
 from spaseq.errors import SpaseqError
+from spaseq.events import EventBatch
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.language.syntax import Query
@@ -20,6 +22,10 @@ from spaseq.terms.dictionary import Dictionary, Term
 
 if TYPE_CHECKING:
     from spaseq.engine.handle import Handle
+
+
+#: Where nothing is to be looked for.
+_NOTHING: Final[Iterator[MatchBatch]] = iter(())
 
 
 class _Found:
@@ -35,7 +41,8 @@ class _Found:
 class Crowd:
     """The handles of queries that run as one; it does for the engine what the ``Handle`` of one would do.
 
-    ``error`` is the newest of theirs.
+    ``error`` is the newest of theirs. ``coming``: what is still to be looked for, as a handle's; the group
+    has what is found.
     """
 
     def __init__(
@@ -52,6 +59,7 @@ class Crowd:
         self.dictionary = dictionary
         self.kb = kb
         self.error: SpaseqError | None = None
+        self.coming = _NOTHING
         self.refresh = place.refresh
         self._place = place
         self._sharing = sharing
@@ -138,11 +146,15 @@ class Crowd:
     ) -> None:
         """Looks for further matches, and hands them on; see ``Handle.add``."""
         self._hand_on()
+        coming = chain(self.coming, matches)
+        # No interrupt comes between these: that takes a call, or a loop.
         if visit is not None:
             visit.is_taken = True
+        self.coming = coming
         try:
-            for _ in matches:
+            for _ in coming:
                 pass
+            self.coming = _NOTHING
             self._take()
         except BaseException as error:
             self.fail(error)
@@ -150,6 +162,28 @@ class Crowd:
                 raise
         raised, self._raised = self._raised, None
         self._hand_on(raised)
+
+    def take(
+        self,
+        visit: Given,
+        take: Callable[[EventBatch, int], Iterator[MatchBatch] | None],
+        event: EventBatch,
+        position: int,
+    ) -> bool:
+        """Takes a visit of one event; whether matches are to be looked for, or handed on."""
+        try:
+            # Whatever interrupts what comes now ends the queries.
+            visit.is_taken = True
+            coming = take(event, position)
+            if coming is None:
+                return False
+            self.coming = coming
+        except BaseException as error:
+            self.fail(error)
+            if not isinstance(error, Exception):
+                raise
+            return False
+        return True
 
     def _take(self) -> None:
         """Takes what the group has found."""
@@ -169,6 +203,7 @@ class Crowd:
     def deliver(self) -> None:
         """Gives callbacks what they did not get because something was raised."""
         raised: Exception | None = None
+        self._take()
         for handle in list(self._live):
             try:
                 handle.deliver()

@@ -243,7 +243,9 @@ class Group(Pipeline):
 
     def take_one(self, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
         """What is found stands where its seats find it."""
-        return self.process(batch, position)
+        if self._template is not None:
+            return self.process(batch, position)
+        return super().take_one(batch, position)
 
     def _matches(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         """Puts matches where their seats find them: the first part of their key says whose they are."""

@@ -62,7 +62,9 @@ class Seat:
         self._found: Undelivered | None = None
 
     def count(self) -> None:
-        """Its group counts each event at once."""
+        """See ``Pipeline.count``."""
+        if self._group is not None:
+            self._group.count()
 
     @property
     def output(self) -> None:
@@ -194,6 +196,7 @@ class Seat:
         group, row = self._group, self._row
         if self._over:
             return
+        self.count()
         stats = self.stats
         stats.shared_with, stats.shared = 0, ()
         self._over = True
@@ -228,6 +231,7 @@ class Seat:
 
     def evidence(self) -> Evidence:
         """What is known of the query, for a diagnosis."""
+        self.count()
         stats, group = self.stats, self._group
         sample = self._sample or (None if group is None or self._row is None else group.sample)
         return Evidence(
