@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.matching.columns import _kernel_rows as k
 from spaseq.matching.columns.chunk import Chunk
 
 Ints = npt.NDArray[np.int64]
@@ -103,7 +104,9 @@ class Stretch:
         if ("events", g) not in self._known:
             parts = [chunk.solutions[g].events + self.begins[i] for i, chunk in enumerate(self.chunks)]
             self._known["events", g] = np.concatenate(parts)
-        return np.searchsorted(self._known["events", g], places)
+        rows = np.empty(len(places), dtype=np.int64)
+        k.find_rows(self._known["events", g], np.ascontiguousarray(places), rows)
+        return rows
 
     def column(self, g: int, name: str) -> Ints | None:
         """The ids of a variable in all solutions of a GPM; None if it has no such column."""

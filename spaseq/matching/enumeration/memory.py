@@ -27,6 +27,8 @@ _ACTIVE: Final = 4
 _LIST: Final = 4
 _KEYS: Final = 16
 _MATCHES: Final = 1 << 6
+_OF_A_ROOT: Final = 8
+_MOST_AT_FIRST: Final = 1 << 14
 _MOST_MATCHES: Final = 1 << 16
 
 
@@ -266,6 +268,9 @@ class Walk:
         """
         state, c = self._state, memory.counters
         state[walk.ROOT] = c[counter.READ]
+        # To find a root takes longer than to enumerate a few matches of it.
+        self._matches = max(self._matches, min(_OF_A_ROOT * memory.unread, _MOST_AT_FIRST))
+        self._events = max(self._events, 4 * self._matches)
         while True:
             # Room of their own, since they are kept.
             positions, labels = np.empty((2, self._events), dtype=np.int64)
@@ -279,7 +284,6 @@ class Walk:
             if count:
                 if status == walk.FULL and self._matches < _MOST_MATCHES:
                     self._matches *= 4
-                    self._events = max(self._events, 4 * self._matches)
                 if 2 * used < len(positions):
                     positions, labels = positions[:used].copy(), labels[:used].copy()
                 return positions[:used], labels[:used], offsets[: count + 1], roots[:count]

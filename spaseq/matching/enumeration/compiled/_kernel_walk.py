@@ -9,6 +9,7 @@ from spaseq._jit import kernel
 from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.compiled import _kernel_node as node
 from spaseq.matching.enumeration.compiled import _kernel_root as root_of
+from spaseq.matching.enumeration.compiled._kernel_bits import index
 from spaseq.matching.enumeration.compiled._kernel_layout import DONE, Ints
 
 # Where a walk stands: the root, how high the stack is, how many matches and how many events of them it wrote.
@@ -56,41 +57,42 @@ def enumerate_matches(
             height = 1
         least = root_of.least(found, root)
         while height > 0:
-            top = height - 1
-            number = _number(stack, top)
-            depth = _depth(stack, top)
-            # Room for one more of each before anything is taken from the stack.
-            if depth + 2 > len(path) or top + 2 > len(stack):
-                status = DEEPER
-                break
-            if count == len(ends) or used + depth + 1 > len(positions):
+            height -= 1
+            number = _number(stack, height)
+            depth = _depth(stack, height)
+            # From this node always to the left, where a match ends; what is right of that waits.
+            while number != 0:
+                # Room for one more of each before anything is done with a node.
+                if depth + 1 > len(path) or height + 2 > len(stack):
+                    status = DEEPER
+                    break
+                at = index(number & mask)
+                label = node.label(nodes, at)
+                if label == node.UNION:
+                    right = node.right(nodes, at)
+                    if right >= first and node.top(nodes, index(right & mask)) >= least:
+                        _set_number(stack, height, right)
+                        _set_depth(stack, height, depth)
+                        height += 1
+                else:
+                    _set_position(path, depth, node.position(nodes, at))
+                    _set_label(path, depth, label)
+                    depth += 1
+                number = node.left(nodes, at)
+            if status < 0 and (count == len(ends) or used + depth > len(positions)):
                 status = FULL
+            if status >= 0:
+                _set_number(stack, height, number)
+                _set_depth(stack, height, depth)
+                height += 1
                 break
-            if number == 0:
-                for i in range(depth - 1, -1, -1):
-                    positions[used] = _position(path, i)
-                    labels[used] = _label(path, i)
-                    used += 1
-                ends[count] = used
-                roots[count] = root
-                count += 1
-                height = top
-                continue
-            at = number & mask
-            label = node.label(nodes, at)
-            if label == node.UNION:
-                right = node.right(nodes, at)
-                if right >= first and node.top(nodes, right & mask) >= least:
-                    _set_number(stack, top, right)
-                    top += 1
-                _set_number(stack, top, node.left(nodes, at))
-                _set_depth(stack, top, depth)
-                height = top + 1
-            else:
-                _set_position(path, depth, node.position(nodes, at))
-                _set_label(path, depth, label)
-                _set_number(stack, top, node.left(nodes, at))
-                _set_depth(stack, top, depth + 1)
+            for i in range(depth - 1, -1, -1):
+                positions[used] = _position(path, i)
+                labels[used] = _label(path, i)
+                used += 1
+            ends[count] = used
+            roots[count] = root
+            count += 1
         if status < 0:
             root += 1
     w[ROOT] = root
