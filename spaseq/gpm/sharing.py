@@ -74,6 +74,7 @@ class Shared:
         self._parts: dict[frozenset[int] | None, Part] = {}
         self._events: list[tuple[int, Facts]] | None = None
         self._having: dict[tuple[int, ...], tuple[tuple[Ids, ...], Mask, int]] = {}
+        self._different_in: dict[int, tuple[Ids, int]] = {}
 
     def live_ids(self) -> Iterator[Ids]:
         """The ids in the solutions: what they compute is in no event."""
@@ -89,7 +90,7 @@ class Shared:
         """How many events have some of these rows: arrays that have the event of each."""
         *most, least = sorted(rows, key=len, reverse=True)
         if not most:
-            return different(least)
+            return self._different(least)
         key = tuple(map(id, most))
         if key not in self._having:
             if len(self._having) >= _MOST_KNOWN:
@@ -101,6 +102,16 @@ class Shared:
             self._having[key] = rows, marks, int(np.count_nonzero(marks))
         _, marks, count = self._having[key]
         return count + different(least[~marks[least]])
+
+    def _different(self, events: Ids) -> int:
+        """How many events an array has, which several queries may ask of the same one."""
+        known = self._different_in.get(id(events))
+        if known is None or known[0] is not events:
+            if len(self._different_in) >= _MOST_KNOWN:
+                self._different_in.clear()
+            # Kept with the array, see above.
+            known = self._different_in[id(events)] = events, different(events)
+        return known[1]
 
     def part(self, streams: frozenset[int] | None) -> Part:
         """The events in these streams; None means all."""

@@ -7,7 +7,8 @@ of *configurations*: a place of NFA_scep and the counters of the Kleenes in prog
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -55,6 +56,8 @@ class Automaton:
         self._minima = _minima(start)
         self._numbers: dict[frozenset[Configuration], int] = {}
         self._states: list[frozenset[Configuration]] = []
+        # Where the steps from configurations lead, by label.
+        self._steps: dict[Configuration, Mapping[int, Sequence[Configuration]]] = {}
         self.start = Configuration(start)
         self.target = np.full((_LEAST, len(labels)), -1, dtype=np.int64)
         self.outgoing = np.zeros(_LEAST, dtype=np.int64)
@@ -84,16 +87,20 @@ class Automaton:
 
     def find(self, state: int, label: int) -> None:
         """Makes one step of the deterministic automaton known."""
-        transitions = (
-            transition
-            for configuration in self._states[state]
-            for transition in self.transitions(configuration)
-        )
         reached = frozenset(
-            transition.to for transition in transitions if self._labels[transition.unit.gpm] == label
+            to for configuration in self._states[state] for to in self._by_label(configuration).get(label, ())
         )
         self.target[state, label] = self._number(reached)
         self.unknown -= 1
+
+    def _by_label(self, configuration: Configuration) -> Mapping[int, Sequence[Configuration]]:
+        """Where the steps that are possible lead, by the label that they take."""
+        if configuration not in self._steps:
+            found = defaultdict[int, list[Configuration]](list)
+            for transition in self.transitions(configuration):
+                found[self._labels[transition.unit.gpm]].append(transition.to)
+            self._steps[configuration] = found
+        return self._steps[configuration]
 
     def configurations(self, state: int) -> frozenset[Configuration]:
         """Where the runs of a state are."""
@@ -101,6 +108,7 @@ class Automaton:
 
     def describe(self) -> None:
         """Writes anew what states do, since some of the transitions or endings are no more."""
+        self._steps.clear()
         for number, state in enumerate(self._states):
             self._describe(number, state)
         labels = 1 << np.arange(self.target.shape[1])
@@ -124,8 +132,8 @@ class Automaton:
     def _describe(self, number: int, state: frozenset[Configuration]) -> None:
         """Writes whether matches end in a state, and by which labels runs leave it."""
         self.accepting[number] = any(True for c in state for _ in self.endings(c))
-        gpms = {transition.unit.gpm for c in state for transition in self.transitions(c)}
-        self.outgoing[number] = sum(1 << self._labels[gpm] for gpm in gpms)
+        labels = {label for c in state for label in self._by_label(c)}
+        self.outgoing[number] = sum(1 << label for label in labels)
 
     def _act(self, counts: Counts, actions: tuple[Action, ...]) -> Counts | None:
         """The counters after some actions; None where one of them is not possible."""

@@ -8,8 +8,9 @@ all others are, so that bounds may be a little too wide, and are: by what arithm
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from pyoxigraph import Literal
@@ -57,10 +58,26 @@ def ranges(code: Iterable[Step], own: frozenset[str]) -> Iterator[Range]:
     ...     print(found.variable, found.bounds == MOST, *(f"{t.factor} {t.name}" for t in found.sum))
     b True 20 None 1 a
     """
-    for left, operator, right in _comparisons(code):
-        found = _solved(left, _BOUNDS.get(operator, 0), right, own)
-        if found is not None:
-            yield found
+    names: dict[str, int] = {}
+    numbered = tuple(
+        step._replace(what=str(names.setdefault(step.what, len(names))))
+        if step.op == "PUSH" and isinstance(step.what, str)
+        else step
+        for step in code
+    )
+    given = [*names]
+    for one in _ranges(numbered, frozenset(str(number) for name, number in names.items() if name in own)):
+        terms = (term if term.name is None else replace(term, name=given[int(term.name)]) for term in one.sum)
+        yield Range(given[int(one.variable)], one.bounds, tuple(terms))
+
+
+@lru_cache(maxsize=1 << 10)
+def _ranges(code: tuple[Step, ...], own: frozenset[str]) -> tuple[Range, ...]:
+    """The same of variables that are numbers, since many queries ask the same of others."""
+    found = (
+        _solved(left, _BOUNDS.get(operator, 0), right, own) for left, operator, right in _comparisons(code)
+    )
+    return tuple(one for one in found if one is not None)
 
 
 def _comparisons(code: Iterable[Step]) -> list[tuple[Sum, str, Sum]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -32,6 +33,10 @@ from spaseq.matching.sharing.automata.outlined import start
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.part import Part
+from spaseq.matching.templates.form import ByOutline
+
+#: What ``_own_sites`` makes: under the names of the queries, which are those of all of an outline.
+_SITES: Final = ByOutline[Sites | None]()
 
 
 class EnumerationGroup(Group):
@@ -175,7 +180,7 @@ class _Own(Reading):
         pattern = part.member.pattern
         # Compiled only where a match has to be run again.
         super().__init__(
-            pattern, _own_sites(part.member, begin),
+            pattern, _SITES.of(part.member.common.outline, lambda: _own_sites(part.member, begin)),
             lambda: Automaton(Program(compile_pattern(pattern)).start, tuple(pattern.gpms)),
             names, part.member.context, part.history, share,
         )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.matching.lazy.exact import Exact
 from spaseq.matching.lazy.matches import Matches
-from spaseq.matching.lazy.plans import plans
+from spaseq.matching.lazy.plans import Plan, plans
 from spaseq.matching.lazy.records import outcome
 from spaseq.matching.lazy.tables import Compiled, compile_all
 from spaseq.matching.model import Bounds
@@ -26,8 +27,12 @@ from spaseq.matching.sharing.giving import Giving, Lot, Plain
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.part import Part
+from spaseq.matching.templates.form import ByOutline
 
 Ints = npt.NDArray[np.int64]
+
+#: The plans of queries, under their own names.
+_PLANS: Final = ByOutline[tuple[Plan, ...]]()
 
 
 class LazyGroup(Group):
@@ -114,7 +119,7 @@ class LazyPart(Part):
     ) -> None:
         super().__init__(group, member, offset, gpms)
         pattern, context = member.pattern, member.context
-        own = plans(pattern)
+        own = _PLANS.of(member.common.outline, lambda: plans(pattern))
         items = [item for plan in own for item in plan.items]
         self.plans, self.sites = len(own), len(items)
         exact = Exact(pattern, context, window, self.history)

@@ -9,11 +9,11 @@ they say what kind of events a query is about.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from pyoxigraph import Literal, NamedNode
 
@@ -46,6 +46,11 @@ from spaseq.language.syntax import (
 from spaseq.terms.dictionary import Term
 from spaseq.terms.values import RDF, XSD
 
+_Made = TypeVar("_Made")
+
+#: What is left of a query without what it is about: see ``outline``.
+Outline = tuple[object, ...]
+
 _TYPE: Final = NamedNode(RDF + "type")
 
 #: Where a constant was lifted, in the key of a form.
@@ -58,6 +63,9 @@ _INTEGER: Final = NamedNode(XSD + "integer")
 _SMALL: Final = re.compile(r"[1-9][0-9]{0,8}")
 
 _ANY_WINDOW: Final = Window(1, "SECONDS")
+
+#: What was made for so many outlines is kept.
+_KEPT: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +104,29 @@ def shape(query: Query) -> tuple[object, ...]:
     return (*key, *map(_kind, constants))
 
 
-def outline(query: Query) -> tuple[object, ...]:
+def outline(query: Query) -> Outline:
     """What is left without its window, what triple patterns name, and what FILTERs of GPMs compare with."""
     key, _, _ = _form(replace(query, window=_ANY_WINDOW))
     return tuple(key)
+
+
+class ByOutline(Generic[_Made]):
+    """What is the same for all queries of an outline, made once."""
+
+    def __init__(self) -> None:
+        self._made: dict[Outline, _Made] = {}
+
+    def of(self, key: Outline, make: Callable[[], _Made]) -> _Made:
+        """What there is for an outline, or what ``make`` makes for it now."""
+        found = self._made.get(key, self)
+        if not isinstance(found, ByOutline):
+            return found
+        made = make()
+        # Another thread may have made it, too, or have forgotten all.
+        if len(self._made) >= _KEPT:
+            self._made.clear()
+        self._made[key] = made
+        return made
 
 
 def _kind(term: Term) -> object:

@@ -18,16 +18,13 @@ from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.postfix import BeyondTables
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.kernel.tables.compiling import compile_tables
-from spaseq.matching.templates.form import outline
+from spaseq.matching.templates.form import ByOutline, Outline, outline
 from spaseq.terms.dictionary import Term
 
 #: What stands for a constant that each query has its own of.
 _MARK: Final = "urn:x-spaseq:constant:"
 #: What stands in tables instead of ids: below this, and no number that they have.
 _HOLE: Final = -(1 << 40)
-
-#: So many kinds of tables are kept.
-_MOST: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +48,11 @@ class _Kind:
         return replace(self.compiled, tables=tables, constants=tuple(dict.fromkeys(ids.tolist())))
 
 
-_KINDS: Final[dict[tuple[object, ...], _Kind | None]] = {}
+_KINDS: Final = ByOutline[_Kind | None]()
 
 
 def tables_alike(
-    pattern: SequencePattern, intern: Callable[[Term], int], key: tuple[object, ...] | None = None
+    pattern: SequencePattern, intern: Callable[[Term], int], key: Outline | None = None
 ) -> Compiled:
     """The tables of a query, whose ``analysis``, ``candidates`` and ``accepts`` may be another query's.
 
@@ -63,12 +60,7 @@ def tables_alike(
     nothing else. ``key``: the query's ``outline``, if it is known. Raises ``BeyondTables``.
     """
     query = pattern.query
-    key = key or outline(query)
-    if key not in _KINDS:
-        if len(_KINDS) >= _MOST:
-            _KINDS.clear()
-        _KINDS[key] = _kind(query)
-    kind = _KINDS[key]
+    kind = _KINDS.of(key or outline(query), lambda: _kind(query))
     return compile_tables(pattern, intern) if kind is None else kind.filled([*_constants(query)], intern)
 
 

@@ -32,8 +32,19 @@ def find_rows(
     frame.set_high(m, at, high)
     if count <= 0:
         return 0
+    linked = find_linked(t, c, m, index, at, record, g, count)
+    return int(count if linked < 0 else linked)
+
+
+@part
+def find_linked(t: Ints, c: Ints, m: Ints, index: Ints, at: int, record: int, g: int, most: int) -> int:
+    """How many rows of a buffer have what is known of their keys, where these are fewer than ``most``.
+
+    -1 where they are not. Where they are is written for the frame ``at``, but not which of them are over,
+    nor which are before or after what they must be between.
+    """
     buffer = t[T_BUFFERS] + g * kept.SIZE
-    link = 0
+    link, fewest = 0, -1
     for a in range(kept.indexes(t, buffer), kept.indexes_end(t, buffer), lookup.SIZE):
         size = 0
         known = True
@@ -45,12 +56,12 @@ def find_rows(
             entry = find_entry(c, index, m, a, size)
             if entry < 0 or posting.count(index, entry) == 0:
                 return 0
-            if posting.count(index, entry) < count:
-                count = posting.count(index, entry)
+            if posting.count(index, entry) < most:
+                most = fewest = posting.count(index, entry)
                 frame.set_cursor(m, at, posting.newest(index, entry))
                 frame.set_link(m, at, link)
         link += 2
-    return count
+    return int(fewest)
 
 
 @part

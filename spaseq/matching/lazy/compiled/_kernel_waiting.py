@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from spaseq._jit import part
 from spaseq.matching.conditions._kernel_values import Floats, Ints
 from spaseq.matching.lazy.compiled._kernel_bind import earliest, latest
 from spaseq.matching.lazy.compiled._kernel_buffers import place
-from spaseq.matching.lazy.compiled._kernel_choice import find_rows
+from spaseq.matching.lazy.compiled._kernel_choice import find_linked, find_rows
 from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, FAR, NOTHING
 from spaseq.matching.lazy.compiled._kernel_ranges import beyond, bounded_column, column_of
 from spaseq.matching.lazy.records import counter, frame, moment, ordering, ring, stored, waiting
 from spaseq.matching.lazy.records.query import element, plan
+
+#: Fewer rows than these are looked at one by one.
+_FEW: Final = 32
 
 
 @part
@@ -24,6 +29,12 @@ def next_in_chain(
     frame.set_item(m, at, i)
     frame.set_count(m, at, 1)
     frame.set_is_trigger(m, at, 0)
+    frame.set_low(m, at, low)
+    frame.set_high(m, at, high)
+    # To pass over a few takes less than to look for the first and the last of them that may be taken.
+    linked = find_linked(t, c, m, index, at, at - width + frame.SIZE, element.gpm(t, item), _FEW)
+    if linked >= 0:
+        return linked > 0
     return find_rows(t, c, m, r, rows, index, at, at - width + frame.SIZE, item, low, high) > 0
 
 

@@ -18,13 +18,10 @@ from spaseq.automaton.normal import is_strict
 from spaseq.automaton.pattern import Atom, Chain, Either, GpmPart, Kleene, Node, SequencePattern, walk
 from spaseq.language.syntax import Consume, Strategy, Var
 from spaseq.matching.conditions.derived import split
-from spaseq.matching.templates.form import compared, outline
+from spaseq.matching.templates.form import ByOutline, Outline, compared, outline
 
-Outline = tuple[object, ...]
-
-#: Whether filters read derived columns, by outline; so many are kept.
-_DERIVING: Final[dict[Outline, bool]] = {}
-_MOST: Final = 256
+#: Whether filters read derived columns.
+_DERIVING: Final = ByOutline[bool]()
 
 
 class Numbers:
@@ -98,11 +95,7 @@ def _derives(pattern: SequencePattern, key: Outline) -> bool:
     """Whether filters of a query read derived columns: as those of all of its outline do."""
     if not pattern.where and not any(part.correlated for part in pattern.gpms.values()):
         return False
-    if key not in _DERIVING:
-        if len(_DERIVING) >= _MOST:
-            _DERIVING.clear()
-        _DERIVING[key] = bool(split(pattern).derived)
-    return _DERIVING[key]
+    return _DERIVING.of(key, lambda: bool(split(pattern).derived))
 
 
 class _Canonical:

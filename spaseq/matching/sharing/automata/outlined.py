@@ -10,13 +10,13 @@ from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.nfa import Action, Again, Enter, Leave, Rival, Unit
 from spaseq.automaton.pattern import Node, SequencePattern, walk
 from spaseq.matching.runs.program import Gate, Place, Program, Way
-from spaseq.matching.sharing.automata.canonical import Canonical, Outline
+from spaseq.matching.sharing.automata.canonical import Canonical
+from spaseq.matching.templates.form import ByOutline
 
 _Unit = TypeVar("_Unit", bound=Unit)
 
-#: Where automata begin, and the sequences that they are of, by outline; so many are kept.
-_BUILT: Final[dict[Outline, tuple[Node, Place]]] = {}
-_MOST: Final = 256
+#: Where automata begin, and the sequences that they are of.
+_BUILT: Final = ByOutline[tuple[Node, Place]]()
 
 
 def start(pattern: SequencePattern, common: Canonical) -> Place:
@@ -24,12 +24,7 @@ def start(pattern: SequencePattern, common: Canonical) -> Place:
 
     Queries of one outline have the same places, and name all alike, but for constants.
     """
-    key = common.outline
-    if key not in _BUILT:
-        if len(_BUILT) >= _MOST:
-            _BUILT.clear()
-        _BUILT[key] = pattern.root, Program(compile_pattern(pattern)).start
-    root, built = _BUILT[key]
+    root, built = _BUILT.of(common.outline, lambda: (pattern.root, Program(compile_pattern(pattern)).start))
     nodes = {node.id: other for node, other in zip(walk(root), walk(common.pattern.root), strict=True)}
     return _Renaming(nodes, common.variables, common.gpms).place(built)
 
