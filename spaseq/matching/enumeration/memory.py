@@ -272,7 +272,7 @@ class Walk:
         self._matches = max(self._matches, min(_OF_A_ROOT * memory.unread, _MOST_AT_FIRST))
         self._events = max(self._events, 4 * self._matches)
         while True:
-            # Room of their own, since they are kept.
+            # Room of their own: others look while these are read.
             positions, labels = np.empty((2, self._events), dtype=np.int64)
             offsets, roots = np.zeros((2, self._matches + 1), dtype=np.int64)
             status = walk.enumerate_matches(
@@ -284,9 +284,8 @@ class Walk:
             if count:
                 if status == walk.FULL and self._matches < _MOST_MATCHES:
                     self._matches *= 4
-                if 2 * used < len(positions):
-                    positions, labels = positions[:used].copy(), labels[:used].copy()
-                return positions[:used], labels[:used], offsets[: count + 1], roots[:count]
+                # Those are kept longest.
+                return positions[:used], labels[:used], offsets[: count + 1].copy(), roots[:count]
             if status == lay.DONE:
                 return None
             if status == walk.DEEPER:
