@@ -93,7 +93,8 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory that has to grow all the time."""
     for name, size in (("_NODES", 512), ("_PARTITIONS", 1), ("_FOUND", 4), ("_ACTIVE", 1), ("_LIST", 2)):
         monkeypatch.setattr(memory, name, size)
-    monkeypatch.setattr(memory, "_KEYS", 1)
+    for name, size in (("_KEYS", 1), ("_MATCHES", 1), ("_MOST_AT_FIRST", 1), ("_DEEP", 2)):
+        monkeypatch.setattr(memory, name, size)
 
 
 @pytest.mark.usefixtures("narrow")

@@ -26,10 +26,14 @@ _SHARED: Final = 1 << 3
 _ACTIVE: Final = 4
 _LIST: Final = 4
 _KEYS: Final = 16
+#: Few matches are enumerated at first, since few may be wanted; where many roots were found, so many of each.
 _MATCHES: Final = 1 << 6
 _OF_A_ROOT: Final = 8
 _MOST_AT_FIRST: Final = 1 << 14
 _MOST_MATCHES: Final = 1 << 16
+#: Room for the way to a match, and for the nodes of roots that come next.
+_DEEP: Final = 1 << 6
+_AHEAD: Final = 1 << 9
 
 
 class Roots:
@@ -244,8 +248,7 @@ class Walk:
     """Where the enumeration of what was found stands."""
 
     def __init__(self) -> None:
-        self._state, self._stack, self._path = lay.arrays((walk.SIZE,), (64, 2), (64, 2))
-        # Few matches at first, since few may be wanted.
+        self._state, self._stack, self._path = lay.arrays((walk.SIZE,), (_DEEP, 2), (_DEEP, 2))
         self._matches = _MATCHES
         self._events = 4 * _MATCHES
 
@@ -277,7 +280,7 @@ class Walk:
             offsets, roots = np.zeros((2, self._matches + 1), dtype=np.int64)
             status = walk.enumerate_matches(
                 c, memory.nodes, memory.found, int(c[counter.FOUND_COUNT]), state, self._stack, self._path,
-                positions, labels, offsets[1:], roots,
+                positions, labels, offsets[1:], roots, np.empty((_AHEAD, 2), dtype=np.int64),
             )  # fmt: skip
             c[counter.READ] = state[walk.ROOT]
             count, used = int(state[walk.COUNT]), int(state[walk.USED])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._fields import reads, writes
-from spaseq._jit import kernel
+from spaseq._jit import kernel, part
 from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.compiled import _kernel_node as node
 from spaseq.matching.enumeration.compiled import _kernel_root as root_of
@@ -30,20 +30,50 @@ _depth, _set_depth = reads(1), writes(1)
 _position, _set_position = reads(0), writes(0)
 _label, _set_label = reads(1), writes(1)
 
+#: Of so many roots nodes are looked at together, each with the least top in its root's window.
+_AHEAD: Final = 32
+_least, _set_least = reads(1), writes(1)
+
+
+@part
+def _look_ahead(nodes: Ints, found: Ints, mask: int, first: int, begin: int, end: int, ahead: Ints) -> None:
+    """Reads the nodes of some roots, as many as there is room for: those of all roots, then what is below.
+
+    None of these waits for another to come from memory, as each does when one root is walked after the other;
+    so they all are at hand then, which takes a third less time where nodes are many.
+    """
+    count = at = 0
+    for root in range(begin, end):
+        _set_number(ahead, count, root_of.node(found, root))
+        _set_least(ahead, count, root_of.least(found, root))
+        count += 1
+    while at < count and count + 2 <= len(ahead):
+        now, least = index(_number(ahead, at) & mask), _least(ahead, at)
+        at += 1
+        if node.top(nodes, now) < least:
+            continue
+        _set_number(ahead, count, node.left(nodes, now))
+        _set_least(ahead, count, least)
+        count += node.left(nodes, now) != 0
+        _set_number(ahead, count, node.right(nodes, now))
+        _set_least(ahead, count, least)
+        count += node.label(nodes, now) == node.UNION and node.right(nodes, now) >= first
+
 
 @kernel
 def enumerate_matches(
     c: Ints, nodes: Ints, found: Ints, last: int, w: Ints, stack: Ints, path: Ints, positions: Ints,
-    labels: Ints, ends: Ints, roots: Ints,
+    labels: Ints, ends: Ints, roots: Ints, ahead: Ints,
 ) -> int:  # fmt: skip
     """Writes matches of what was found, up to number ``last``: positions and labels of their events.
 
     Goes on where the last call stopped. ``ends[i]`` is where match i ends among them, ``roots[i]`` the number
-    of what was found that it belongs to.
+    of what was found that it belongs to. ``ahead``: room for nodes that are looked at before.
     """
     mask = c[counter.MASK]
     first = c[counter.FIRST_NODE]
     root = w[ROOT]
+    seen = root
     height = w[STACK]
     count = used = 0
     status = -1
@@ -52,6 +82,10 @@ def enumerate_matches(
             if root == last:
                 status = DONE
                 break
+            if root == seen:
+                seen = min(root + _AHEAD, last)
+                if seen > root + 1:
+                    _look_ahead(nodes, found, mask, first, root, seen, ahead)
             _set_number(stack, 0, root_of.node(found, root))
             _set_depth(stack, 0, 0)
             height = 1
