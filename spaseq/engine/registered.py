@@ -72,6 +72,11 @@ class Registered:
         return not self.asks_for_last and self.pipeline.is_sparse
 
     @property
+    def keeps_time(self) -> bool:
+        """Whether each event that comes alone is for ``take_alone``, and brings it to the event's time."""
+        return self.takes_alone and self.pipeline.keeps_time
+
+    @property
     def takes_alone(self) -> bool:
         """Whether ``take_alone`` can be asked, and that is all."""
         if self.output is not None or not self.pipeline.takes_alone:

@@ -19,6 +19,7 @@ import spaseq
 from spaseq.engine.parts import core
 from spaseq.engine.pipelines import intake
 from spaseq.engine.pipelines.flow import Flow
+from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.matching.columns.alone._kernel_alone import LARGE
 from spaseq.matching.columns.alone.joins import Joins
 from spaseq.matching.columns.alone.singles import Singles
@@ -102,7 +103,9 @@ def _text(rng: random.Random) -> str:
     by = rng.choice(["", "PARTITION BY ?x"])
     used = " ".join(gpm for name, gpm in gpms.items() if name in sequence)
     read = f"FROM STREAM S <{streams}>" + ("" if is_one else f" FROM STREAM T <{OTHER}>")
-    return f"SELECT * WITHIN {window} {by} {read} WHERE {{ SEQ({sequence}) {used} }}"
+    skips = ["PAST LAST EVENT", "TO NEXT EVENT", "TO LAST B" if "B" in sequence else "TO FIRST A"]
+    skip = f"AFTER MATCH SKIP {rng.choice(skips)}" if rng.random() < 0.2 else ""
+    return f"SELECT * WITHIN {window} {by} {read} WHERE {{ SEQ({sequence}) {used} }} {skip}"
 
 
 def _graph(rng: random.Random) -> str | list[ox.Triple]:
@@ -163,6 +166,8 @@ class _Told:
                     handle.cancel()
             else:
                 getattr(self.engine, what)(*given)
+                if what == "advance":
+                    self.log.append(given)  # what waits for that has come by then
         except (ValueError, spaseq.SpaseqError) as error:
             self.log.append(repr(error))
 
@@ -190,6 +195,7 @@ def _script(rng: random.Random) -> Iterator[tuple[Any, ...]]:
         named = ["urn:g"] if rng.random() < 0.1 else []
         yield "push", rng.choice([STREAM, STREAM, OTHER]), _graph(rng), at, *named
         if rng.random() < 0.04:
+            time += rng.choice([0, 0, 4, 9])
             yield "advance", time
         if rng.random() < 0.04:
             yield "register", _text(rng)
@@ -211,7 +217,7 @@ def _answer(
 
     ``by_tuples``: no compiled code joins them; ``by_columns``: each is a batch, as a large one is;
     ``is_ordered``: each of them is put in order, as if it had
-    to wait for others.
+    to wait for others, and every query is told what time it is.
     """
     told, rng = _Told(), random.Random(seed)
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
@@ -226,6 +232,7 @@ def _answer(
             patch.setattr(Taking, "take", lambda *_, **__: None)
         if is_ordered:
             patch.setattr(Flow, "_next", lambda *_: None)
+            patch.setattr(Pipeline, "keeps_time", False)
         for what in _script(rng):
             told.do(*what)
         return told.end()

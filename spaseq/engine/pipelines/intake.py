@@ -221,7 +221,9 @@ class Intake:
 
     def is_next(self, clock: Clock, time: int) -> bool:
         """Whether an event is the only one to be released when it arrives, and moves no other query on."""
-        if self.is_fresh or self._new or self.waiting or not self.is_live:
+        if self.is_fresh or self._new or not self.is_live:
+            return False
+        if self.waiting and not all(query.keeps_time for query in self.waiting):
             return False
         return self.order.is_next(clock, time)
 

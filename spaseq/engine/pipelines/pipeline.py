@@ -130,11 +130,18 @@ class Pipeline(Watched):
 
     @property
     def heeds_time(self) -> bool:
-        """Whether it must be told that time passes. No match waits for that where events come alone.
+        """Whether it must be told that time passes: not where nothing can wait for that.
 
-        Nor does one of those that are found together.
+        Neither does where events come alone, but for preferred matches, nor where matches are found together.
         """
-        return not self._singly and (self._member is None or self._matcher is not self._member or self.waits)
+        if self._singly or (self._member is not None and self._matcher is self._member):
+            return self.waits
+        return True
+
+    @property
+    def keeps_time(self) -> bool:
+        """Whether each event that comes alone is for it, and brings it to the event's time."""
+        return self._attends and self.takes_alone
 
     @property
     def waits(self) -> bool:

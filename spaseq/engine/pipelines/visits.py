@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeVar
 
+from spaseq.alone import Single
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.groups.crowd import Crowd
 from spaseq.engine.pipelines.intake import Visit
@@ -175,9 +176,11 @@ class Visits:
                 self._find(query, query.process(batch, position), after_all=True, visit=visit)
             else:
                 self._take_one(visit, handle)
-        moves = pipeline.heeds_time and not handle.is_over and not query.is_behind
-        if moves and query.intake.order.time is not None:
-            self._find(query, query.advance())
+        time = query.intake.order.time
+        if pipeline.heeds_time and not handle.is_over and not query.is_behind and time is not None:
+            is_there = isinstance(batch, Single) and batch.at.time == time and pipeline.keeps_time
+            if not is_there:
+                self._find(query, query.advance())
         if query.output is not None:
             self._pass_on(query, query.output)
         elif pipeline.waits or handle.is_behind:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import EventBatch
+from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
+from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.batches import Columns
 from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.columns.evaluator import Asked, Solve, UnsolvedError
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.lookups import Lookups
 from spaseq.matching.context import Context
@@ -110,26 +113,70 @@ class OrderedKernel:
     def _process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         columns = self._take(batch, start, solutions)
         self.families.runs.begin()
+        yield from self._go_on(columns, start, self._run(columns))
+
+    def _run(self, columns: Ints) -> int:
+        """Takes a batch as far as the kernel can."""
+        every, numbers = self.families, self._columns.numbers
+        return k.run(
+            self._tables, self._options, every.runs.ints, every.runs.floats, every.rows, every.seen,
+            every.newest, columns, numbers.numbers, numbers.codes,
+        )  # fmt: skip
+
+    def _go_on(self, columns: Ints, start: int, ended: int) -> Iterator[Block]:
+        """Does what the kernel stopped for, until the batch is done."""
         while True:
-            every, numbers = self.families, self._columns.numbers
-            m = every.runs
-            ended = k.run(
-                self._tables, self._options, m.ints, m.floats, every.rows, every.seen, every.newest,
-                columns, numbers.numbers, numbers.codes,
-            )  # fmt: skip
+            every = self.families
             if ended == status.UNRANKED:
-                columns = ranked(self._tables, m.ints, columns, self._dictionary)
-                continue
-            yield from self._found()
-            if ended == status.DONE:
-                return
-            if ended == status.ASK:
-                if not self.families.runs.look_up(self._lookups, self._columns.numbers):
-                    self._answer(start)
-            elif ended == status.ROOM:
-                every.make_room()
+                columns = ranked(self._tables, every.runs.ints, columns, self._dictionary)
             else:
-                m.grow_scratch(ended == status.MORE_KEYS)
+                yield from self._found()
+                if ended == status.DONE:
+                    return
+                if ended == status.ASK:
+                    if not every.runs.look_up(self._lookups, self._columns.numbers):
+                        self._answer(start)
+                elif ended == status.ROOM:
+                    every.make_room()
+                else:
+                    every.runs.grow_scratch(ended == status.MORE_KEYS)
+            ended = self._run(columns)
+
+    # --- events that come alone -----------------------------------------------------------------
+
+    @property
+    def gpms(self) -> Sequence[str]:
+        """See ``Quick.gpms``."""
+        return self._compiled.gpms
+
+    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
+        """See ``Quick.expect``: not where simultaneous events of several streams wait for each other."""
+        return self._ranked is None and self._columns.expect(asked, clock, solve)
+
+    def counts(self) -> Counts | None:
+        """See ``Quick.counts``."""
+        return self._columns.taking.counts()
+
+    def take_one(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_one``."""
+        return self.process(batch, start, solutions)
+
+    def take_single(
+        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_single``: time has come to the event's thereby, too."""
+        axis = self._bounds.place(at.time, start)
+        columns = self._columns.taking.take(at, graph, terms, start, axis, self._oldest(axis), event)
+        if columns is None:
+            raise UnsolvedError
+        self._renew()
+        self.families.runs.begin()
+        ended = self._run(columns)
+        if ended == status.DONE and not self.families.found:
+            return None
+        return self._go_on(columns, start, ended)
 
     @property
     def waits(self) -> bool:
@@ -192,14 +239,21 @@ class OrderedKernel:
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
         """A batch as the kernel reads it."""
         axis = self._bounds.places(batch, start)
-        first = int(axis[0])
-        # A match that is due with this batch may have events that no window holds any more.
-        oldest = min(first - int(self._tables[v.LIMIT]), self.families.oldest(first, families.FIRST))
-        chunk = self._columns.add(batch, start, solutions, axis, oldest)
-        if self._columns.renew():
-            # Runs that are over may hold ids that mean something else now, but are shown no event more.
-            self.families.runs.forget_answers()
+        chunk = self._columns.add(batch, start, solutions, axis, self._oldest(int(axis[0])))
+        self._renew()
         return self._columns.packed(chunk, axis)
+
+    def _oldest(self, axis: int) -> int:
+        """From where on the window's axis events may be in matches when one is there.
+
+        A match that is due with that event may have such as no window holds any more.
+        """
+        return min(axis - self._tables.item(v.LIMIT), self.families.oldest(axis, families.FIRST))
+
+    def _renew(self) -> None:
+        """Runs that are over may hold ids that mean something else now, but are shown no event more."""
+        if self._columns.renew():
+            self.families.runs.forget_answers()
 
     # --- questions ----------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ found of those that stay is found without a bound, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -15,10 +15,11 @@ import numpy.typing as npt
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort, Policy, Shed, WorkClock
 from spaseq.errors import warn
-from spaseq.events import EventBatch
+from spaseq.events import Clock, EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.columns.evaluator import Asked, Solve
 from spaseq.matching.context import Context
 from spaseq.matching.kernel.memory import Room, runs_size
 from spaseq.matching.kernel.records import header
@@ -72,6 +73,11 @@ class SheddingFamilies(OrderedKernel):
         self._last_shed = 0
         self._listed()  # loads compiled code before anything is measured
         k.let_go(self.families.runs.ints, self.families.rows, np.zeros(0, dtype=np.int64))
+
+    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
+        """See ``Quick.expect``."""
+        del asked, clock, solve
+        return False
 
     def _process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         clock, at = self._effort.clock, 0
