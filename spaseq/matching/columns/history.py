@@ -26,6 +26,9 @@ _SLACK: Final = 64
 #: Up to so many batches in a row are put together, whether or not each has an event that is asked for.
 _FEW: Final = 16
 
+#: So many events that came alone are worth a batch that stays, when matches ask for theirs.
+_WORTH: Final = 64
+
 #: So many stretches that others have asked for are kept.
 _ASKED: Final = 4
 
@@ -119,22 +122,39 @@ class History:
         self._last = None
         self._of.clear()
 
-    def held(self, steps: Sequence[int], gpms: Sequence[int]) -> tuple[list[Chunk | Lone], list[Lone]]:
-        """The batch in which each of some events is, or what it is if it came alone; and the latter ones.
+    def held(self, steps: Sequence[int], gpms: Sequence[int]) -> list[Chunk | Lone]:
+        """The batch in which each of some events is, or what it is if it came alone.
 
         ``steps``: of each its position, the number of a site, and the row of a solution; ``gpms``: of each
-        site the number of its GPM.
+        site the number of its GPM. Equal steps have the same object.
         """
         singles, chunks, starts = self._singles, self._chunks, self._starts
         held: list[Chunk | Lone] = []
-        lone: list[Lone] = []
-        for position, site, row in zip(steps[0::3], steps[1::3], steps[2::3], strict=True):
-            if singles is not None and position >= singles.first:
-                lone.append(singles.solution(position, gpms[site], row))
-                held.append(lone[-1])
-            else:
+        known: dict[tuple[int, int, int], Lone] = {}
+        for step in zip(steps[0::3], steps[1::3], steps[2::3], strict=True):
+            position, site, row = step
+            if singles is None or position < singles.first:
                 held.append(chunks[starts[bisect_right(starts, position) - 1]])
-        return held, lone
+                continue
+            lone = known.get(step)
+            if lone is None:
+                lone = known[step] = singles.solution(position, gpms[site], row)
+            held.append(lone)
+        return held
+
+    def rows(self, positions: Sequence[int], gpms: Sequence[int]) -> list[int] | None:
+        """Of each event the row of the solution of a GPM in it; None if one has several."""
+        singles, rows = self._singles, []
+        for position, g in zip(positions, gpms, strict=True):
+            if singles is not None and position >= singles.first:
+                span = singles.span(position, g)
+            else:
+                chunk = self._chunks[self._starts[bisect_right(self._starts, position) - 1]]
+                span = chunk.span(g, position - chunk.start)
+            if len(span) > 1:
+                return None
+            rows.append(span.start)
+        return rows
 
     def since(self, start: int) -> list[Chunk]:
         """The batches that begin after a position."""
@@ -152,27 +172,38 @@ class History:
 
     def stretch(self, positions: Ints) -> tuple[Stretch, Ints]:
         """The batches in which events are, and the places of these there."""
-        self.end_singles()
-        starts = self._starts
-        first = bisect_right(starts, int(positions.min())) - 1
-        last = bisect_right(starts, int(positions.max()))
-        if last - first > max(_FEW, len(positions)):
-            near = np.array(starts[first:last], dtype=np.int64)
+        # What is made of a few events that came alone goes with the matches. If it stayed, a batch for each
+        # event that completes many, so many objects would live a while that the garbage collector looked at
+        # the whole process now and then.
+        singles = None if self.beside is not None else self._singles
+        if singles is None or singles.size >= _WORTH:
+            self.end_singles()
+            singles = None
+        least, most = int(positions.min()), int(positions.max())
+        starts = self._starts[
+            max(0, bisect_right(self._starts, least) - 1) : bisect_right(self._starts, most)
+        ]
+        if singles is not None and most >= singles.first:
+            starts = [*(starts if least < singles.first else ()), singles.first]
+        if len(starts) > max(_FEW, len(positions)):
+            near = np.array(starts, dtype=np.int64)
             numbers, inverse = np.unique(
                 np.searchsorted(near, positions, side="right") - 1, return_inverse=True
             )
             used = near[numbers]
-            found = self._stretch(used.tolist())
+            found = self._stretch(used.tolist(), singles)
             return found, positions - (used - found.begins[:-1])[inverse]
-        found = self._stretch(starts[first:last])
-        if starts[last - 1] - starts[first] == found.begins[-2]:
-            return found, positions - starts[first]
-        used = np.array(starts[first:last], dtype=np.int64)
+        found = self._stretch(starts, singles)
+        if starts[-1] - starts[0] == found.begins[-2]:
+            return found, positions - starts[0]
+        used = np.array(starts, dtype=np.int64)
         numbers = np.searchsorted(used, positions, side="right") - 1
         return found, positions - (used - found.begins[:-1])[numbers]
 
-    def _stretch(self, starts: Sequence[int]) -> Stretch:
-        """These batches as one, the same for matches found of the same."""
+    def _stretch(self, starts: Sequence[int], singles: Singles | None) -> Stretch:
+        """These batches as one, the same for matches of the same; ``singles`` may be the last of them."""
+        if singles is not None and starts[-1] == singles.first:
+            return Stretch([*(self._chunks[start] for start in starts[:-1]), singles.chunk()])
         last = self._last
         if last is None or last.starts != starts:
             chunks = {start: self._chunks[start] for start in starts}

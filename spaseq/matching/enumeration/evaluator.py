@@ -103,7 +103,7 @@ class Enumeration(Update, Immediate):
         # Those that were given away, ``take`` thinks of.
         if self._reading.least is not None or not self._alone.take(at, graph, terms, start, event):
             raise UnsolvedError
-        return self.unread() if self.memory.unread > before else None
+        return self._reading.waited() if self.memory.unread > before else None
 
     # --- matches --------------------------------------------------------------------------------
 

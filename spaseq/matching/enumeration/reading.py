@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import Emit
-from spaseq.matching.columns.blocks.found import Block, blocks
+from spaseq.matching.columns.blocks.few import FEW, apart
+from spaseq.matching.columns.blocks.found import Block, Objects, blocks
 from spaseq.matching.columns.blocks.plain import Columns, Site, Sites, mixed
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.stretch import Stretch
@@ -165,6 +166,26 @@ class Reading:
             matches = (match for match in made if match is not None)
             chosen = matches if self._single else self._chosen(matches)
             yield from blocks((key[: self._partition], match) for match in chosen)
+
+    def waited(self) -> Iterator[Block]:
+        """The same where somebody waits for the matches that an event completed."""
+        if self._emit is Emit.ALL and (found := self.next()) is not None:
+            few = self._few(*found)
+            yield from list(self._blocks(*found)) if few is None else (few,)
+        yield from self.unread()
+
+    def _few(self, positions: Ints, labels: Ints, offsets: Ints, roots: Ints) -> Block | None:
+        """What a walk brought, if it is a few plain matches."""
+        if self._sites is None or len(roots) > FEW:
+            return None
+        places, sites = positions.tolist(), labels.tolist()
+        rows = self._history.rows(places, sites)
+        if rows is None:
+            return None
+        steps = [number for step in zip(places, sites, rows, strict=True) for number in step]
+        keys = self._roots.found[roots, root.KEYS : root.KEYS + self._partition].tolist()
+        found = apart(self._sites, steps, offsets[1:].tolist(), self._history)
+        return Objects([*zip(map(tuple, keys), found, strict=True)])
 
     def _blocks(self, positions: Ints, labels: Ints, offsets: Ints, roots: Ints) -> Iterator[Block]:
         """What a walk brought."""

@@ -184,11 +184,7 @@ class Kernel:
         status = self._run(columns)
         if status == lay.DONE and not self._memory.ints.item(header.FOUND_COUNT):
             return None
-        if (
-            status == lay.DONE
-            and self._is_plain
-            and (few := self._matches.few(self._memory.ints, self._dictionary))
-        ):
+        if status == lay.DONE and self._is_plain and (few := self._matches.few(self._memory.ints)):
             return (few,)
         return self._go_on(start, columns, status)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Atom, Both, Kleene, Node, SequencePattern, walk
 from spaseq.language.syntax import Emit, Filter
-from spaseq.matching.columns.blocks.few import Few
+from spaseq.matching.columns.blocks.few import FEW, apart
 from spaseq.matching.columns.blocks.found import Block, Objects
 from spaseq.matching.columns.blocks.plain import Columns, Site, Sites, arranged, mixed
 from spaseq.matching.columns.history import History
@@ -25,13 +25,11 @@ from spaseq.matching.kernel.records.nodes import DEPTH
 from spaseq.matching.kernel.replay import Replay
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.model import Found, distinct
-from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: So many matches of an event are made one by one, of so many events in all.
-_FEW: Final = 4
+#: So many events of a few matches have room.
 _DEEP: Final = 1_024
 
 
@@ -104,7 +102,6 @@ class Matches:
                 )
             )
         self.sites = Sites(sites, compiled.gpms)
-        self._gpms = [site.number for site in sites]
         # The events of a few runs.
         self._steps = np.zeros(3 * _DEEP, dtype=np.int64)
         self._simple = np.array(simple, dtype=np.bool_)
@@ -125,28 +122,22 @@ class Matches:
         """The matches found since the last call in a kernel's memory, which forgets them."""
         return self.of_runs(unrolled(m, self._keys))
 
-    def few(self, m: Ints, dictionary: Dictionary) -> Block | None:
+    def few(self, m: Ints) -> Block | None:
         """The same where one event completed a few plain matches of one partition.
 
         None if it did not; then nothing is forgotten.
         """
         count, begin = m.item(header.FOUND_COUNT), m.item(header.FOUND)
-        if count > _FEW or self._several or (count > 1 and self._emit is not Emit.ALL):
+        if count > FEW or self._several or (count > 1 and self._emit is not Emit.ALL):
             return None
         depth = k.look(m, self._simple, self._simple_ends, self._steps)
         if not depth:
             return None
-        numbers, sites, gpms, history = (
-            self._steps[: 3 * depth].tolist(),
-            self.sites.all,
-            self._gpms,
-            self._history,
-        )
-        partition, end, found = m.item(begin + findings.PARTITION), 0, []
-        for run in range(begin, begin + count * findings.SIZE, findings.SIZE):
-            at, end = end, end + 3 * m.item(m.item(run + findings.NODE) + DEPTH)
-            steps = numbers[at:end]
-            found.append(Few(sites, steps, *history.held(steps, gpms), dictionary))
+        partition = m.item(begin + findings.PARTITION)
+        runs = range(begin, begin + count * findings.SIZE, findings.SIZE)
+        ends = accumulate(m.item(m.item(run + findings.NODE) + DEPTH) for run in runs)
+        steps = self._steps[: 3 * depth].tolist()
+        found = apart(self.sites, steps, [*ends], self._history)
         by_path = {match.path: match for match in found} if count > 1 else {}
         if 0 < len(by_path) < count:
             return None

@@ -147,7 +147,13 @@ class Lazy(Immediate):
         status = self._begin(columns, heads.counts(columns, 0, len(self._compiled.gpms)))
         if status == lay.DONE and not self._memory.counters.item(counter.FOUND):
             return None
-        return self._go_on(columns, status)
+        return self._waited() if status == lay.DONE else self._go_on(columns, status)
+
+    def _waited(self) -> Iterator[Block]:
+        """The matches that an event which came alone completed, and somebody waits for."""
+        found, choices = self._memory.take(None)
+        few = self._matches.few(found, choices)
+        yield from self._matches.of(found, choices) if few is None else (few,)
 
     # --- what kernels need ----------------------------------------------------------------------
 

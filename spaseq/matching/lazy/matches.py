@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from operator import attrgetter
 
 import numpy as np
@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import Emit
-from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.columns.blocks.few import FEW, apart
+from spaseq.matching.columns.blocks.found import Block, Objects
 from spaseq.matching.columns.blocks.plain import Columns, Site, Sites, arranged, mixed
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.ranks import ranks
@@ -66,6 +67,26 @@ class Matches:
     def are_plain(self) -> bool:
         """Whether those that are sure are events in their order, all of them."""
         return self._simple and not self._several and self._emit is Emit.ALL
+
+    def few(self, found: Ints, choices: Ints) -> Block | None:
+        """The same where one event completed a few plain matches of one partition; None if it did not."""
+        keys = found[:, outcome.KEY : outcome.KEY + self._keys].tolist()
+        if not self.are_plain or len(found) > FEW or any(found[:, outcome.UNSURE].tolist()):
+            return None
+        if any(key != keys[0] for key in keys):
+            return None
+        begins, ends = found[:, outcome.BEGIN].tolist(), found[:, outcome.END].tolist()
+        steps = [
+            step
+            for begin, end in zip(begins, ends, strict=True)
+            for step in choices[begin:end].ravel().tolist()
+        ]
+        sizes = (end - begin for begin, end in zip(begins, ends, strict=True))
+        matches = apart(self.sites, steps, [*accumulate(sizes)], self._history)
+        by_path = {match.path: match for match in matches}
+        if len(by_path) < len(matches):
+            return None
+        return Objects([(tuple(keys[0]), by_path[path]) for path in sorted(by_path)])
 
     def of(self, found: Ints, choices: Ints) -> Iterator[Block]:
         """The matches of what was found: rows as in ``_kernel_layout``, and their choices."""

@@ -48,7 +48,7 @@ class Lone:
     ``numbers``: as in a log; ``values``: those of the solution's ``names``.
     """
 
-    __slots__ = ("_clock", "_dictionary", "_event", "names", "numbers", "values")
+    __slots__ = ("_clock", "_event", "dictionary", "names", "numbers", "values")
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Lone:
         names: Sequence[str],
         values: Sequence[int],
     ) -> None:
-        self._dictionary, self._clock = dictionary, clock
+        self.dictionary, self._clock = dictionary, clock
         self._event: Single | None = None
         self.numbers, self.names, self.values = numbers, names, values
 
@@ -73,7 +73,7 @@ class Lone:
         if self._event is None:
             _, time, n, _, _, _, _, _, stream, graph, *terms = self.numbers
             stamp = Stamp(time, stream, n)
-            self._event = Single(self._dictionary, self._clock, stamp, graph, tuple(terms))
+            self._event = Single(self.dictionary, self._clock, stamp, graph, tuple(terms))
         return self._event
 
     def solution(self) -> dict[str, int]:
@@ -193,6 +193,12 @@ class Singles:
         begins, ends = self._firsts[self.size - 1 : self.size + 1].tolist()
         return begins, ends
 
+    def span(self, position: int, g: int) -> range:
+        """The rows of a GPM in an event of those that are there."""
+        number, question = position - self.first, self.asked[g]
+        begin, end = self._firsts[number : number + 2, question].tolist()
+        return range(begin, end)
+
     def solution(self, position: int, g: int, row: int) -> Lone:
         """An event of those that are there, with one of the solutions that a GPM has in it."""
         begins, number = self._begins, position - self.first
@@ -241,6 +247,13 @@ class Singles:
     def take(self) -> tuple[Chunk, int]:
         """They as a batch, and from where on the axis others may still count; none are left."""
         self._counts = self.counts()
+        chunk = self.chunk()
+        self.end, self.size, self.used, self._counted = None, 0, 0, 0
+        self._begins = []
+        return chunk, self._oldest
+
+    def chunk(self) -> Chunk:
+        """They as a batch, whatever becomes of them."""
         count = self.size
         batch = self._gathered()
         tables, rows = [], []
@@ -253,10 +266,7 @@ class Singles:
             at, columns, begins = known[question]
             tables.append(Solutions(len(at), at, dict(zip(names, columns, strict=True))))
             rows.append(begins)
-        chunk = Chunk(self.first, batch, tuple(tables), self._last, np.array(rows, dtype=np.int64))
-        self.end, self.size, self.used, self._counted = None, 0, 0, 0
-        self._begins = []
-        return chunk, self._oldest
+        return Chunk(self.first, batch, tuple(tables), self._last, np.array(rows, dtype=np.int64))
 
     def _gathered(self) -> EventBatch:
         """They as columns."""

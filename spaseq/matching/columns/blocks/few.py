@@ -1,10 +1,11 @@
-"""A match that somebody waits for, made of its events as they came: columns cost more than they hold."""
+"""Matches that somebody waits for, made of their events as they came: columns cost more than they hold."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from math import prod
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +13,15 @@ import numpy.typing as npt
 from spaseq.events import EventBatch
 from spaseq.matching.columns.alone.singles import Lone
 from spaseq.matching.columns.blocks.one import combined
-from spaseq.matching.columns.blocks.plain import Site
+from spaseq.matching.columns.blocks.plain import Site, Sites
 from spaseq.matching.columns.chunk import Chunk
+from spaseq.matching.columns.history import History
 from spaseq.matching.model import Choice, Found, Occurrence, Row
-from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
+
+#: So many matches of an event are made one by one.
+FEW: Final = 32
 
 
 class _Kept:
@@ -50,20 +54,20 @@ class Few(Found):
         sites: Sequence[Site],
         steps: Sequence[int],
         held: Sequence[Chunk | Lone],
-        lone: Sequence[Lone],
-        dictionary: Dictionary,
     ) -> None:
         """``steps``: of each event its position, the number of its site, and the row of its solution.
 
-        ``held``: where each is; ``lone``: those that came alone.
+        ``held``: where each is, or what it is if it came alone.
         """
+        lone = [event for event in held if isinstance(event, Lone)]
         kept = _Kept(lone)
         put = object.__setattr__
         put(self, "_sites", sites)
         put(self, "_steps", steps)
         put(self, "_held", held)
         put(self, "_kept", kept)
-        dictionary.hold(kept)
+        if lone:
+            lone[0].dictionary.hold(kept)
 
     @property
     def events(self) -> tuple[Choice, ...]:
@@ -141,3 +145,15 @@ class Few(Found):
             for name, term in solution.items():
                 (own if name in site.own else shared)[name] = term
         return shared, kleenes
+
+
+def apart(sites: Sites, steps: Sequence[int], ends: Sequence[int], history: History) -> list[Few]:
+    """Matches, each of so many of the events as it ends behind the one before.
+
+    ``steps``: of each event its position, the number of its site, and the row of its solution, as batches
+    number them.
+    """
+    held = history.held(steps, [site.number for site in sites.all])
+    return [
+        Few(sites.all, steps[3 * begin : 3 * end], held[begin:end]) for begin, end in pairwise((0, *ends))
+    ]
