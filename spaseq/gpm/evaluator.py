@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -26,7 +27,7 @@ from spaseq.gpm.sharing import (
     renamed_rows,
 )
 from spaseq.gpm.spectra.joins import NO_CONTEXT, Route, Spectra, covers, exists_on
-from spaseq.gpm.spectra.rowwise import NotByRows, Rowwise
+from spaseq.gpm.spectra.rowwise import Facts, NotByRows, Rowwise
 from spaseq.gpm.spectra.single import MOST_TRIPLES, joined
 from spaseq.gpm.spectra.solutions import UNIT, Solutions, from_rows
 from spaseq.language.scope import occurring, variables
@@ -120,21 +121,31 @@ class GpmEvaluator:
 
     def of_one(self, event: Single) -> Values | None:
         """The solutions of an event that came alone, in the order of ``names``; None for a large one."""
-        if self.join is not None and len(event.terms) <= 3 * MOST_TRIPLES:
+        if len(event.terms) <= 3 * MOST_TRIPLES and (self.join or self._rowwise):
             known = self._sharing.known(event)
             values = known.get(self.number)
             if values is None:
-                is_of = self.streams is None or event.at.stream in self.streams
-                values = known[self.number] = self.join(event.terms) if is_of else ()
+                values = known[self.number] = self._of_few(event)
             return values
         shared = self._sharing.of(event)
         found = shared.values.get(self.number)
         if found is None and shared.few:
-            names = self.names
-            rows = self.by_event(event).get(0, ())
-            found = tuple([tuple([row.get(name, UNBOUND) for name in names]) for row in rows])
-            shared.values[self.number] = found
+            found = shared.values[self.number] = self._in_order(self.by_event(event).get(0, ()))
         return found
+
+    def _of_few(self, event: Single) -> Values:
+        """The same of an event of few triples."""
+        if self.streams is not None and event.at.stream not in self.streams:
+            return ()
+        if self.join is not None:
+            return self.join(event.terms)
+        assert self._rowwise is not None
+        return self._in_order(self._rowwise.rows(Facts(event.triples(0)), self._ambient(event, 0)))
+
+    def _in_order(self, rows: Sequence[Row]) -> Values:
+        """Solutions in the order of ``names``."""
+        names = self.names
+        return tuple([tuple([row.get(name, UNBOUND) for name in names]) for row in rows])
 
     def _by_columns(self, part: Part) -> Solutions:
         batch = part.batch

@@ -147,6 +147,9 @@ class Sharing:
         """The ids in what was found in the batch at hand."""
         if self._now is not None:
             yield from self._now.live_ids()
+        if self._event is not None:
+            for values in self._known.values():
+                yield np.array(values, dtype=np.int64)
 
     def number(self, key: object) -> int:
         """A number for a question: hashing the tree of a pattern takes long."""
@@ -158,18 +161,22 @@ class Sharing:
             self._now = Shared(batch)
             if self._event is not batch:
                 self._event, self._known = None, {}
-            if self._dictionary is not batch.dictionary:
-                self._dictionary = batch.dictionary
-                batch.dictionary.hold(self)
+            self._is_held_by(batch.dictionary)
         return self._now
 
     def known(self, event: Single) -> dict[int, Values]:
-        """What joins alone found in an event: its own terms, which it keeps."""
+        """What was found in an event of few triples, by the numbers of questions."""
         if self._event is not event:
             self._event, self._known = event, {}
+            self._is_held_by(event.dictionary)
             if self._now is not None and self._now.batch is not event:
                 self._now = None
         return self._known
+
+    def _is_held_by(self, dictionary: Dictionary) -> None:
+        if self._dictionary is not dictionary:
+            self._dictionary = dictionary
+            dictionary.hold(self)
 
     def turn_to(self, event: EventBatch) -> None:
         """Another event is at hand, of which perhaps nobody asks here: what is known of others goes."""

@@ -66,6 +66,20 @@ _TESTED = [
     "FILTER(?b IN (1, 2.5, <urn:x>)) FILTER(!(?x = ?b))",
     "FILTER(?b IN (1, 2.5) || isBlank(?b))",
 ]
+#: What is more than a join of triples, and filters of numbers.
+_MORE = [
+    "OPTIONAL { ?x <urn:w> ?w }",
+    "OPTIONAL { ?x <urn:w> ?w FILTER(?w > ?b) } FILTER(!BOUND(?w) || ?w > 1)",
+    "BIND(?b + 1 AS ?w)",
+    "OPTIONAL { ?x <urn:w> ?w } BIND(COALESCE(?w, 'none') AS ?v)",
+    "{ ?x <urn:w> ?w } UNION { ?x <urn:a> ?v }",
+    "MINUS { ?x <urn:w> ?b }",
+    "VALUES ?b { 1 2 3 <urn:x> }",
+    "FILTER NOT EXISTS { ?x <urn:w> ?b }",
+    "FILTER(STR(?x) != 'urn:x')",
+    "?x <urn:w>|<urn:d> ?w",
+    "GRAPH <urn:kb> { ?x <urn:of> ?w } OPTIONAL { ?x <urn:w> ?v }",
+]
 
 
 def _triples(rng: random.Random) -> list[ox.Triple]:
@@ -92,9 +106,7 @@ def _text(rng: random.Random) -> str:
     first, second = rng.sample(KINDS, 2)
     sequence = rng.choice(_SEQUENCES)
     window = rng.choice(["9 SECONDS SLIDING", "9 SECONDS SLIDING", "7 EVENTS", "5 SECONDS TUMBLING"])
-    further = rng.choice(
-        ["", "FILTER(?b > ?a)", "FILTER(?b != ?a)", "OPTIONAL { ?x <urn:w> ?w }", *_KNOWN, *_TESTED]
-    )
+    further = rng.choice(["", "FILTER(?b > ?a)", "FILTER(?b != ?a)", *_KNOWN, *_TESTED, *_MORE])
     # Of one stream, mostly; of two, GPMs are of one of them, or of both.
     is_one = rng.random() < 0.6
     on = ["S"] * 3 if is_one else [rng.choice(["S", "T", "S, T"]) for _ in range(3)]

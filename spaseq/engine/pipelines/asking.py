@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from spaseq.alone import Single
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import GpmPart, SequencePattern
 from spaseq.engine.pipelines.stats import GpmAnswers, Stats
@@ -15,7 +14,7 @@ from spaseq.gpm.discrimination import Needs, needs
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.expressions.walk import patterns
 from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.sharing import Sharing, Values
+from spaseq.gpm.sharing import Sharing
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax import Bind, Gpm, Group, Query, SubSelect
 from spaseq.matching.columns.evaluator import Asked, Quick
@@ -45,9 +44,8 @@ class Asking:
             name: self._make_gpm(part, dictionary, kb, sharing) for name, part in self.pattern.gpms.items()
         }
         self._computing = {name for name, part in self.pattern.gpms.items() if _computes(part.gpm)}
-        # For events that come alone: what is asked, and of each GPM which of that.
-        self._asking: list[GpmEvaluator] = []
-        self._singly: list[int] = []
+        # Whether the evaluator takes events that come alone.
+        self._singly = False
 
     def _make_gpm(
         self, part: GpmPart, dictionary: Dictionary, kb: KnowledgeBase, sharing: Sharing
@@ -63,29 +61,18 @@ class Asking:
             streams = None if part.streams == every else map(self._dictionary.pin, part.streams)
             yield streams, needs(part.stateless, self._dictionary)
 
-    def _solved(self, event: Single) -> list[Values] | None:
-        """The solutions of each GPM in an event that came alone; None for a large one."""
-        known = [gpm.of_one(event) for gpm in self._asking]
-        solved = [values for question in self._singly if (values := known[question]) is not None]
-        return solved if len(solved) == len(self._singly) else None
-
     def _expect(self, matcher: Quick, clock: Clock) -> None:
-        """Sees whether the evaluator takes events that come alone, and how."""
+        """Sees whether the evaluator takes events that come alone."""
         gpms = {name: gpm for name, gpm in self._gpms.items() if isinstance(gpm, GpmEvaluator)}
         if gpms.keys() != set(matcher.gpms) or not all(gpm.is_for_one for gpm in gpms.values()):
             return
         of_all = [gpms[g] for g in matcher.gpms]
         witnesses = self.pattern.witnesses
         asked = [
-            Asked(gpm.names, gpm.number, gpm.join, gpm.streams, is_told=g not in witnesses)
+            Asked(gpm.names, gpm.number, gpm.of_one, gpm.join, gpm.streams, is_told=g not in witnesses)
             for g, gpm in zip(matcher.gpms, of_all, strict=True)
         ]
-        if not matcher.expect(asked, clock, self._solved):
-            return
-        asking = {gpm.number: gpm for gpm in of_all}
-        place = {number: i for i, number in enumerate(asking)}
-        self._asking = list(asking.values())
-        self._singly = [place[gpm.number] for gpm in of_all]
+        self._singly = matcher.expect(asked, clock)
 
     def _count_singles(self, matcher: Quick) -> None:
         """Counts what ``matcher`` had of events that came alone."""

@@ -226,7 +226,7 @@ class Pipeline(Watched):
     def takes_alone(self) -> bool:
         """Whether ``take_alone`` can be asked, and nobody else is to be told of the event."""
         return (
-            bool(self._singly)
+            self._singly
             and self._quick is not None
             and self._seat is not None
             and self._seen is None

@@ -19,7 +19,7 @@ from spaseq.limits import Budget
 from spaseq.matching.columns import _kernel_shares as k
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.evaluator import Asked, Solve
+from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.columns.history import History
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.conditions.derived import Derived
@@ -122,9 +122,9 @@ class Columns:
             dtype=np.int64,
         )
 
-    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
-        """Whether events may come alone, by ``taking``, with these GPMs; what ``solve`` gives them."""
-        return not self._derived and self.taking.expect(asked, clock, solve)
+    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
+        """Whether events may come alone, by ``taking``, with these GPMs."""
+        return not self._derived and self.taking.expect(asked, clock)
 
     def _parts(self, chunk: Chunk) -> list[Ints]:
         return [

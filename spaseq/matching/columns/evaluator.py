@@ -16,8 +16,8 @@ from spaseq.matching.columns.blocks.found import Block
 if TYPE_CHECKING:
     from spaseq.matching.enumeration.rest import Portion
 
-#: Gives the solutions of each GPM in an event; None for a large one.
-Solve = Callable[[Single], Sequence[Values] | None]
+#: Gives the solutions of a GPM in an event; None for a large one.
+Solve = Callable[[Single], Values | None]
 
 
 class UnsolvedError(Exception):
@@ -38,13 +38,15 @@ def _is(evaluator: object, protocol: type) -> bool:
 class Asked(NamedTuple):
     """What a GPM asks of events that come alone.
 
-    ``names``: its variables; those with the same ``number`` ask the same, but for the names. ``join``: what
-    that is, if it is nothing else; ``streams``: of what events, None for those of any stream; ``is_told``:
-    whether it counts that it has solutions.
+    ``names``: its variables; those with the same ``number`` ask the same, but for the names. ``solve`` gives
+    what it has in an event; ``join``: what that is, if it is nothing but a join of few triples, and filters;
+    ``streams``: of what events, None for those of any stream; ``is_told``: whether it counts that it has
+    solutions.
     """
 
     names: Sequence[str]
     number: int
+    solve: Solve
     join: Join | None
     streams: frozenset[int] | None
     is_told: bool
@@ -129,11 +131,8 @@ class Quick(ByColumns, Protocol):
         """The GPMs in the order of what ``take_single`` asks for."""
         ...
 
-    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
-        """Whether ``take_single`` can be used; what its GPMs ask is said.
-
-        ``solve`` gives their solutions, where that is more than a join of few triples.
-        """
+    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
+        """Whether ``take_single`` can be used; what its GPMs ask is said."""
         ...
 
     def take_single(

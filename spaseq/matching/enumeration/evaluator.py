@@ -19,7 +19,7 @@ from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import Asked, Immediate, Solve, UnsolvedError
+from spaseq.matching.columns.evaluator import Asked, Immediate, UnsolvedError
 from spaseq.matching.context import Context
 from spaseq.matching.enumeration.alone import Alone
 from spaseq.matching.enumeration.automaton import Automaton
@@ -79,9 +79,9 @@ class Enumeration(Update, Immediate):
         """See ``Quick.gpms``."""
         return self._gpms
 
-    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
+    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
         """See ``Quick.expect``."""
-        return self._alone.taking.expect(asked, clock, solve)
+        return self._alone.taking.expect(asked, clock)
 
     def counts(self) -> Counts | None:
         """See ``Quick.counts``."""

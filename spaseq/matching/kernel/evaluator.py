@@ -22,7 +22,7 @@ from spaseq.matching.columns.alone._kernel_alone import alone
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.batches import Columns
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import Asked, Solve, UnsolvedError
+from spaseq.matching.columns.evaluator import Asked, UnsolvedError
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.conditions.lookups import Lookups
@@ -153,9 +153,9 @@ class Kernel:
             return None
         return self._go_on(start, columns, status)
 
-    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
+    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
         """See ``Quick.expect``."""
-        return not self._trails and self._columns.expect(asked, clock, solve)
+        return not self._trails and self._columns.expect(asked, clock)
 
     def counts(self) -> Counts | None:
         """See ``Quick.counts``."""

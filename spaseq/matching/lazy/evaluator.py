@@ -21,7 +21,7 @@ from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.batches import Columns
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.evaluator import Asked, Immediate, Solve, UnsolvedError
+from spaseq.matching.columns.evaluator import Asked, Immediate, UnsolvedError
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.context import Context
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
@@ -115,9 +115,9 @@ class Lazy(Immediate):
         """See ``Quick.gpms``."""
         return self._compiled.gpms
 
-    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
+    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
         """See ``Quick.expect``."""
-        return self._columns.expect(asked, clock, solve)
+        return self._columns.expect(asked, clock)
 
     def counts(self) -> Counts | None:
         """See ``Quick.counts``."""

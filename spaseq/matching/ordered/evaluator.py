@@ -16,7 +16,7 @@ from spaseq.limits import Budget
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.batches import Columns
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import Asked, Solve, UnsolvedError
+from spaseq.matching.columns.evaluator import Asked, UnsolvedError
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.lookups import Lookups
 from spaseq.matching.context import Context
@@ -149,9 +149,9 @@ class OrderedKernel:
         """See ``Quick.gpms``."""
         return self._compiled.gpms
 
-    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
+    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
         """See ``Quick.expect``: not where simultaneous events of several streams wait for each other."""
-        return self._ranked is None and self._columns.expect(asked, clock, solve)
+        return self._ranked is None and self._columns.expect(asked, clock)
 
     def counts(self) -> Counts | None:
         """See ``Quick.counts``."""

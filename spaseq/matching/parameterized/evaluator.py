@@ -20,7 +20,7 @@ from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.plain import Columns, Site, Sites, mixed
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.evaluator import Asked, Immediate, Solve, UnsolvedError
+from spaseq.matching.columns.evaluator import Asked, Immediate, UnsolvedError
 from spaseq.matching.columns.history import History
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
@@ -100,9 +100,9 @@ class Parameterized(Immediate):
         """See ``Quick.gpms``."""
         return self._gpms
 
-    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
+    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
         """See ``Quick.expect``."""
-        return self._alone.taking.expect(asked, clock, solve)
+        return self._alone.taking.expect(asked, clock)
 
     def counts(self) -> Counts | None:
         """See ``Quick.counts``."""

@@ -16,7 +16,7 @@ from spaseq.events import Clock, EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import Asked, Solve
+from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.context import Context
 from spaseq.matching.kernel import evaluator as whole
 from spaseq.matching.kernel.memory import Room, runs_size
@@ -158,9 +158,9 @@ class Shedding(Observed):
         """See ``Quick.take_one``: there is always something left to do."""
         return self.process(batch, start, solutions)
 
-    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
+    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
         """See ``Quick.expect``."""
-        del asked, clock, solve
+        del asked, clock
         return False
 
     def _pace(self) -> None:

@@ -19,7 +19,7 @@ from spaseq.events import Clock, EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import Asked, Solve
+from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.context import Context
 from spaseq.matching.kernel.memory import Room, runs_size
 from spaseq.matching.kernel.records import header
@@ -74,9 +74,9 @@ class SheddingFamilies(OrderedKernel):
         self._listed()  # loads compiled code before anything is measured
         k.let_go(self.families.runs.ints, self.families.rows, np.zeros(0, dtype=np.int64))
 
-    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
+    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
         """See ``Quick.expect``."""
-        del asked, clock, solve
+        del asked, clock
         return False
 
     def _process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:

@@ -7,7 +7,8 @@ What is asked (``asked``) is the same for all events, and stands in tables:
     of each     steps, variables, picks; where its solutions are kept, and how many there is room for;
     question    what else is known; the ranks of its streams, a bit each; where the program of its
                 filters begins and ends, see ``conditions._kernel_machine``, and how many values of a
-                row that reads; of each value its place in a row; of each column that is picked the
+                row that reads; where in ``batch`` its solutions are given, if they are, behind how many
+                there are; of each value its place in a row; of each column that is picked the
                 value it has; of each value that filters read its place in a row; the steps, see
                 ``gpm.spectra.single``; of what background graphs know where it stands in ``known``, as
                 ``gpm.spectra.lookup`` says, how many values its key has, and it binds besides, and of
@@ -61,7 +62,8 @@ STREAMS: Final = 6
 PROGRAM: Final = 7
 PROGRAM_END: Final = 8
 READS: Final = 9
-QUESTION_HEADER: Final = 10
+GIVEN: Final = 10
+QUESTION_HEADER: Final = 11
 
 #: A step.
 PREDICATE: Final = 0
@@ -132,6 +134,12 @@ def alone(
         order = a + QUESTION_HEADER
         read = order + names + picked
         step = read + reads
+        given = asked[a + GIVEN]
+        if given != 0 and count > 0:
+            count = batch[given]
+            for r in range(count):
+                for j in range(names):
+                    batch[rows + r * width + j] = batch[given + 1 + r * names + j]
         for _ in range(asked[a + STEPS]):
             s, o, is_loop = asked[step + S], asked[step + O], asked[step + IS_LOOP] != 0
             found = 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.alone import Single
 from spaseq.gpm.spectra.background import Known
 from spaseq.gpm.spectra.single import MOST_TRIPLES, Join
 from spaseq.language.scope import mentioned
@@ -15,6 +17,7 @@ from spaseq.language.syntax import Filter
 from spaseq.language.syntax.printing import print_expression
 from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.alone.singles import Singles
+from spaseq.matching.columns.evaluator import Asked, Solve
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.conditions.numbers import Numbers
@@ -32,40 +35,59 @@ _MOST_KNOWN: Final = 1 << 16
 
 
 class Joins:
-    """Joins of an event's triples by compiled code; ``batch`` is the event as the runs kernel reads it."""
+    """Joins of an event's triples by compiled code; ``batch`` is the event as the runs kernel reads it.
+
+    What is more than a join of few triples and filters of numbers is given to it. ``asks``: there is such.
+    """
 
     def __init__(
         self,
-        joins: Sequence[Join],
+        questions: Sequence[Asked],
         streams: Sequence[int],
         asked: Sequence[int],
         columns: Sequence[tuple[int, int]],
         dictionary: Dictionary,
         most: int,
     ) -> None:
-        """``joins``: of each question; ``streams``: the ranks of those that it is asked of, a bit each;
-        ``asked``: the question of each GPM; ``columns``: each a GPM's, and which of its values that has, -1
-        for none of them; ``most``: so many solutions of a question an event may have. Raises
-        ``BeyondTables`` for filters that are.
+        """``streams``: the ranks of those that each question is asked of, a bit each; ``asked``: the question
+        of each GPM; ``columns``: each a GPM's, and which of its values that has, -1 for none of them;
+        ``most``: so many solutions of a question an event may have.
         """
-        picks = sorted({(asked[g], value) for g, value in columns})
-        width = max(len(join.bound) for join in joins)
-        header = [len(joins), len(asked), len(columns), 0, 0, width, len(picks), most]
-        table: list[Cell] = [*header, *(0 for _ in joins)]
         code = Sections()
         programs = Programs(code, {}, {}, (), dictionary.pin)
+        joined = [_compiled(question.join, programs) for question in questions]
+        picks = sorted({(asked[g], value) for g, value in columns})
+        width = max(
+            len(of.names) if join is None else len(join[0].bound)
+            for of, join in zip(questions, joined, strict=True)
+        )
+        header = [len(questions), len(asked), len(columns), 0, 0, width, len(picks), most]
+        table: list[Cell] = [*header, *(0 for _ in questions)]
         self._places = []
         # What is asked of background graphs, and where in the table it stands.
         self._asked: list[tuple[Known, int]] = []
         self._known, self._is_small = np.zeros(1, dtype=np.int64), True
         self._version: int | None = None
-        for question, (join, ranks) in enumerate(zip(joins, streams, strict=True)):
-            table[k.FIRST_QUESTION + question] = len(table)
+        #: Where the columns begin in ``batch``.
+        self.values = heads.HEAD + len(columns) + 6 + heads.SHARE * len(asked)
+        places = self.values + (len(picks) + 2 * width) * k.MOST_ROWS + len(picks)
+        # What gives solutions, and where in ``batch``.
+        self._given: list[tuple[Solve, int]] = []
+        size = places + width + v.STACK
+        for number, (question, ranks) in enumerate(zip(questions, streams, strict=True)):
+            table[k.FIRST_QUESTION + number] = len(table)
             self._places.append(len(table))
-            picked = [value for of, value in picks if of == question]
-            program, reads = _program(join, programs)
+            picked = [value for of, value in picks if of == number]
+            known_join = joined[number]
+            if known_join is None:
+                names = len(question.names)
+                table += [0, names, len(picked), 0, 0, 0, ranks, 0, 0, 0, size, *range(names), *picked]
+                self._given.append((question.solve, size))
+                size += 1 + names * k.MOST_ROWS
+                continue
+            join, program, reads = known_join
             table += [len(join.steps), len(join.order), len(picked), 0, 0, len(join.known), ranks]
-            table += [*program, len(reads), *join.order, *picked, *reads]
+            table += [*program, len(reads), 0, *join.order, *picked, *reads]
             for step in join.steps:
                 table += map(int, step)
             for known in join.known:
@@ -80,17 +102,30 @@ class Joins:
         self._numbers = Numbers.of(dictionary)
         self._numbers.cover(np.array([*programs.constants], dtype=np.int64))
         self._floats = np.zeros(1 + 2 * v.DEEPEST)
-        scratch = (len(picks) + 2 * width) * k.MOST_ROWS + len(picks)
-        #: Where the columns begin in it.
-        self.values = heads.HEAD + len(columns) + 6 + heads.SHARE * len(asked)
-        self.batch = np.zeros(self.values + scratch + width + v.STACK, dtype=np.int64)
-        self.batch[self.values + scratch :][:width] = np.arange(width)
+        self.asks = bool(self._given)
+        self.batch = np.zeros(size, dtype=np.int64)
+        self._words = self.batch.data
+        self.batch[places : places + width] = np.arange(width)
         self._kept: Ints | None = None
 
-    def take(self, singles: Singles, terms: int) -> int:
-        """Joins the event that was written last; returns what ``_kernel_alone.alone`` does."""
+    def take(self, singles: Singles, terms: int, event: Single | None) -> int:
+        """Joins the event that was written last; returns what ``_kernel_alone.alone`` does.
+
+        ``event``: it as an object, where it ``asks``.
+        """
         if terms > _MOST_TERMS:
             return k.LARGE
+        for solve, at in self._given:
+            assert event is not None
+            found = solve(event)
+            if found is None or len(found) > k.MOST_ROWS:
+                return k.LARGE
+            words = self._words
+            words[at] = len(found)
+            for row in found:
+                for term in row:
+                    at += 1
+                    words[at] = term
         if singles.values is not self._kept:
             self._place(singles)
         if self._asked and self._asked[0][0].version != self._version:
@@ -128,8 +163,19 @@ class Joins:
             self._table[at + k.KEPT], self._table[at + k.ROOM] = begin, room
 
 
+def _compiled(join: Join | None, programs: Programs) -> tuple[Join, tuple[Cell, Cell], list[int]] | None:
+    """A join, where the program of its filters begins and ends, and where in a row what it reads is.
+
+    None if there is none, or filters are beyond tables.
+    """
+    if join is None:
+        return None
+    with suppress(BeyondTables):
+        return join, *_program(join, programs)
+    return None
+
+
 def _program(join: Join, programs: Programs) -> tuple[tuple[Cell, Cell], list[int]]:
-    """Where the program of a join's filters begins and ends, and where in a row what it reads is."""
     place = {name: i for i, name in enumerate(join.bound)}
     code: list[Step] = []
     for condition in join.conditions:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -15,11 +14,10 @@ from spaseq.gpm.sharing import Values
 from spaseq.matching.columns.alone._kernel_alone import LARGE, MOST_ROWS
 from spaseq.matching.columns.alone.joins import Joins
 from spaseq.matching.columns.alone.singles import Counts, Singles
-from spaseq.matching.columns.evaluator import Asked, Solve
+from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.columns.history import History
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.conditions.numbers import Numbers
-from spaseq.matching.conditions.postfix import BeyondTables
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 
 Ints = npt.NDArray[np.int64]
@@ -53,7 +51,6 @@ class Taking:
         self._most = 1 if is_one else MOST_ROWS
         # What is asked of the events; those that came, once one has.
         self._asked: Sequence[Asked] = ()
-        self._solve: Solve = _nothing
         self._clock = Clock.TICKS
         self._singles: Singles | None = None
         self._joins: Joins | None = None
@@ -63,11 +60,11 @@ class Taking:
         """That of a stream."""
         return 0 if len(self._streams) == 1 else self._streams[stream]
 
-    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
+    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
         """See ``Quick.expect``."""
         if len(self._streams) > _MOST_STREAMS:
             return False
-        self._asked, self._clock, self._solve = asked, clock, solve
+        self._asked, self._clock = asked, clock
         return True
 
     def counts(self) -> Counts | None:
@@ -88,22 +85,24 @@ class Taking:
 
         None if it is too large for that. What this gives holds until the next event.
         """
-        singles = self._singles or self._begin()
-        joins, numbers, count = self._joins, self._numbers, len(terms)
+        singles, joins, numbers, count = self._singles, self._joins, self._numbers, len(terms)
+        if singles is None or joins is None:
+            singles, joins = self._begin()
         self._history.make_room(singles, start, count)
         if not singles.fits(count):
             return None
         rank = self.rank(at.stream)
         singles.write(start, at, rank, graph, terms, axis, len(numbers.codes))
-        if joins is not None:
-            size = joins.take(singles, count)
-            if size != LARGE:
-                self._history.add_one(singles, start, count, axis, oldest)
-                if size < 0:
-                    numbers.cover_few(joins.batch[joins.values : -size].tolist())
-                return joins.batch
-        solved = self._solve(event or Single(self._dictionary, self._clock, at, graph, terms))
-        if solved is None or (self._most == 1 and any(len(values) > 1 for values in solved)):
+        if event is None and joins.asks:
+            event = Single(self._dictionary, self._clock, at, graph, terms)
+        size = joins.take(singles, count, event)
+        if size != LARGE:
+            self._history.add_one(singles, start, count, axis, oldest)
+            if size < 0:
+                numbers.cover_few(joins.batch[joins.values : -size].tolist())
+            return joins.batch
+        solved = self._solved(event or Single(self._dictionary, self._clock, at, graph, terms))
+        if solved is None:
             return None
         if not singles.solved(solved):
             self._history.end_singles()
@@ -113,7 +112,17 @@ class Taking:
         self._history.add_one(singles, start, count, axis, oldest)
         return self._one(singles, at, start, solved, axis)
 
-    def _begin(self) -> Singles:
+    def _solved(self, event: Single) -> list[Values] | None:
+        """What each GPM has in an event; None for a large one."""
+        found = []
+        for asked in self._asked:
+            values = asked.solve(event)
+            if values is None or (self._most == 1 and len(values) > 1):
+                return None
+            found.append(values)
+        return found
+
+    def _begin(self) -> tuple[Singles, Joins]:
         """The first event that comes alone is there."""
         asked = self._asked
         by_number = {of.number: of for of in asked}
@@ -121,14 +130,13 @@ class Taking:
         questions = [numbers.index(of.number) for of in asked]
         names = [of.names for of in asked]
         self._placed = [(g, names[g].index(name) if name in names[g] else -1) for g, name in self._read]
-        known = [of.join for of in by_number.values() if of.join is not None]
         streams = [self._ranks(of.streams) for of in by_number.values()]
-        if len(known) == len(by_number):
-            with suppress(BeyondTables):  # filters of other kinds
-                self._joins = Joins(known, streams, questions, self._placed, self._dictionary, self._most)
+        distinct = list(by_number.values())
+        joins = Joins(distinct, streams, questions, self._placed, self._dictionary, self._most)
         told = [of.is_told for of in asked]
-        self._singles = Singles(self._dictionary, self._clock, names, questions, told)
-        return self._singles
+        singles = Singles(self._dictionary, self._clock, names, questions, told)
+        self._singles, self._joins = singles, joins
+        return singles, joins
 
     def _ranks(self, streams: frozenset[int] | None) -> int:
         """Those of some streams, None for all: a bit each."""
@@ -149,8 +157,3 @@ class Taking:
         self._numbers.cover_few(columns)
         read += (stamp.time, self.rank(stamp.stream), stamp.n, axis, *shares)
         return np.array(read + columns, dtype=np.int64)
-
-
-def _nothing(event: Single) -> None:
-    """Where no event comes alone."""
-    del event
