@@ -79,7 +79,7 @@ def events(count: int, *, of_two: bool, others: int = 0) -> list[Pushed]:
 
 
 def costs(texts: Sequence[str], pushed: Sequence[Pushed]) -> tuple[list[float], int]:
-    """Microseconds of processor time of the events that concern the queries, and how many matches there are."""
+    """Microseconds of processor time of the events that concern the queries, and how many matches come."""
     engine, matches, taken = spaseq.Engine(), 0, []
 
     def count(_: spaseq.Match) -> None:

@@ -187,7 +187,7 @@ class _Told:
             else:
                 getattr(self.engine, what)(*given)
                 if what == "advance":
-                    self.log.append(given)  # what waits for that has come by then
+                    self.log.append((what, *given))  # what waits for that has come by then
         except (ValueError, spaseq.SpaseqError) as error:
             self.log.append(repr(error))
 
