@@ -98,13 +98,14 @@ class Effort:
 class Shed:
     """What a query gave up to keep its bounds.
 
-    ``partial_matches`` were shed, ``by_state`` says in front of what, ``events`` were passed over (by
-    ``random-input`` alone). ``active``: it sheds these days. ``latency``: the seconds that an event takes
-    now, and ``least``: those that it takes even if no partial match is kept; None before the first.
-    ``too_tight``: the bound is less than that, so that no shedding holds it. ``recall``: the estimated share
-    of all matches that were found; nine of ten times it is not off by more than ``error``. ``random-input``
-    has no estimate, nor have queries with EMIT and CONSUME ANY. ``doubtful``: matches that may not be among
-    those without a bound, as what was shed might have kept them out (``explain`` says of which queries).
+    ``partial_matches`` were shed, ``by_state`` says in front of what; of ``lazy``, whose partial matches are
+    events in buffers, it says in which. ``events`` were passed over (by ``random-input`` alone). ``active``:
+    it sheds these days. ``latency``: the seconds that an event takes now, and ``least``: those that it takes
+    even if no partial match is kept; None before the first. ``too_tight``: the bound is less than that, so
+    that no shedding holds it. ``recall``: the estimated share of all matches that were found; nine of ten
+    times it is not off by more than ``error``. ``random-input`` has no estimate, nor have queries with EMIT
+    and CONSUME ANY. ``doubtful``: matches that may not be among those without a bound, as what was shed might
+    have kept them out (``explain`` says of which queries).
     """
 
     partial_matches: int = 0

@@ -104,12 +104,25 @@ def under_bound(
 
     Raises ``EngineError`` if that one cannot run the query, or has partial matches and cannot shed them.
     """
-    from spaseq.matching.shedding.fits import doubts, makes_a_stream, obstacles, reads_in_one_way
+    from spaseq.matching.shedding.fits import doubts, obstacles, reads_in_one_way
 
     name = choose(pattern).name if evaluator is None else check(evaluator, pattern)
     if name in _STEADY:
         return UnderBound(name, False, True, f"{name} has no partial matches to shed: {_STEADY[name]}")
     by = "kernel" if pattern.query.skip is None else "ordered"
+    if name == "lazy":
+        against = _beyond_buffers(pattern, policy)
+        if not against:
+            words = "lazy sheds the buffered events that matter least"
+            why = tuple(doubts(pattern))
+            if why:
+                words += f"; with {' and '.join(why)}, other matches may come than without"
+            return UnderBound("lazy", True, True, words + _in_streams(pattern), doubts=why)
+        if evaluator is not None:
+            raise EngineError(
+                f"the evaluator 'lazy' can shed buffered events only if {', and '.join(in_words(against))}: "
+                f"with a bound, ask for {by!r} or for none"
+            )
     if evaluator not in (None, by):
         raise EngineError(
             f"the evaluator {name!r} cannot shed partial matches: with a bound, ask for {by!r} or for none"
@@ -130,9 +143,16 @@ def under_bound(
     why = tuple(doubts(pattern))
     if why:
         words += f"; with {' and '.join(why)}, other matches may come than without (stats.shed.doubtful)"
-    if makes_a_stream(pattern):
-        words += "; queries that ask what is absent or next in its stream may find what is none"
-    return UnderBound(by, True, True, words, every, why)
+    return UnderBound(by, True, True, words + _in_streams(pattern), every, why)
+
+
+def _in_streams(pattern: SequencePattern) -> str:
+    """What comes of matches that are not found, where they are events of other queries."""
+    from spaseq.matching.shedding.fits import makes_a_stream
+
+    if not makes_a_stream(pattern):
+        return ""
+    return "; queries that ask what is absent or next in its stream may find what is none"
 
 
 def check(name: str, pattern: SequencePattern) -> str:
@@ -168,7 +188,7 @@ def by_columns(
 ) -> ByColumns | None:
     """The evaluator of that name; None if it is one that takes event by event.
 
-    ``effort``: the bounds that it keeps by shedding, which ``kernel`` and ``ordered`` can.
+    ``effort``: the bounds that it keeps by shedding, which ``kernel``, ``ordered`` and ``lazy`` can.
     """
     # Imported only here, because compiled code takes a while to load.
     if name == "parameterized":
@@ -179,6 +199,10 @@ def by_columns(
         from spaseq.matching.enumeration.evaluator import Enumeration
 
         return Enumeration(pattern, dictionary, context, bounds)
+    if name == "lazy" and effort is not None:
+        from spaseq.matching.shedding.buffered.evaluator import SheddingLazy
+
+        return SheddingLazy(pattern, dictionary, context, bounds, effort)
     if name in ("lazy", "tree"):
         from spaseq.matching.lazy.evaluator import Lazy
 
@@ -269,6 +293,13 @@ def _beyond_order_tables(pattern: SequencePattern) -> tuple[Obstacle, ...]:
     from spaseq.matching.ordered.tables import beyond
 
     return beyond(pattern)
+
+
+def _beyond_buffers(pattern: SequencePattern, policy: Policy) -> tuple[Obstacle, ...]:
+    """What keeps ``lazy`` from shedding the events in its buffers."""
+    from spaseq.matching.shedding.buffered.fits import obstacles
+
+    return tuple(obstacles(pattern, policy))
 
 
 def _several(pattern: SequencePattern) -> Iterator[Obstacle]:

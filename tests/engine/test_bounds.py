@@ -56,7 +56,7 @@ def found(engine: Engine, handle: Handle, events: int = 400) -> set[str]:
 def test_what_is_found_under_a_bound_is_found_without() -> None:
     engine = Engine(evaluator="kernel")
     every = found(engine, engine.register(query()))
-    engine = Engine(latency=8 * MS, clock=WorkClock(1e-3))
+    engine = Engine(evaluator="kernel", latency=8 * MS, clock=WorkClock(1e-3))
     handle = engine.register(query())
     with pytest.warns(SpaseqWarning) as told:
         some = found(engine, handle)
@@ -115,10 +115,11 @@ def test_what_comes_to_nothing_is_shed_first(bound: dict[str, Any]) -> None:
     assert some > 0.95 * every
 
 
-def test_less_memory_than_any_query_takes_is_said() -> None:
-    engine = Engine(memory=1)
+@pytest.mark.parametrize(("evaluator", "what"), [("kernel", "partial matches"), ("lazy", "buffers")])
+def test_less_memory_than_any_query_takes_is_said(evaluator: str, what: str) -> None:
+    engine = Engine(evaluator=evaluator, memory=1)
     handle = engine.register(query())
-    with pytest.warns(SpaseqWarning, match=r"keeps its partial matches in [\d,]+ bytes at least"):
+    with pytest.warns(SpaseqWarning, match=rf"keeps its {what} in [\d,]+ bytes at least"):
         found(engine, handle, 1)
 
 
@@ -207,7 +208,7 @@ def test_events_that_come_together_are_taken_together_however_little_time_there_
 
     monkeypatch.setattr(Kernel, "process", counted)
     # Whatever is done takes as long as the bound, or longer.
-    engine = Engine(latency=MS, clock=lambda: next(calls) * 1e-3)
+    engine = Engine(evaluator="kernel", latency=MS, clock=lambda: next(calls) * 1e-3)
     handle = engine.register(query())
     events = [(f"<urn:{t}> <http://example.org/{'abc'[t % 3]}> 1 .", t) for t in range(640)]
     with warnings.catch_warnings():
@@ -234,7 +235,7 @@ def test_what_may_be_another_match_is_counted_and_explained(after: str) -> None:
     text = query(after=after)
     engine = Engine(evaluator="kernel")
     every = found(engine, engine.register(text))
-    engine = Engine(latency=4 * MS, clock=WorkClock(1e-3))
+    engine = Engine(evaluator="kernel", latency=4 * MS, clock=WorkClock(1e-3))
     handle = engine.register(text)
     with pytest.warns(SpaseqWarning) as told:
         some = found(engine, handle)
@@ -300,8 +301,12 @@ def test_explain_says_that_a_match_may_come_with_fewer_readings(sequence: str, e
     assert ("read in several ways may come with some of them alone" in str(plan)) is not every
 
 
-def test_a_query_for_lazy_keeps_its_bound_by_the_kernel() -> None:
-    plan = explain(prepare(query()))
+@pytest.mark.parametrize(("sequence", "after"), [("A : B : C", "EMIT LAST"), ("A : B+[:] : C", "")])
+def test_a_query_for_lazy_that_is_not_for_shedding_events_keeps_its_bound_by_the_kernel(
+    sequence: str, after: str
+) -> None:
+    text = query(sequence, after).replace("?x + ?y", "?x")
+    plan = explain(prepare(text))
     assert plan.evaluator == "lazy"
     assert plan.bound.sheds
     assert plan.bound.name == "kernel"
@@ -309,7 +314,7 @@ def test_a_query_for_lazy_keeps_its_bound_by_the_kernel() -> None:
     no_lazy = explain(prepare(query("A ; B ; C"))).bound
     assert no_lazy.sheds
     assert "without a bound" not in no_lazy.reason
-    handle = Engine(latency=MS).register(query())
+    handle = Engine(latency=MS).register(text)
     assert handle.stats.shed is not None
 
 
@@ -320,7 +325,7 @@ def test_a_bound_runs_the_kernel_that_runs_without() -> None:
     engine = Engine(evaluator="kernel")
     found(engine, engine.register(query()), 40)
     compiled = list(_kernel.run.signatures)  # type: ignore[attr-defined]
-    engine = Engine(latency=timedelta(days=1))
+    engine = Engine(evaluator="kernel", latency=timedelta(days=1))
     handle = engine.register(query())
     found(engine, handle, 40)
     assert handle.stats.shed is not None
@@ -344,10 +349,17 @@ def test_a_state_and_a_bound_refuse_each_other(tmp_path: Path) -> None:
 
 
 def test_an_evaluator_that_cannot_shed() -> None:
-    with pytest.raises(
-        EngineError, match="'lazy' cannot shed partial matches: with a bound, ask for 'kernel'"
+    for evaluator, text, why in (
+        ("tree", query(), "'tree' cannot shed partial matches: with a bound, ask for 'kernel' or for none"),
+        ("lazy", query("A : B{1,3}[:] : C"), r"'lazy' can .* only if nothing is repeated; here B"),
+        (
+            "lazy",
+            query(after="EMIT LAST"),
+            "'lazy' can .* only if no match is preferred to another; here EMIT",
+        ),
     ):
-        Engine(evaluator="lazy", latency=MS).register(query())
+        with pytest.raises(EngineError, match=why):
+            Engine(evaluator=evaluator, latency=MS).register(text.replace("?x + ?y", "?x"))
 
 
 def test_a_clock_that_goes_back_a_callback_that_raises_and_an_end_in_between_find_nothing_false() -> None:

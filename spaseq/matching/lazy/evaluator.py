@@ -105,8 +105,12 @@ class Lazy(Immediate):
             if status == lay.FULL and memory.is_found_small:
                 memory.more_found()  # few at first, since few may be wanted
             axis = int(columns[columns[heads.AXIS] + event])
-            memory.grow(status, heads.counts(columns, event, len(self._compiled.gpms)), axis)
+            self._grow(status, heads.counts(columns, event, len(self._compiled.gpms)), axis)
             status = self._run(columns)
+
+    def _grow(self, status: int, wanted: Ints, axis: int) -> None:
+        """Makes room for what the kernel wants more of."""
+        self._memory.grow(status, wanted, axis)
 
     # --- events that come alone -----------------------------------------------------------------
 

@@ -223,14 +223,40 @@ class Memory:
         c[counter.FOUND], c[counter.CHOICES] = count - ready, used - end
         return taken
 
+    @property
+    def nbytes(self) -> int:
+        """How many bytes there are."""
+        held = (self.rows, self.ordered, self.index, self.frames, self.sums, self.waits, self.spans)
+        return sum(part.nbytes for part in (*held, self.found, self.choices))
+
+    def grown(self, status: int, wanted: Ints) -> int:
+        """How many bytes more there would be with what the kernel wants: of rows, or of their index."""
+        if status == lay.ROOM:
+            more = int(self._rooms(wanted).sum()) - len(self.rows)
+            return 8 * more * (self._stride + self._ordered)
+        return max(0, 8 * posting.SIZE * self._entries(int(wanted.sum())) - self.index.nbytes)
+
+    def shrink(self) -> None:
+        """Gives up room for partial matches that nothing waits in."""
+        room = len(self.waits) // self.size // len(self.lists)
+        needed = max(_WAITS, 1 << int(self.lists.max()).bit_length())
+        if needed < room:
+            self.waits = self.waits.reshape(len(self.lists), room, -1)[:, :needed].ravel()
+            self.spans = self.spans.reshape(len(self.lists), room, -1)[:, :needed].ravel()
+            self._budget.takes("waits", self.waits.nbytes + self.spans.nbytes)
+            self._measure()
+
+    def _rooms(self, wanted: Ints) -> Ints:
+        """For how many rows each buffer is to have room, with those that come."""
+        sizes = self.rings[:, ring.MASK] + 1
+        for g, held in enumerate((self.counts + wanted).tolist()):
+            while sizes[g] < held:
+                sizes[g] *= 2
+        return sizes
+
     def _more_rows(self, wanted: Ints) -> None:
         old, rings = self.rings.copy(), self.rings
-        held = old[:, ring.TAIL] - old[:, ring.HEAD] + wanted
-        for g in range(self._gpms):
-            size = int(old[g, ring.MASK]) + 1
-            while size < held[g]:
-                size *= 2
-            rings[g, ring.MASK] = size - 1
+        rings[:, ring.MASK] = self._rooms(wanted) - 1
         ends = np.cumsum(rings[:, ring.MASK] + 1)
         rings[:, ring.BASE] = ends - rings[:, ring.MASK] - 1
         self._budget.takes("rows", 8 * int(ends[-1]) * (self._stride + self._ordered))
@@ -250,10 +276,14 @@ class Memory:
                 ordered[new_at] = self.ordered[old_at]
         self.rows, self.ordered = rows, ordered
 
-    def _more_entries(self, wanted: int) -> None:
+    def _entries(self, wanted: int) -> int:
+        """For how many entries an index is to have room, with those that come."""
         entries = self.index.reshape(-1, posting.SIZE)
         live = int((entries[:, posting.COUNT] > 0).sum()) + stored.INDEX_LIMIT * wanted
-        size = max(_ENTRIES, 1 << (4 * live).bit_length())
+        return max(_ENTRIES, 1 << (4 * live).bit_length())
+
+    def _more_entries(self, wanted: int) -> None:
+        size = self._entries(wanted)
         self._budget.takes("index", 8 * size * posting.SIZE)
         self.index = np.zeros(size * posting.SIZE, dtype=np.int64)
         self._measure()

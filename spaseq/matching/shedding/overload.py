@@ -130,6 +130,11 @@ class Overload:
             return math.inf
         return (_ABOVE * self.most - self.least) / self._slope
 
+    @property
+    def target(self) -> float:
+        """The load that there is time for; infinite while that is not known."""
+        return max(0.0, self.most - self.least) / self._slope if self._slope > 0 else math.inf
+
     def share(self, load: float) -> float:
         """Which share of the partial matches may stay, with so much load at hand."""
         if not self._events:

@@ -1,0 +1,274 @@
+"""The lazy evaluator under a bound: between events, buffered rows are shed.
+
+A match is found if all its rows are there, so that nothing is found that is not without a bound. What
+something looks for that must be absent stays. An event is looked at as the last of a match before it can go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.effort import Effort, Pool, Shed, WorkClock
+from spaseq.errors import warn
+from spaseq.events import Clock, EventBatch
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.language.syntax.printing import print_sequence
+from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.columns.evaluator import Asked
+from spaseq.matching.context import Context
+from spaseq.matching.lazy.compiled import _kernel_layout as lay
+from spaseq.matching.lazy.evaluator import Lazy
+from spaseq.matching.lazy.records import outcome
+from spaseq.matching.model import Bounds
+from spaseq.matching.shedding.account import found_in_words, recall_of
+from spaseq.matching.shedding.buffered.classes import classes
+from spaseq.matching.shedding.buffered.rows import Rows
+from spaseq.matching.shedding.buffered.worth import Worth
+from spaseq.matching.shedding.lots import part_of, taken_at_once
+from spaseq.matching.shedding.overload import Overload
+from spaseq.terms.dictionary import Dictionary
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+#: A look comes when so many times as long was worked as the last one took, and for so many rows one is new.
+_SELDOM: Final = 16
+#: What a look at a row is to a clock that counts work: much less than to try a match with it.
+_LOOK: Final = 1 / 16
+#: So many events are taken at once, at least, where they come so.
+_FEW: Final = 64
+#: Where memory runs out, such a share of the rows stays, again and again, but not more often than this.
+_HALF: Final = 0.5
+_ROUNDS: Final = 6
+#: The events of the window, which no shedding makes fewer, leave at least so much of it to buffers.
+_STATE: Final = 0.5
+
+
+class SheddingLazy(Lazy):
+    """The lazy evaluator, which keeps its bounds by shedding. ``shed`` says what was given up."""
+
+    def __init__(
+        self,
+        pattern: SequencePattern,
+        dictionary: Dictionary,
+        context: Context,
+        bounds: Bounds,
+        effort: Effort,
+    ) -> None:
+        super().__init__(pattern, dictionary, context, bounds)
+        self.shed = Shed()
+        self._effort = effort
+        self._name = f"SEQ({print_sequence(pattern.query.sequence)})"
+        self._overload = None if effort.latency is None else Overload(effort.latency)
+        self._worth = Worth(classes(self._compiled), bounds.reach, effort.policy)
+        self._rows = Rows(self._compiled, self._memory, self._worth)
+        self._chunk = 1
+        # Since the last look: events, seconds, and what it took itself. Units of work, and of these what was
+        # looked at when they were counted last.
+        self._events, self._spent, self._pause = 0, 0.0, 0.0
+        self._units, self._tested = 0.0, 0
+        # The load that there is; matches found, squared by event, and thought to be missed.
+        self._load, self._found_so_far, self._squares, self._missed = 0.0, 0.0, 0.0, 0.0
+        # Where something was shed last, on the window's axis.
+        self._last_shed = 0
+        self._budget = context.budget
+        self._let_go(self._worth.kept, every=False)  # loads compiled code before anything is measured
+        if effort.pool is not None and effort.pool.size < self._memory.nbytes:
+            warn(
+                f"{self._name} keeps its buffers in {self._memory.nbytes:,} bytes at least, and not in the "
+                f"{effort.pool.size:,} that all queries together may take: give more memory"
+            )
+
+    def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
+        """See ``ByColumns.process``."""
+        clock, at = self._effort.clock, 0
+        while at < len(batch):
+            end = min(len(batch), at + self._chunk)
+            part, found = part_of(batch, solutions, at, end)
+            begin, spent, load = clock(), 0.0, self._load
+            for block in super().process(part, start + at, found):
+                spent += clock() - begin
+                yield block
+                begin = clock()
+            events = end - at
+            self._count(events)
+            units, self._units = self._units, 0.0
+            spent += clock() - begin
+            self._spent += spent
+            self._events += events
+            if self._is_due():
+                begin = clock()
+                self._look(int(self._bounds.places(part, start + at)[-1]))
+                self._pause = clock() - begin
+                spent += self._pause
+            if self._overload is not None:
+                self._overload.measure(events, spent, load, units)
+                self._pace(spent / events)
+            at = end
+
+    def take_one(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_one``: there is always something left to do."""
+        return self.process(batch, start, solutions)
+
+    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
+        """See ``Quick.expect``."""
+        del asked, clock
+        return False
+
+    def close(self) -> Iterator[Block]:
+        """See ``ByColumns.close``."""
+        yield from super().close()
+        self.end_shedding()
+
+    def end_shedding(self) -> None:
+        """See ``Shedder.end_shedding``."""
+        self._estimate()
+        if self.shed.active:
+            self.shed.active = False
+            warn(
+                f"{self._name} sheds no more: {self.shed.partial_matches:,} buffered events were shed, and "
+                f"some {found_in_words(self.shed)} of its matches were found, by estimate"
+            )
+
+    # --- what it does meanwhile -----------------------------------------------------------------
+
+    def _pace(self, each: float) -> None:
+        """How many events come between two looks, at least."""
+        if not isinstance(self._effort.clock, WorkClock) and self._effort.latency is not None:
+            self._chunk = max(_FEW, taken_at_once(self._effort.latency, each))
+
+    def _count(self, events: int) -> None:
+        """Counts the work that some events were: each, what was looked at, and what was found."""
+        tested = self._rows.tested
+        units = events + tested - self._tested
+        self._tested = tested
+        self._units += units
+        self._worth.work(units - events, 0)
+        if isinstance(self._effort.clock, WorkClock):
+            self._effort.clock.add(units)
+
+    def _found(self, unfinished: int | None) -> Iterator[Block]:
+        found, choices = self._memory.take(unfinished)
+        if not len(found):
+            return
+        self._units += len(found)
+        self._worth.work(len(found), len(found))
+        if isinstance(self._effort.clock, WorkClock):
+            self._effort.clock.add(len(found))
+        numbers = self._columns.numbers
+        self._missed += self._rows.credit(found, choices, numbers.numbers, numbers.codes)
+        self._found_so_far += len(found)
+        self._squares += float((np.bincount(found[:, outcome.EVENT]) ** 2).sum())
+        yield from self._matches.of(found, choices)
+
+    # --- looking, and shedding ------------------------------------------------------------------
+
+    def _is_due(self) -> bool:
+        if self._is_large:
+            return True
+        new = self._rows.new
+        return bool(new) and _SELDOM * new >= self._memory.buffered and self._spent >= _SELDOM * self._pause
+
+    def _look(self, axis: int) -> None:
+        """Learns from what there is, and sheds what is too much."""
+        events, self._events, self._spent = self._events, 0, 0.0
+        w, overload = self._worth, self._overload
+        # While there is room, all that is new stays.
+        is_full = overload is not None and self._load > overload.target
+        gone = self._let_go(w.kept if is_full else np.ones_like(w.kept), every=False)
+        if w.pass_to(axis, events):
+            w.learn()
+        rows = self._alive()
+        self._load = w.load(rows)
+        if overload is not None:
+            share = overload.share(self._load)
+            overload.tell(self.shed, self._name)
+            if share < 1:
+                w.choose(rows, share)
+                gone += self._let_go(w.kept, every=True)
+                rows = self._alive()
+                self._load = w.load(rows)
+        if self._is_large:
+            self._memory.shrink()
+            self._lighten(axis, lambda: 0)
+            rows = self._alive()
+        w.see(rows)
+        if gone:
+            self._begin_shedding(f"an event takes {1_000 * (self.shed.latency or 0.0):.3g} ms")
+            self._last_shed = axis
+        elif self.shed.active and axis - self._last_shed > self._bounds.reach:
+            self.end_shedding()
+        self._estimate()
+
+    def _begin_shedding(self, why: str) -> None:
+        if not self.shed.active:
+            self.shed.active = True
+            warn(f"{self._name} sheds buffered events: {why} (stats.shed says how many)")
+
+    # --- memory ---------------------------------------------------------------------------------
+
+    @property
+    def _is_large(self) -> bool:
+        """Whether buffers take more than they may."""
+        pool = self._effort.pool
+        return pool is not None and self._memory.nbytes > self._room(pool)
+
+    def _room(self, pool: Pool) -> int:
+        """How many bytes buffers may take."""
+        events = self._budget.size - self._budget.but("events")
+        most = pool.share(self._effort, self._memory.nbytes + events)
+        return max(most - events, int(_STATE * most))
+
+    def _grow(self, status: int, wanted: Ints, axis: int) -> None:
+        # Nothing is in progress where an event is to be put in the buffers.
+        if status in (lay.ROOM, lay.MORE_KEYS):
+            self._lighten(axis, lambda: self._memory.grown(status, wanted))
+        super()._grow(status, wanted, axis)
+
+    def _lighten(self, axis: int, more: Callable[[], int]) -> None:
+        """Sheds until there is room for so many bytes more."""
+        pool = self._effort.pool
+        for _ in range(_ROUNDS if pool is not None else 0):
+            assert pool is not None
+            room = self._room(pool)
+            if self._memory.nbytes + more() <= room:
+                return
+            self._worth.choose(self._alive(), _HALF)
+            if not self._let_go(self._worth.kept, every=True):
+                return
+            self._memory.shrink()
+            self._last_shed = axis
+            self._begin_shedding(f"more would take more memory than its {room:,} bytes")
+
+    def _alive(self) -> Floats:
+        """How many rows there are of each class."""
+        numbers = self._columns.numbers
+        if isinstance(self._effort.clock, WorkClock):
+            self._effort.clock.add(self._memory.buffered * _LOOK)
+        return self._rows.alive(numbers.numbers, numbers.codes)
+
+    def _let_go(self, kept: Floats, *, every: bool) -> int:
+        numbers = self._columns.numbers
+        declined, shed = self._worth.declined.copy(), self._worth.shed.copy()
+        gone = self._rows.let_go(kept, numbers.numbers, numbers.codes, every=every)
+        if gone:
+            classes = self._worth.declined - declined + self._worth.shed - shed
+            by_gpm = np.bincount(self._worth.classes.of, classes, minlength=len(self._compiled.gpms))
+            states: Counter[str] = Counter(self.shed.by_state)
+            for gpm, count in zip(self._compiled.gpms, by_gpm.tolist(), strict=True):
+                if count:
+                    states[f"buffered {gpm}"] += int(count)
+            self.shed.by_state = dict(states)
+            self.shed.partial_matches += gone
+        return gone
+
+    def _estimate(self) -> None:
+        self.shed.recall, self.shed.error = recall_of(self._found_so_far, self._missed, self._squares)

@@ -1,0 +1,216 @@
+"""What buffered rows are worth: how many matches they are part of, and what it takes to keep them.
+
+The work of an event is to look through the pairs (triples, …) of rows that may precede it. So what a row
+costs is its share of its buffer, and what it is worth its share of the matches; of all buffers those go first
+that have the smallest share of the matches for their share of the rows.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.effort import Policy
+from spaseq.matching.shedding.buffered.classes import Classes
+from spaseq.matching.shedding.compiled import _kernel_rows as k
+from spaseq.matching.shedding.sketch import shrunk
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+#: What was counted of late is kept by so many parts of a window.
+_PARTS: Final = 16
+#: From so many values edges are learned, and anew where one class has such a share of what comes.
+_FEW: Final = 64
+_SKEWED: Final = 0.4
+_STEPS: Final = 24
+
+
+@dataclass(slots=True)
+class _Part:
+    """What came in a part of a window, which began at ``axis``: rows by class, and how many events."""
+
+    axis: int
+    came: Floats
+    events: int = 0
+
+
+class Worth:
+    """What was counted of the classes of a query's rows. ``kept``: which share of each is to stay."""
+
+    def __init__(self, classes: Classes, reach: int, policy: Policy) -> None:
+        """``reach``: how far a window reaches on its axis; 0 for tumbling ones, whose numbers that is."""
+        self.classes, self._reach, self._policy = classes, reach, policy
+        count = len(classes.of)
+        self.kept: Floats = np.ones(count)
+        self.came, self.declined, self.shed, self.won = np.zeros((4, count))
+        #: Of each buffer, the share of its part in matches that is kept.
+        self.shares: Floats = np.ones(len(classes.goes))
+        self.edges: Floats = np.zeros(classes.edges)
+        self.samples: Floats = np.zeros(len(classes.features) * (k.SAMPLE + 1))
+        self.features = classes.features.copy()
+        self._parts: deque[_Part] = deque()
+        # Rows that stayed, and events of matches that they were in: halved within a window.
+        self._stayed, self._matched = np.zeros((2, count))
+        self._relative: Floats = np.ones(count)
+        # Of late, the units of work, and those that were for matches.
+        self._units = self._for_matches = 0.0
+
+    def work(self, units: float, matches: int) -> None:
+        """So many units of work were done, for so many matches: each was tested, and is given out."""
+        self._units += units
+        self._for_matches += 2.0 * matches
+
+    def pass_to(self, axis: int, events: int) -> bool:
+        """So many events have come, and time has come to a place on the axis; whether a part is over."""
+        begins = not self._parts or self._is_over(axis)
+        if begins:
+            self._parts.append(_Part(axis, np.zeros(len(self.came))))
+            self._stayed *= 0.5 ** (1 / _PARTS)
+            self._matched *= 0.5 ** (1 / _PARTS)
+            self._units *= 0.5 ** (1 / _PARTS)
+            self._for_matches *= 0.5 ** (1 / _PARTS)
+        part = self._parts[-1]
+        part.came += self.came
+        part.events += events
+        self._stayed += self.came - self.declined - 0.5 * self.shed
+        np.maximum(self._stayed, 0.0, out=self._stayed)
+        self._matched += self.won
+        for counted in (self.came, self.declined, self.shed, self.won):
+            counted[:] = 0.0
+        while len(self._parts) > 1 and self._parts[1].axis <= axis - self._reach:
+            self._parts.popleft()
+        return begins
+
+    def _is_over(self, axis: int) -> bool:
+        last = self._parts[-1]
+        if self._reach <= 0:
+            return axis != last.axis
+        # However long the window is, not each event is a part.
+        return axis - last.axis >= max(1, self._reach // _PARTS)
+
+    # --- what is known --------------------------------------------------------------------------
+
+    @property
+    def _window(self) -> Floats:
+        """The rows that would be there, by class."""
+        return np.asarray(sum((part.came for part in self._parts), np.zeros(len(self.came))))
+
+    def _by_buffer(self, rows: Floats) -> Floats:
+        return np.bincount(self.classes.of, rows, minlength=len(self.shares)).astype(np.float64)
+
+    def _count(self, rows: Floats) -> Floats:
+        """Rows by buffer, of rows by class; what is in many matches is more work."""
+        return self._by_buffer(rows * self._weights)
+
+    @property
+    def _weights(self) -> Floats:
+        """How much work a row of each class is, against others of its buffer."""
+        share = min(1.0, self._for_matches / max(1.0, self._units))
+        return np.asarray(1 - share + share * self._relative)
+
+    def load(self, rows: Floats) -> float:
+        """How many rows, or pairs of rows, an event is to look at, where there are so many of each class."""
+        return float(self._pairs(self._count(rows)))
+
+    def _pairs(self, counts: Floats) -> Floats:
+        """The same for counts by buffer, of which there may be several columns."""
+        came = self._by_buffer(self._window)
+        events = max(1, sum(part.events for part in self._parts))
+        total = np.zeros(counts.shape[1:])
+        for way in self.classes.ways:
+            total += came[way.last] / events * np.prod(counts[list(way.others)], axis=0)
+        return np.asarray(total)
+
+    def learn(self) -> bool:
+        """Learns what rows are worth, and edges where that is due; whether classes are others now."""
+        window = self._window
+        changed = False
+        for g, shape in enumerate(self.classes.shapes):
+            own = self.classes.slice_of(g)
+            features = range(*self.classes.buffers[g, [k.B_FEATURES, k.B_FEATURES_END]].tolist())
+            for j, feature in enumerate(features):
+                others = tuple(i for i in range(len(shape)) if i != j)
+                changed |= self._cut(feature, window[own].reshape(shape).sum(axis=others))
+        if changed:
+            self.kept[:] = 1.0
+            self._stayed = self._leveled(self._stayed)
+            self._matched = self._leveled(self._matched)
+            for part in self._parts:
+                part.came = self._leveled(part.came)
+            window = self._window
+        for g, shape in enumerate(self.classes.shapes):
+            own = self.classes.slice_of(g)
+            usual = (self._matched[own].sum() + 1e-6) / (self._stayed[own].sum() + 1.0)
+            rates = shrunk(self._matched[own, None], self._stayed[own], (1, *shape), usual)[:, 0]
+            some = window[own].sum()
+            mean = float((rates * window[own]).sum() / some) if some else float(rates.mean())
+            self._relative[own] = rates / max(mean, 1e-12)
+        return changed
+
+    def _leveled(self, counts: Floats) -> Floats:
+        """Which class was which is not known any more."""
+        every = np.bincount(self.classes.of, counts, minlength=len(self.shares))
+        sizes = np.bincount(self.classes.of, minlength=len(self.shares))
+        return np.asarray((every / sizes)[self.classes.of])
+
+    def _cut(self, feature: int, came: Floats) -> bool:
+        """Learns the edges of a feature of which so many came by level; whether they are others now."""
+        row = self.features[feature]
+        begin, count, room = int(row[k.F_EDGES]), int(row[k.F_COUNT]), int(row[k.F_LEVELS]) - 2
+        ring = self.samples[feature * (k.SAMPLE + 1) :][: k.SAMPLE + 1]
+        if ring[0] < _FEW or (count and came.max() <= max(_SKEWED, 3 / (count + 1)) * came.sum()):
+            return False
+        values = ring[1 : 1 + min(int(ring[0]), k.SAMPLE)]
+        cut = np.unique(np.quantile(values, np.linspace(0, 1, room + 2)[1:-1], method="lower"))
+        if len(cut) == count and np.array_equal(cut, self.edges[begin : begin + count]):
+            return False
+        self.edges[begin : begin + len(cut)] = cut
+        row[k.F_COUNT] = len(cut)
+        return True
+
+    # --- what stays -----------------------------------------------------------------------------
+
+    def see(self, rows: Floats) -> None:
+        """So many rows there are of each class."""
+        every = self._by_buffer(self._window * self._relative)
+        left = np.minimum(self._by_buffer(rows * self._relative), every)
+        self.shares = np.where(every > 0, np.maximum(left, 1e-3 * every) / np.maximum(every, 1e-12), 1.0)
+
+    def choose(self, rows: Floats, share: float) -> None:
+        """Says which of so many rows of each class stay so that this share of the load is left."""
+        goes = self.classes.goes[self.classes.of]
+        most = share * self.load(rows)
+        self.kept[:] = 1.0
+        if self._policy is Policy.RANDOM_STATE:
+            self.kept[goes] = self._share(rows, goes, most)
+        else:
+            self._drop(rows, goes, most)
+
+    def _share(self, rows: Floats, goes: npt.NDArray[np.bool_], most: float) -> float:
+        low, high = 0.0, 1.0
+        for _ in range(_STEPS):
+            share = (low + high) / 2
+            left = np.where(goes, share, 1.0) * rows
+            low, high = (share, high) if self.load(left) <= most else (low, share)
+        return low
+
+    def _drop(self, rows: Floats, goes: npt.NDArray[np.bool_], most: float) -> None:
+        """The classes go first that bring least."""
+        value = self._relative
+        if self._policy is Policy.SELECTIVE:
+            value = (self._by_buffer(self._matched) / (self._by_buffer(self._stayed) + 1.0))[self.classes.of]
+        order = np.flatnonzero(goes)
+        order = order[np.argsort(value[order], kind="stable")]
+        loss = rows * self._weights
+        gone = np.zeros((len(self.shares), len(order) + 1))
+        gone[self.classes.of[order], np.arange(1, len(order) + 1)] = loss[order]
+        loads = self._pairs(self._count(rows)[:, None] - np.cumsum(gone, axis=1))
+        last = int(np.argmax(loads <= most)) if (loads <= most).any() else len(order)
+        self.kept[order[:last]] = 0.0
+        if last and loads[last] < most < loads[last - 1]:
+            self.kept[order[last - 1]] = (most - loads[last]) / (loads[last - 1] - loads[last])

@@ -1,0 +1,274 @@
+"""What shedding does with the lazy kernel's buffers between two events: counts rows, and takes some out.
+
+Rows are told apart by *class*: their buffer, and the quantiles of some of their values (see
+``buffered.classes``). The rows of one event in a buffer come and go together. What comes in are the lazy
+kernel's arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spaseq._fields import reads_row
+from spaseq._jit import kernel, part
+from spaseq.matching.conditions._kernel_values import N_GPMS, Codes, Floats, Ints, pointer
+from spaseq.matching.kernel.compiled._kernel_memory import mix
+from spaseq.matching.lazy.compiled._kernel_buffers import enter, first_after, place
+from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, T_BUFFERS, T_ORDERED, T_VALUES
+from spaseq.matching.lazy.compiled._kernel_ranges import column_of, is_number
+from spaseq.matching.lazy.records import counter, outcome, posting, ring, stored
+from spaseq.matching.lazy.records.query import element, kept, lookup
+
+#: So many values of each feature are kept, of which its edges are learned; before them, how many there were.
+SAMPLE: Final = 256
+
+# Of a buffer: whether rows may be taken out, the first of its classes, and from where to where its features
+# stand, by number.
+B_GOES: Final = 0
+B_CLASS: Final = 1
+B_FEATURES: Final = 2
+B_FEATURES_END: Final = 3
+B_SIZE: Final = 4
+goes = reads_row(B_GOES, B_SIZE)
+first_class = reads_row(B_CLASS, B_SIZE)
+features = reads_row(B_FEATURES, B_SIZE)
+features_end = reads_row(B_FEATURES_END, B_SIZE)
+
+# Of a feature: the place of its value in a row, where its edges begin, how many there are, and how many
+# levels are told apart: no number, and one more than there may be edges.
+F_VALUE: Final = 0
+F_EDGES: Final = 1
+F_COUNT: Final = 2
+F_LEVELS: Final = 3
+F_SIZE: Final = 4
+f_value, f_edges = reads_row(F_VALUE, F_SIZE), reads_row(F_EDGES, F_SIZE)
+f_count, f_levels = reads_row(F_COUNT, F_SIZE), reads_row(F_LEVELS, F_SIZE)
+
+# Of a list of what waits: its plan's items, how many rows each partial match has, and where these stand.
+L_ITEMS: Final = 0
+L_ROWS: Final = 1
+L_PAIRS: Final = 2
+L_SIZE: Final = 3
+l_items, l_rows, l_pairs = reads_row(L_ITEMS, L_SIZE), reads_row(L_ROWS, L_SIZE), reads_row(L_PAIRS, L_SIZE)
+
+
+@part
+def _class_of(
+    rows: Ints, at: int, g: int, buffers: Ints, told: Ints, edges: Floats, numbers: Floats, codes: Codes
+) -> int:
+    code = 0
+    for j in range(features(buffers, g), features_end(buffers, g)):
+        identifier = stored.value(rows, at, f_value(told, j))
+        level = 0
+        if is_number(identifier, codes):
+            level = 1
+            while level <= f_count(told, j) and edges[f_edges(told, j) + level - 1] < numbers[identifier]:
+                level += 1
+        code = code * f_levels(told, j) + level
+    return int(first_class(buffers, g) + code)
+
+
+@part
+def _sampled(
+    rows: Ints, at: int, g: int, buffers: Ints, told: Ints, samples: Floats, numbers: Floats, codes: Codes
+) -> None:
+    """Writes down a new row's values, for who learns the edges."""
+    for j in range(features(buffers, g), features_end(buffers, g)):
+        identifier = stored.value(rows, at, f_value(told, j))
+        if is_number(identifier, codes):
+            own = j * (SAMPLE + 1)
+            samples[own + 1 + int(samples[own]) % SAMPLE] = numbers[identifier]
+            samples[own] += 1
+
+
+@part
+def _lot(position: int, g: int, draw: int) -> float:
+    """A number from 0 to 1 that an event has drawn in a buffer.
+
+    Each ``draw`` is another one, or else what has stayed once would always stay.
+    """
+    return float(mix(mix(mix(mix(1, g), draw), position), 7) >> 11 & 0xFFFFFFFF) / 4294967296.0
+
+
+@part
+def _leave(t: Ints, rows: Ints, index: Ints, at: int, count: int) -> None:
+    """Takes the newest row of a buffer out of its ``count`` indexes."""
+    links = at + stored.VALUES + t[T_VALUES]
+    for _ in range(count):
+        entry = rows[links + 1]
+        posting.set_newest(index, entry, rows[links])
+        posting.set_count(index, entry, posting.count(index, entry) - 1)
+        links += 2
+
+
+@part
+def _move(t: Ints, r: Ints, rows: Ints, ordered: Floats, g: int, number: int, to: int) -> None:
+    """Gives a row a smaller number, which is free."""
+    source, target = place(t, r, g, number), place(t, r, g, to)
+    for i in range(stored.VALUES + t[T_VALUES]):
+        rows[target + i] = rows[source + i]
+    for column in range(t[T_ORDERED]):
+        doubles = column_of(t, r, g, column)
+        ordered[doubles + (to & ring.mask(r, g))] = ordered[doubles + (number & ring.mask(r, g))]
+
+
+@part
+def _close_up(
+    t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, ordered: Floats, index: Ints, g: int, begin: int,
+    moved: Ints, offset: int, gone: int,
+) -> None:  # fmt: skip
+    """Gives the rows of a buffer from ``begin`` on the numbers in ``moved``; those without one are gone."""
+    tail = ring.tail(r, g)
+    buffer = t[T_BUFFERS] + g * kept.SIZE
+    indexes = (kept.indexes_end(t, buffer) - kept.indexes(t, buffer)) // lookup.SIZE
+    for back in range(tail - begin):
+        _leave(t, rows, index, place(t, r, g, tail - 1 - back), indexes)
+    for number in range(begin, tail):
+        to = moved[offset + number - begin]
+        if to >= 0 and to != number:
+            _move(t, r, rows, ordered, g, number, to)
+    tail -= gone
+    ring.set_tail(r, g, tail)
+    ring.set_now(r, g, tail)
+    ring.set_until(r, g, tail)
+    for number in range(begin, tail):
+        enter(t, c, r, rows, index, m, g, number)
+
+
+@part
+def _follow(
+    t: Ints, c: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, number: int, waiting: Ints,
+    begins: Ints, moved: Ints, offsets: Ints, every: bool,
+) -> None:  # fmt: skip
+    """Takes out of a list what has a row that is gone, and gives all others their rows' new numbers.
+
+    If it is not of ``every`` row, what has one of them stands at the end: each has the event that made it.
+    """
+    room, count = c[counter.WAIT_ROOM], lists[number]
+    first = count
+    while first > 0:
+        pairs = (number * room + first - 1) * size + l_pairs(waiting, number)
+        some = False
+        for k in range(l_rows(waiting, number)):
+            item = waits[pairs + 2 * k]
+            g = element.gpm(t, l_items(waiting, number) + item * element.SIZE)
+            some |= waits[pairs + 2 * k + 1] >= begins[g]
+        if not some and not every:
+            break
+        first -= 1
+    to = first
+    for i in range(first, count):
+        one = (number * room + i) * size
+        pairs = one + l_pairs(waiting, number)
+        stays = True
+        for k in range(l_rows(waiting, number)):
+            item = waits[pairs + 2 * k]
+            g = element.gpm(t, l_items(waiting, number) + item * element.SIZE)
+            row = waits[pairs + 2 * k + 1]
+            if row >= begins[g]:
+                new = moved[offsets[g] + row - begins[g]]
+                waits[pairs + 2 * k + 1] = new
+                stays &= new >= 0
+        if not stays:
+            continue
+        if to < i:
+            for k in range(size):
+                waits[(number * room + to) * size + k] = waits[one + k]
+            for k in range(BOUNDS):
+                spans[(number * room + to) * BOUNDS + k] = spans[(number * room + i) * BOUNDS + k]
+        to += 1
+    lists[number] = to
+
+
+@kernel
+def let_go(
+    tables: Ints, counters: Ints, frames: Ints, rings: Ints, rows_: Ints, ordered_: Floats, index_: Ints,
+    lists_: Ints, waits_: Ints, spans_: Floats, size: int, waiting_: Ints, begins_: Ints, offsets_: Ints,
+    moved_: Ints, seen_: Ints, buffers_: Ints, told_: Ints, edges_: Floats, samples_: Floats, kept_: Floats,
+    came_: Floats, declined_: Floats, shed_: Floats, draw: int, every: bool, numbers: Floats,
+    codes_: Codes,
+) -> int:  # fmt: skip
+    """Takes rows from ``begins`` on out of the buffers, of each class all but the share ``kept``; how many.
+
+    Those from ``seen`` on are new: ``came`` counts them by class, ``declined`` those of them that go,
+    and ``shed`` all others that do. ``moved`` has room for a number for each row, from ``offsets`` on.
+    ``every``: they begin with the first of what may go.
+    """
+    t, c, m, r = pointer(tables), pointer(counters), pointer(frames), pointer(rings)
+    rows, ordered, index = pointer(rows_), pointer(ordered_), pointer(index_)
+    lists, waits, spans, waiting = pointer(lists_), pointer(waits_), pointer(spans_), pointer(waiting_)
+    begins, offsets, moved, seen = pointer(begins_), pointer(offsets_), pointer(moved_), pointer(seen_)
+    buffers, told, edges, samples = pointer(buffers_), pointer(told_), pointer(edges_), pointer(samples_)
+    kept_shares, came, declined, shed = pointer(kept_), pointer(came_), pointer(declined_), pointer(shed_)
+    n, codes = pointer(numbers), pointer(codes_)
+    total = 0
+    for g in range(t[N_GPMS]):
+        begin, tail = begins[g], ring.tail(r, g)
+        gone, position, stays, of = 0, -1, True, 0
+        for number in range(begin, tail):
+            at = place(t, r, g, number)
+            if stored.position(rows, at) != position:
+                position = stored.position(rows, at)
+                of = _class_of(rows, at, g, buffers, told, edges, n, codes)
+                stays = kept_shares[of] >= 1.0 or _lot(position, g, draw) < kept_shares[of]
+            if number >= seen[g]:
+                came[of] += 1
+                _sampled(rows, at, g, buffers, told, samples, n, codes)
+                declined[of] += int(not stays)
+            else:
+                shed[of] += int(not stays)
+            moved[offsets[g] + number - begin] = number - gone if stays else -1
+            gone += int(not stays)
+        if gone:
+            _close_up(t, c, m, r, rows, ordered, index, g, begin, moved, offsets[g], gone)
+        seen[g] = ring.tail(r, g)
+        total += gone
+    if total:
+        for number in range(len(lists_)):
+            _follow(t, c, lists, waits, spans, size, number, waiting, begins, moved, offsets, every)
+    return total
+
+
+@kernel
+def count(
+    tables: Ints, rings: Ints, rows_: Ints, buffers_: Ints, told_: Ints, edges_: Floats, alive_: Floats,
+    numbers: Floats, codes_: Codes,
+) -> None:  # fmt: skip
+    """Counts all rows by class, in ``alive``."""
+    t, r, rows = pointer(tables), pointer(rings), pointer(rows_)
+    buffers, told, edges, alive = pointer(buffers_), pointer(told_), pointer(edges_), pointer(alive_)
+    n, codes = pointer(numbers), pointer(codes_)
+    for g in range(t[N_GPMS]):
+        for number in range(ring.head(r, g), ring.tail(r, g)):
+            alive[_class_of(rows, place(t, r, g, number), g, buffers, told, edges, n, codes)] += 1
+
+
+@kernel
+def credit(
+    tables: Ints, rings: Ints, rows_: Ints, found: Ints, choices: Ints, step: int, weight: float, sites: Ints,
+    buffers_: Ints, told_: Ints, edges_: Floats, shares: Floats, won_: Floats, numbers: Floats, codes_: Codes,
+) -> float:  # fmt: skip
+    """Counts by class the rows of what was found, of every ``step``-th match; all but its last event's.
+
+    Each counts as ``weight`` times ``step``: however many an event completes, they say little more than one.
+    ``shares``: of each buffer, the share of its part in matches that was kept. Returns how many matches are
+    thought to be missing: those that would have been found beside these.
+    """
+    t, r, rows = pointer(tables), pointer(rings), pointer(rows_)
+    buffers, told, edges, won = pointer(buffers_), pointer(told_), pointer(edges_), pointer(won_)
+    n, codes = pointer(numbers), pointer(codes_)
+    missed = 0.0
+    for i in range(0, len(found), step):
+        every = 1.0
+        for j in range(found[i, outcome.BEGIN], found[i, outcome.END] - 1):
+            position, g = choices[j, 0], sites[choices[j, 1]]
+            if not goes(buffers, g):
+                continue
+            every /= shares[g]
+            number = first_after(t, r, rows, g, position)
+            if number < ring.tail(r, g):
+                at = place(t, r, g, number)
+                if stored.position(rows, at) == position:
+                    won[_class_of(rows, at, g, buffers, told, edges, n, codes)] += step * weight
+        missed += step * (every - 1.0)
+    return missed

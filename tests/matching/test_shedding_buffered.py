@@ -1,0 +1,299 @@
+"""The lazy evaluator under a bound: what is found is found without it, and what brings least goes first."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyoxigraph import Literal
+
+from spaseq import Engine
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.effort import Effort, Policy, Pool, WorkClock
+from spaseq.errors import EngineError, SpaseqWarning
+from spaseq.events import Clock, EventBatch
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.language import prepare
+from spaseq.matching.context import Context
+from spaseq.matching.lazy import memory
+from spaseq.matching.lazy.compiled import _kernel
+from spaseq.matching.lazy.evaluator import Lazy
+from spaseq.matching.lazy.records import counter, posting, ring
+from spaseq.matching.model import Bounds
+from spaseq.matching.plan import explain
+from spaseq.matching.shedding.buffered.evaluator import SheddingLazy
+from spaseq.matching.shedding.buffered.fits import obstacles
+from spaseq.matching.shedding.fits import doubts
+from spaseq.terms.dictionary import Dictionary
+from tests.conftest import examples
+from tests.matching.kernel_cases import by_kernel, by_reference
+from tests.matching.lazy_cases import random_lazy_query
+from tests.matching.random_sequences import Sample, pattern_of, random_sample
+from tests.matching.test_shedding import readings
+
+pytestmark = pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
+
+_POLICIES = [Policy.SHARP, Policy.RANDOM_STATE, Policy.SELECTIVE]
+
+
+def shedding(sample: Sample, effort: Effort) -> tuple[list[list[object]], SheddingLazy]:
+    """What is found under a bound."""
+    made: list[SheddingLazy] = []
+
+    def make(
+        pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
+    ) -> SheddingLazy:
+        made.append(SheddingLazy(pattern, dictionary, context, bounds, effort))
+        return made[0]
+
+    return by_kernel(sample, make), made[0]
+
+
+def random_case(rng: random.Random, events: int = 12) -> Sample | None:
+    """A query of which buffered events can be shed, and events for it."""
+    for _ in range(40):
+        query = random_lazy_query(rng)
+        if not query.misfit and not any(obstacles(query.pattern)) and not any(doubts(query.pattern)):
+            return replace(random_sample(rng, query, events), drops=frozenset())
+    return None
+
+
+@given(st.integers(0, 2**64 - 1), st.sampled_from(_POLICIES), st.sampled_from(["latency", "memory", "both"]))
+def test_no_false_matches(seed: int, policy: Policy, by: str) -> None:
+    """Whatever is shed, and whenever: each match is one of the reference's, whole, delivered when that is."""
+    rng = random.Random(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, least in (("_ROWS", 1), ("_ENTRIES", 2), ("_FRAMES", 4), ("_FOUND", 1), ("_WAITS", 1)):
+            patch.setattr(memory, name, least)
+        for _ in range(examples(5)):
+            sample = random_case(rng)
+            if sample is None:
+                return
+            pool = None if by == "latency" else Pool(rng.choice([1, 3_000, 20_000]))
+            latency = None if by == "memory" else rng.choice([0.5, 2.0, 4.0])
+            found, lazy = shedding(sample, Effort(latency, pool, policy=policy, clock=WorkClock(1.0)))
+            assert lazy.shed.doubtful == 0
+            assert lazy.shed.partial_matches == sum(lazy.shed.by_state.values())
+            for ours, all_of_them in zip(found, by_reference(sample), strict=True):
+                assert not readings(ours) - readings(all_of_them)
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_a_bound_that_is_not_met_changes_nothing(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(examples(5)):
+        sample = random_case(rng)
+        if sample is not None:
+            found, lazy = shedding(sample, Effort(1e9, Pool(2**40), clock=WorkClock(1.0)))
+            assert found == by_kernel(sample, Lazy)
+            assert not lazy.shed.partial_matches
+
+
+# --- what goes, what it is told by, and what it costs --------------------------------------------------
+
+_KINDS = "ABC"
+
+
+def three(sequence: str = "A : B : C", condition: str = "?a * ?b < ?c", more: str = "") -> str:
+    """A query of three elements; the condition is the last one's."""
+    gpms = " ".join(
+        f"DEFINE GPM {name} ON S {{ [] :v{name} ?{name.lower()} . "
+        f"{f'FILTER({condition})' if name == 'C' else ''} }}"
+        for name in _KINDS
+        if name in sequence.replace("ALL", "")
+    )
+    return (
+        "PREFIX : <http://example.org/> SELECT * WITHIN 1 EVENTS SLIDING "
+        f"FROM STREAM S <http://example.org/s> WHERE {{ SEQ({sequence}) {gpms} }} {more}"
+    )
+
+
+class Stream:
+    """Events of three kinds, each with a number from 0 to 999, one after the other."""
+
+    def __init__(self, seed: int, size: int, shares: tuple[int, ...] = (5, 5, 1)) -> None:
+        rng = np.random.default_rng(seed)
+        self.dictionary = Dictionary()
+        ids = np.array([self.dictionary.pin(Literal(i)) for i in range(1_000)])
+        self.kinds = rng.choice(3, size, p=np.array(shares) / sum(shares))
+        self.values = ids[rng.integers(0, 1_000, size)]
+
+    def run(self, text: str, window: int, effort: Effort, at_once: int = 1) -> tuple[SheddingLazy, Any]:
+        """The evaluator afterwards, and the matches and units of each event."""
+        pattern = pattern_of(text)
+        context = Context(pattern, self.dictionary, None)
+        lazy = SheddingLazy(pattern, self.dictionary, context, Bounds(window, True, True, 0, True), effort)
+        clock = cast("WorkClock", effort.clock)
+        taken = []
+        for start in range(0, len(self.kinds), at_once):
+            before, found = clock.units, 0
+            batch, solutions = self._batch(start, min(start + at_once, len(self.kinds)), pattern)
+            for block in lazy.process(batch, start, solutions):
+                found += len(block)
+            taken.append((found, clock.units - before))
+            _consistent(lazy)
+        lazy.end_shedding()
+        return lazy, np.array(taken)
+
+    def _batch(
+        self, begin: int, end: int, pattern: SequencePattern
+    ) -> tuple[EventBatch, dict[str, Solutions]]:
+        at, none = np.arange(begin, end), np.zeros(0, dtype=np.int64)
+        zeros, offsets = np.zeros(end - begin, dtype=np.int64), np.zeros(end - begin + 1, dtype=np.int64)
+        batch = EventBatch(self.dictionary, Clock.TICKS, zeros, zeros, at, at, offsets, none, none, none)
+        solutions = {}
+        for number, name in enumerate(_KINDS):
+            if name in pattern.gpms:
+                events = np.flatnonzero(self.kinds[begin:end] == number)
+                values = self.values[begin:end][events]
+                solutions[name] = Solutions(len(events), events, {name.lower(): values})
+        return batch, solutions
+
+
+def _consistent(lazy: SheddingLazy) -> None:
+    """The index has each row that there is, and what waits has no row that is gone."""
+    m = lazy.memory
+    assert (m.rings[:, ring.HEAD] <= m.rings[:, ring.TAIL]).all()
+    if m.counters[counter.ENTRIES]:
+        entries = m.index.reshape(-1, posting.SIZE)
+        assert int(entries[:, posting.COUNT].sum()) == m.buffered
+
+
+def clocked(bound: float, policy: Policy = Policy.SHARP, pool: Pool | None = None) -> Effort:
+    effort = Effort(bound, pool, policy=policy, clock=WorkClock(1.0))
+    if pool is not None:
+        pool.join(effort)
+    return effort
+
+
+def test_what_brings_least_goes_first_and_the_bound_is_kept() -> None:
+    """Of small numbers nearly all matches come; lots find a third of what is found by that."""
+    stream = Stream(1, 2_400)
+    whole, taken = stream.run(three(), 400, clocked(1e18))
+    every, bound = int(taken[:, 0].sum()), 0.5 * float(taken[400:, 1].mean())
+    assert not whole.shed.by_state
+    lazy, taken = stream.run(three(), 400, clocked(bound))
+    assert taken[:, 0].sum() > 0.6 * every
+    assert set(lazy.shed.by_state) == {"buffered A", "buffered B"}
+    of_64 = taken[400 : 400 + 64 * 31, 1].reshape(-1, 64).mean(axis=1)
+    assert np.quantile(of_64, 0.99) <= 1.1 * bound
+    _, lots = stream.run(three(), 400, clocked(bound, Policy.RANDOM_STATE))
+    assert 0 < lots[:, 0].sum() < 0.5 * taken[:, 0].sum()
+
+
+def test_recall_is_estimated_by_what_was_kept_of_each_buffer() -> None:
+    within = 0
+    for seed in range(1, 6):
+        stream = Stream(seed, 1_600)
+        _, whole = stream.run(three(), 300, clocked(1e18))
+        lazy, taken = stream.run(three(), 300, clocked(0.3 * float(whole[300:, 1].mean())))
+        recall = taken[:, 0].sum() / whole[:, 0].sum()
+        assert lazy.shed.recall is not None
+        assert 0 < lazy.shed.recall < 1
+        within += abs(lazy.shed.recall - recall) <= lazy.shed.error
+    assert within >= 4
+
+
+@pytest.mark.parametrize(("shares", "first"), [((5, 5, 1), "the last is rare"), ((1, 6, 6), "the first is")])
+@pytest.mark.parametrize("sequence", ["A : B : C", "ALL(A, B, C)"])
+def test_in_any_order_what_is_found_is_found_without_a_bound(
+    sequence: str, shares: tuple[int, ...], first: str
+) -> None:
+    """What waits in chains goes with its rows: by one and by many events at once."""
+    del first
+    stream = Stream(5, 600, shares)
+    text = three(sequence, "?a + ?b < ?c / 2")
+    _, whole = stream.run(text, 150, clocked(1e18))
+    for at_once in (1, 50):
+        bound = 0.2 * float(whole[:, 1].mean())
+        lazy, taken = stream.run(text, 150, clocked(bound), at_once)
+        assert 0 < taken[:, 0].sum() < whole[:, 0].sum()
+        assert lazy.shed.partial_matches > 0
+
+
+def test_memory_is_kept_by_half_the_rows_and_with_all_of_it_nothing_goes() -> None:
+    stream = Stream(2, 6_000)
+    text = three(condition="?a + ?b < ?c - 900")
+    whole, taken = stream.run(text, 4_000, clocked(1e18))
+    held = whole.memory.nbytes
+    lazy, kept = stream.run(text, 4_000, clocked(1e18, pool=Pool(4 * held)))
+    assert not lazy.shed.by_state
+    assert kept[:, 0].sum() == taken[:, 0].sum()
+    with pytest.warns(SpaseqWarning, match="more would take more memory than its"):
+        lazy, kept = stream.run(text, 4_000, clocked(1e18, pool=Pool(held // 2)))
+    assert lazy.memory.nbytes < 0.6 * held
+    assert 0 < kept[:, 0].sum() < taken[:, 0].sum()
+
+
+def test_what_is_forbidden_and_what_comes_last_is_never_shed() -> None:
+    pattern = pattern_of(three("A : !B : C", "?c > ?a"))
+    context = Context(pattern, Dictionary(), None)
+    lazy = SheddingLazy(pattern, Dictionary(), context, Bounds(9, True, True, 0, True), clocked(1.0))
+    assert [gpm for gpm, goes in zip("ABC", lazy._worth.classes.goes, strict=False) if goes] == ["A"]
+
+
+def test_a_query_for_lazy_keeps_its_bound_by_lazy_and_says_so() -> None:
+    plan = explain(prepare(three()))
+    assert plan.evaluator == plan.bound.name == "lazy"
+    assert plan.bound.sheds
+    assert plan.bound.all_readings
+    assert plan.bound.reason == "lazy sheds the buffered events that matter least"
+    assert explain(prepare(three("ALL(A, B, C)"))).bound.name == "lazy"
+    limited = explain(prepare(three(more="LIMIT 3"))).bound
+    assert (limited.name, limited.doubts) == ("lazy", ("LIMIT",))
+    assert "other matches may come than without" in limited.reason
+
+
+@pytest.mark.parametrize("sequence", ["A : B : C", "ALL(A, B, C)"])
+def test_by_the_engine_it_is_said_when_it_begins_and_ends(sequence: str) -> None:
+    text = three(sequence).replace("1 EVENTS", "200 EVENTS")
+    rng = random.Random(1)
+    clock = WorkClock(1e-3)
+    engine = Engine(latency=timedelta(milliseconds=40), clock=clock)
+    handle = engine.register(text)
+
+    def push() -> int:
+        for t in range(900):
+            kind, number = rng.choice("AABBC"), rng.randint(0, 99)
+            engine.push("http://example.org/s", f"<urn:{t}> <http://example.org/v{kind}> {number} .", t)
+        found = len(list(handle.matches()))
+        engine.close()
+        return found
+
+    with pytest.warns(SpaseqWarning) as told:
+        found = push()
+    begins, *_, ends = (str(one.message) for one in told)
+    assert begins.startswith(f"SEQ({sequence}) sheds buffered events: an event takes ")
+    assert "buffered events were shed, and some" in ends
+    shed = handle.stats.shed
+    assert shed is not None
+    assert not shed.active
+    assert shed.partial_matches == sum(shed.by_state.values()) > 0
+    assert found == handle.stats.matches > 0
+
+
+def test_random_input_is_for_the_kernel() -> None:
+    engine = Engine(latency=timedelta(milliseconds=1), policy="random-input", evaluator="lazy")
+    with pytest.raises(EngineError, match="events are not passed over; here the policy random-input"):
+        engine.register(three())
+
+
+def test_without_a_bound_nothing_of_it_runs() -> None:
+    """It looks at buffers between two events: it has no part in what is compiled for the lazy evaluator."""
+    for file in Path(_kernel.__file__).parents[1].rglob("*.py"):
+        assert "shedding" not in file.read_text()
+    stream = Stream(1, 60)
+    stream.run(three(), 20, clocked(1e18))
+    signatures = list(_kernel.run.signatures)  # type: ignore[attr-defined]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SpaseqWarning)
+        stream.run(three(), 20, clocked(1.5))
+    assert list(_kernel.run.signatures) == signatures  # type: ignore[attr-defined]
