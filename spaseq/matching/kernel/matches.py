@@ -13,6 +13,7 @@ import numpy.typing as npt
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Atom, Both, Kleene, Node, SequencePattern, walk
 from spaseq.language.syntax import Emit, Filter
+from spaseq.matching.columns.blocks import _kernel_found as blocks
 from spaseq.matching.columns.blocks.few import FEW, apart
 from spaseq.matching.columns.blocks.found import Block, Objects
 from spaseq.matching.columns.blocks.plain import Columns, Site, Sites, arranged, mixed
@@ -58,6 +59,11 @@ def unrolled(m: Ints, keys: int) -> Runs:
     steps = np.zeros((int(depths.sum()), 3), dtype=np.int64)
     k.unroll(m, steps.ravel())
     return Runs(ends, values, ways, depths, steps)
+
+
+def _columns(*sizes: int) -> list[Ints]:
+    """Arrays that are to be written."""
+    return [np.empty(size, dtype=np.int64) for size in sizes]
 
 
 class Matches:
@@ -120,7 +126,30 @@ class Matches:
 
     def of(self, m: Ints) -> Iterator[Block]:
         """The matches found since the last call in a kernel's memory, which forgets them."""
+        if self.are_simple and self.are_in_order and (size := k.size_of_plain(m)):
+            block = self._plain(m, size)
+            if block is not None:
+                return iter((block,))
         return self.of_runs(unrolled(m, self._keys))
+
+    def _plain(self, m: Ints, size: int) -> Columns | None:
+        """The same where each is nothing but its events, of which there are so many.
+
+        None if two of one partition and last event are of the same events; then nothing is forgotten.
+        """
+        count, n_keys = m.item(header.FOUND_COUNT), self._keys
+        keys, groups, offsets, order, work, again = _columns(count * n_keys, count, count + 1, *[count] * 3)
+        positions, sites, rows, paths = _columns(size, size, size, size)
+        k.spread(m, n_keys, self.sites.ranks, keys, groups, offsets, positions, sites, rows, paths)
+        is_moved = blocks.arrange(paths, offsets, groups, order, work, again)
+        if again.any():
+            return None
+        k.forget_found(m)
+        if is_moved:
+            old = keys, offsets, positions, sites, rows
+            keys, offsets, positions, sites, rows = _columns(*map(len, old))
+            blocks.reorder(order, n_keys, *old, keys, offsets, positions, sites, rows)
+        return self._block(keys.reshape(count, n_keys), offsets, positions, sites, rows)
 
     def few(self, m: Ints) -> Block | None:
         """The same where one event completed a few plain matches of one partition.
@@ -151,7 +180,7 @@ class Matches:
         count = len(ways)
         others = (ends[1:, 0] != ends[:-1, 0]) | (ends[1:, 1] != ends[:-1, 1])
         groups = np.concatenate([[0], np.cumsum(others)])
-        block = self._block(keys, depths, steps)
+        block = self._of_steps(keys, depths, steps)
         simple = self._are_simple(block, ways, steps)
         # Where nothing has to be replayed nor chosen, the order of delivery is all there is to do.
         odd = ~simple
@@ -182,7 +211,7 @@ class Matches:
 
         ``steps`` are those events, one match after the other: position, candidate, and row.
         """
-        block = self._block(keys, depths, steps)
+        block = self._of_steps(keys, depths, steps)
         simple = self._are_simple(block, ways, steps)
 
         def matches(begin: int, end: int) -> Iterator[tuple[Key, Found]]:
@@ -193,11 +222,13 @@ class Matches:
 
         yield from mixed(block, ~simple, matches)
 
-    def _block(self, keys: Ints, depths: Ints, steps: Ints) -> Columns:
+    def _of_steps(self, keys: Ints, depths: Ints, steps: Ints) -> Columns:
         offsets = np.concatenate([[0], np.cumsum(depths)])
-        stretch, places = self._history.stretch(steps[:, 0])
-        site = steps[:, 1].copy()
-        rows = steps[:, 2].copy()
+        return self._block(keys, offsets, steps[:, 0], steps[:, 1].copy(), steps[:, 2].copy())
+
+    def _block(self, keys: Ints, offsets: Ints, positions: Ints, site: Ints, rows: Ints) -> Columns:
+        """A row each: its partition, and where its events begin; of those position, site and row."""
+        stretch, places = self._history.stretch(positions)
         if len(stretch.chunks) > 1:
             before = np.array([stretch.rows_before(g) for g in range(len(self.sites.gpms))])
             rows += before[self.sites.numbers[site], stretch.where(places)]

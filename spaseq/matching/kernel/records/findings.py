@@ -11,7 +11,7 @@ from spaseq._fields import reads, writes
 
 #: Its last event.
 EVENT: Final = 0
-set_event = writes(EVENT)
+event, set_event = reads(EVENT), writes(EVENT)
 PARTITION: Final = 1
 partition, set_partition = reads(PARTITION), writes(PARTITION)
 #: Of its last event.
