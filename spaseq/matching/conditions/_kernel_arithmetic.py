@@ -63,6 +63,12 @@ def is_whole(x: float) -> bool:
 
 
 @inlined
+def is_exact_sum(z: float) -> bool:
+    """Whether a sum of whole numbers is what it is, and not only near it."""
+    return abs(z) <= _WHOLE
+
+
+@inlined
 def error_of(kind: int, x: float, e: float) -> float:
     """How far ``x`` may be from the exact value."""
     if kind in (CALC, DOUBLE):
@@ -173,7 +179,7 @@ def calculate(
             return CALC, 0.0, 0.0
         e = abs(x) * b + abs(y) * a + a * b + abs(z) * _EPSILON
     else:
-        if a == 0.0 and b == 0.0 and abs(z) <= _WHOLE:
+        if a == 0.0 and b == 0.0 and is_exact_sum(z):
             return CALC, z, 0.0
         e = a + b + abs(z) * _EPSILON
     if promoted:
@@ -230,7 +236,7 @@ def applied(op: int, xk: int, x: float, xe: float, yk: int, y: float, ye: float)
 
 
 @inlined
-def _ordered(op: int, order: int) -> int:
+def ordered(op: int, order: int) -> int:
     """The comparison of two values that are less (-1), equal (0) or greater (1)."""
     if op == EQUAL:
         return TRUE if order == 0 else FALSE
@@ -254,25 +260,25 @@ def compare(op: int, xk: int, x: float, xe: float, xi: int, yk: int, y: float, y
     order = -1 if x < y else (1 if x > y else 0)
     if xk >= NODE or yk >= NODE:
         if xk == yk and xk >= MOMENT:
-            return _ordered(op, order)
+            return ordered(op, order)
         if op > UNEQUAL:
             return UNKNOWN if xk == STRING and yk == STRING else ERRED
-        return _ordered(op, 0 if xi == yi and xk == yk else 1)
+        return ordered(op, 0 if xi == yi and xk == yk else 1)
     if xk == DOUBLE or yk == DOUBLE:
         if x != x or y != y:
             return TRUE if op == UNEQUAL else FALSE
         rounded = (xk >= DOUBLE and xe != 0.0) or (yk >= DOUBLE and ye != 0.0)
         if rounded and abs(x - y) <= 2.0 * (xe + ye) + abs(x) * _EPSILON:
             return UNKNOWN
-        return _ordered(op, order)
+        return ordered(op, order)
     if xk != CALC and yk != CALC:
         if order != 0 or (xk == SHORT and yk == SHORT) or xi == yi:
-            return _ordered(op, order)
+            return ordered(op, order)
         return UNKNOWN
     a, b = error_of(xk, x, xe), error_of(yk, y, ye)
     if (a != 0.0 or b != 0.0) and abs(x - y) <= (a + b) * (1.0 + 1e-9):
         return UNKNOWN
-    return _ordered(op, order)
+    return ordered(op, order)
 
 
 @part

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from spaseq._jit import inlined, part
 from spaseq.gpm.expressions._kernel_math import geodesic
-from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_arithmetic import (
     absolute,
     applied,
@@ -15,6 +14,7 @@ from spaseq.matching.conditions._kernel_arithmetic import (
     kind_of_truth,
     truth,
 )
+from spaseq.matching.conditions._kernel_exact import OTHER, compared, id_of
 from spaseq.matching.conditions._kernel_memo import look_up
 from spaseq.matching.conditions._kernel_values import (
     A_KIND,
@@ -183,16 +183,6 @@ def fold(
     m[at] = _folded(t[a + A_KIND], t[a + A_OFFSET], m[at], m[at + 1], current, first, numbers, codes)
 
 
-@inlined
-def _current(m: Ints, w: int, slot: int, b: Ints, column: int, r: int) -> int:
-    """The id of a variable: the event's, or else the run's."""
-    if column >= 0:
-        identifier = b[batch.column(b, column) + r]
-        if identifier != 0:
-            return int(identifier)
-    return m[w + SLOTS + slot] if slot >= 0 else 0
-
-
 @part
 def _aggregated(
     t: Ints, m: Ints, f: Floats, w: int, sums: int, number: int, inside: bool, current: int,
@@ -306,9 +296,15 @@ def holds(
     pc = start
     while pc < end:
         op, a, slot, column = t[pc], t[pc + 1], t[pc + 2], t[pc + 3]
+        if top == 0 and op <= CONSTANT:
+            verdict, pc = compared(t, pc, end, m, w, b, r, numbers, codes)
+            if verdict == FALSE:
+                return FALSE
+            if verdict != OTHER:
+                continue
         pc += CODE_SIZE
         if op <= CONSTANT or op == ONE:
-            identifier = a if op == CONSTANT else _current(m, w, slot, b, column, r)
+            identifier = a if op == CONSTANT else id_of(m, w, slot, b, column, r)
             kind = _kind(identifier, codes)
             x = numbers[identifier] if kind >= SHORT else 0.0
             if op == ONE:
@@ -331,11 +327,11 @@ def holds(
             if m[w + SLOTS + t[N_SLOTS] + t[N_KLEENES] + slot] == 0:
                 pc = a
         elif op == IF_BOUND:
-            if _current(m, w, slot, b, column, r) == 0:
+            if id_of(m, w, slot, b, column, r) == 0:
                 pc = a
         elif op == AGGREGATE:
             inside = slot >= 0
-            current = _current(m, w, slot, b, column, r) if inside else 0
+            current = id_of(m, w, slot, b, column, r) if inside else 0
             kind, identifier, x, e = _aggregated(t, m, f, w, sums, a, inside, current, numbers, codes)
             _set(m, f, kinds, top, kind, identifier, x, e)
             top += 1
@@ -382,7 +378,7 @@ def holds(
                 identifier, x, e = m[kinds + DEEPEST + top], f[1 + top], f[1 + DEEPEST + top]
                 _set(m, f, kinds, top - 1, kind, identifier, x, e)
         elif op == BOUND:
-            identifier = _current(m, w, slot, b, column, r)
+            identifier = id_of(m, w, slot, b, column, r)
             kind = BEYOND if identifier == MANY else BOOLEAN
             _set(m, f, kinds, top, kind, 0, 1.0 if identifier > 0 else 0.0, 0.0)
             top += 1
