@@ -116,6 +116,11 @@ class Pipeline(Watched):
         return self._attends or self._seen is not None
 
     @property
+    def has_begun(self) -> bool:
+        """Whether its first events have come."""
+        return self._matcher is not None
+
+    @property
     def is_sparse(self) -> bool:
         """Whether it may be told that events follow each other at once that do not.
 
@@ -196,6 +201,18 @@ class Pipeline(Watched):
             self._matcher.end_shedding()
 
     # --- events ---------------------------------------------------------------------------------
+
+    def prepare(self, batch: EventBatch, is_shared: bool) -> None:
+        """Does what must be done before its first events, these, are looked at, unless others do that with it.
+
+        Of many queries, one after the other, that takes a third of what it takes between what each then does.
+        ``is_shared``: others have the same events, so that what its GPMs have in them will be known.
+        """
+        if self._matcher is None and (self._member is None or self._member.is_alone):
+            self._start(batch)
+            if is_shared:
+                for gpm in self._gpms.values():
+                    gpm.evaluate(batch)
 
     def process(self, batch: EventBatch, position: int | None = None) -> Iterator[MatchBatch]:
         """Takes events in processing order; yields them as soon as their last event is there.

@@ -6,7 +6,7 @@ taking many: so they wait until they are enough to be worth it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from spaseq.alone import Single
@@ -89,12 +89,31 @@ class Visits:
         """Makes the visits that need not wait, by the order of queries; returns what a callback raised."""
         raised: Exception | None = None
         joined: dict[tuple[int, ...], EventBatch] = {}
-        for query in self._due():
+        due = self._due()
+        if len(due) > 1:
+            self._prepare(due)
+        for query in due:
             raised = self._make(query, joined) or raised
         self._sharing.forget()  # what comes next may never ask, and would keep a whole batch
         return raised
 
-    def _due(self) -> Iterable[Registered]:
+    def _prepare(self, due: Iterable[Registered]) -> None:
+        """Prepares the queries whose first events these are; an error in one ends that."""
+        before: EventBatch | None = None
+        for query in due:
+            visits, pipeline = self._queue[query], query.pipeline
+            batch = visits[0].batch
+            if pipeline.has_begun or batch is None or query.handle.is_over or isinstance(query.handle, Crowd):
+                continue
+            try:
+                pipeline.prepare(batch, is_shared=len(visits) == 1 and batch is before)
+            except BaseException as error:
+                self.fail([query], error)
+                if not isinstance(error, Exception):
+                    raise
+            before = batch
+
+    def _due(self) -> Sequence[Registered]:
         """The queries that are to go on now."""
         queue = self._queue
         if self.is_asked:
