@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
+
 import numpy as np
 
 from spaseq.events import Ids
@@ -20,14 +23,18 @@ class ColumnFilter:
     """A filter without EXISTS, compiled for columns."""
 
     def __init__(self, expression: Expression, dictionary: Dictionary) -> None:
-        self._dictionary = dictionary
+        self._expression, self._dictionary = expression, dictionary
         self._names = sorted(mentioned(expression))
         self._repeatable = not volatile(expression)
-        self._test = compile_filter(expression, dictionary)
         self._comparison: tuple[str, str | int, str | int] | None = None
         match expression:
             case Binary(symbol, Var() | Constant() as left, Var() | Constant() as right) if symbol in NUMERIC:
                 self._comparison = symbol, self._operand(left), self._operand(right)
+
+    @cached_property
+    def _test(self) -> Callable[[Solution], bool]:
+        """What tests a row: of a comparison that numbers decide no row is."""
+        return compile_filter(self._expression, self._dictionary)
 
     @property
     def names(self) -> tuple[str, ...]:

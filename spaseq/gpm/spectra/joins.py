@@ -6,6 +6,7 @@ Every node of a pattern is evaluated bottom-up to ``Solutions``, as SPARQL 1.1, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from types import MappingProxyType
 from typing import Final, Protocol
 
@@ -166,7 +167,11 @@ class _Evaluation:
         self._views = views
         self._context = context
         self._initial = initial
-        self._events: Ids = np.arange(len(batch))
+
+    @cached_property
+    def _events(self) -> Ids:
+        """The numbers of all events."""
+        return np.arange(len(self._batch))
 
     # --- groups -------------------------------------------------------------------------------
 

@@ -139,8 +139,8 @@ class Stretch:
             self._known["streams"] = streams[:1] if is_one else np.unique(streams)
         if "codes" not in self._known:
             ids, of_all = self._known["streams"], self.events("stream")
-            codes = np.searchsorted(ids, of_all) if len(ids) > 1 else np.zeros(len(of_all))
-            self._known["codes"] = codes.astype(np.int32)
+            zeros = np.zeros(len(of_all), dtype=np.int32)
+            self._known["codes"] = np.searchsorted(ids, of_all).astype(np.int32) if len(ids) > 1 else zeros
         return self._known["streams"], self._known["codes"]
 
     def rows_before(self, g: int) -> Ints:

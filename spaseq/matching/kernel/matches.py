@@ -109,7 +109,7 @@ class Matches:
             )
         self.sites = Sites(sites, compiled.gpms)
         # The events of a few runs.
-        self._steps = np.zeros(3 * _DEEP, dtype=np.int64)
+        self._steps = np.empty(3 * _DEEP, dtype=np.int64)
         self._simple = np.array(simple, dtype=np.bool_)
         self._all_simple = all(simple)
         self._simple_ends = np.array([_keeps(ends, plain) for ends in compiled.accepts], dtype=np.bool_)

@@ -106,7 +106,7 @@ def shape(query: Query) -> tuple[object, ...]:
 
 def outline(query: Query) -> Outline:
     """What is left without its window, what triple patterns name, and what FILTERs of GPMs compare with."""
-    key, _, _ = _form(replace(query, window=_ANY_WINDOW))
+    key, _, _ = _form(query, _ANY_WINDOW)
     return tuple(key)
 
 
@@ -137,14 +137,17 @@ def _kind(term: Term) -> object:
     return term
 
 
-def _form(query: Query) -> tuple[list[object], list[Term], list[object]]:
-    """A query without some constants, and those; and what else its triple patterns name, in its order."""
+def _form(query: Query, window: Window | None = None) -> tuple[list[object], list[Term], list[object]]:
+    """A query without some constants, and those; and what else its triple patterns name, in its order.
+
+    ``window``: another one instead of its own.
+    """
     key: list[object] = []
     constants: list[Term] = []
     named: list[object] = []
     plain = (
         query.form,
-        query.window,
+        window or query.window,
         query.streams,
         query.sequence,
         query.partition,
