@@ -116,11 +116,6 @@ class Pipeline(Watched):
         return self._attends or self._seen is not None
 
     @property
-    def has_begun(self) -> bool:
-        """Whether its first events have come."""
-        return self._matcher is not None
-
-    @property
     def is_sparse(self) -> bool:
         """Whether it may be told that events follow each other at once that do not.
 
@@ -203,10 +198,9 @@ class Pipeline(Watched):
     # --- events ---------------------------------------------------------------------------------
 
     def prepare(self, batch: EventBatch, is_shared: bool) -> None:
-        """Does what must be done before its first events, these, are looked at, unless others do that with it.
+        """Makes its evaluator, if these are its first events, and others have no part in it.
 
-        Of many queries, one after the other, that takes a third of what it takes between what each then does.
-        ``is_shared``: others have the same events, so that what its GPMs have in them will be known.
+        ``is_shared``: others have the same events, of which so it is known what its GPMs have in them.
         """
         if self._matcher is None and (self._member is None or self._member.is_alone):
             self._start(batch)

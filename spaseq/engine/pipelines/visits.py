@@ -98,12 +98,15 @@ class Visits:
         return raised
 
     def _prepare(self, due: Iterable[Registered]) -> None:
-        """Prepares the queries whose first events these are; an error in one ends that."""
+        """Prepares the queries whose first events these are; an error in one ends that.
+
+        One after the other, that takes half of what it takes between what each of them then does.
+        """
         before: EventBatch | None = None
         for query in due:
             visits, pipeline = self._queue[query], query.pipeline
             batch = visits[0].batch
-            if pipeline.has_begun or batch is None or query.handle.is_over or isinstance(query.handle, Crowd):
+            if batch is None or query.handle.is_over or isinstance(query.handle, Crowd):
                 continue
             try:
                 pipeline.prepare(batch, is_shared=len(visits) == 1 and batch is before)

@@ -49,7 +49,7 @@ def _short(t: Ints, pc: int, m: Ints, w: int, b: Ints, r: int, codes: Codes) -> 
 def compared(
     t: Ints, pc: int, end: int, m: Ints, w: int, b: Ints, r: int, numbers: Floats, codes: Codes
 ) -> tuple[int, int]:
-    """The verdict of a condition, the first of a program, and where the next one begins; ``OTHER`` of others."""
+    """The verdict of the condition that begins at ``pc``, and where the next does; ``OTHER`` of others."""
     second, third, fourth = pc + CODE_SIZE, pc + 2 * CODE_SIZE, pc + 3 * CODE_SIZE
     if fourth > end or t[second] > CONSTANT:
         return OTHER, pc

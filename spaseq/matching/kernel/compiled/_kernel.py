@@ -254,10 +254,10 @@ def size_of_plain(ints: Ints) -> int:
 
 @kernel
 def spread(
-    ints: Ints, n_keys: int, ranks: Ints, keys: Ints, groups: Ints, offsets: Ints, positions: Ints, sites: Ints,
-    rows: Ints, paths: Ints,
+    ints: Ints, n_keys: int, ranks: Ints, keys: Ints, groups: Ints, offsets: Ints, positions: Ints,
+    sites: Ints, rows: Ints, paths: Ints,
 ) -> None:  # fmt: skip
-    """Writes the runs found as columns, and forgets none; ``size_of_plain`` says how long those of events are.
+    """Writes the runs found as columns, and forgets none; ``size_of_plain``: how long those of events are.
 
     Of each run: its partition's key, a number that neighbours share that end with one event of one partition,
     and where its events begin (and at last, where those of the last one end). Of each event: position,
