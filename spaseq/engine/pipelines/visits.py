@@ -51,6 +51,8 @@ class Visits:
         self._queue: dict[Registered, list[Visit]] = {}
         # Of these the queries that got something since they were last found to wait.
         self._fresh: dict[Registered, None] = {}
+        # Those that have begun since anything was done.
+        self._begun: dict[Registered, None] = {}
         self.owing: dict[Registered, None] = {}
         self.is_asked = True
         self._failed: list[Handle | Crowd] = []
@@ -89,21 +91,21 @@ class Visits:
         """Makes the visits that need not wait, by the order of queries; returns what a callback raised."""
         raised: Exception | None = None
         joined: dict[tuple[int, ...], EventBatch] = {}
-        due = self._due()
-        if len(due) > 1:
-            self._prepare(due)
+        due, begun, self._begun = self._due(), self._begun, {}
+        if len(begun) > 1:
+            self._prepare(query for query in due if query in begun)
         for query in due:
             raised = self._make(query, joined) or raised
         self._sharing.forget()  # what comes next may never ask, and would keep a whole batch
         return raised
 
-    def _prepare(self, due: Iterable[Registered]) -> None:
+    def _prepare(self, begun: Iterable[Registered]) -> None:
         """Prepares the queries whose first events these are; an error in one ends that.
 
         One after the other, that takes half of what it takes between what each of them then does.
         """
         before: EventBatch | None = None
-        for query in due:
+        for query in begun:
             visits, pipeline = self._queue[query], query.pipeline
             batch = visits[0].batch
             if batch is None or query.handle.is_over or isinstance(query.handle, Crowd):
@@ -158,6 +160,7 @@ class Visits:
         """The first of a query's events is there."""
         try:
             query.pipeline.begin(batch)
+            self._begun[query] = None
         except Exception as error:  # of this query's window
             self.fail([query], error)
 

@@ -113,6 +113,7 @@ class Matches:
         self._simple = np.array(simple, dtype=np.bool_)
         self._all_simple = all(simple)
         self._simple_ends = np.array([_keeps(ends, plain) for ends in compiled.accepts], dtype=np.bool_)
+        self._are_plain = self.are_simple and self.are_in_order
 
     @property
     def are_simple(self) -> bool:
@@ -126,7 +127,7 @@ class Matches:
 
     def of(self, m: Ints) -> Iterator[Block]:
         """The matches found since the last call in a kernel's memory, which forgets them."""
-        if self.are_simple and self.are_in_order and (size := k.size_of_plain(m)):
+        if self._are_plain and (size := k.size_of_plain(m)):
             block = self._plain(m, size)
             if block is not None:
                 return iter((block,))
