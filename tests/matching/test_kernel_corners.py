@@ -131,6 +131,8 @@ def test_any_two_values_in_a_heap(operator: str) -> None:
         "?a / ?b < 1",
         "-?a < ?b",
         "?b - 1 = ?a",
+        "?b < ?a - 1",
+        "?a >= ?b + 3",
         "?b = 3 * ?a && ?a != 0.1",
         "?a + 0.1 + 0.2 = ?b",
     ],
