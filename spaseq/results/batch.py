@@ -172,7 +172,7 @@ class MatchBatch(Sequence[Match]):
     def events(self) -> dict[str, Events]:
         """The chosen events, per GPM."""
         streams, taken = self._block.taken(self.gpms)
-        names = tuple(self.term(i).value for i in streams.tolist())
+        names = self._reader.term.names(streams)
         return {
             name: Events(of.offsets, of.stream, self._times(of.time), of.n, names)
             for name, of in taken.items()

@@ -11,7 +11,7 @@ import pyoxigraph as ox
 import rdflib
 
 from spaseq.alone import Single
-from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.events import Clock, EventBatch, Ids, Stamp
 from spaseq.language.syntax import Query
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 from spaseq.terms.interop import RdflibTerm, from_rdflib, shown, to_rdflib
@@ -29,14 +29,25 @@ Rows = list[dict[str, RdflibTerm]]
 class TermView:
     """Terms as users see them, by id."""
 
-    __slots__ = ("_written",)
+    __slots__ = ("_named", "_term", "_written")
 
     def __init__(self, dictionary: Dictionary) -> None:
         self._written = dictionary.written
+        self._term = dictionary.term
+        # The streams that were asked for last, and their names.
+        self._named: tuple[Ids | None, tuple[str, ...]] = None, ()
 
     def __call__(self, identifier: int) -> RdflibTerm:
         """The term of an id that somebody holds."""
         return shown(self._written(identifier))
+
+    def names(self, streams: Ids) -> tuple[str, ...]:
+        """The IRIs of streams, by id; soon for the array that was asked for last."""
+        known, names = self._named
+        if known is not streams:
+            names = tuple([self._term(stream).value for stream in streams.tolist()])
+            self._named = streams, names
+        return names
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -58,6 +58,11 @@ class OnDemand:
         """What messages call the query."""
 
     @property
+    def failure(self) -> SpaseqError | None:
+        """What has ended the query, as far as it has come."""
+        return self._error
+
+    @property
     def is_over(self) -> bool:
         """Whether the query is over, as far as it has come."""
         return self._cancelled or self._error is not None or self._pipeline.done

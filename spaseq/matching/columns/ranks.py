@@ -22,10 +22,13 @@ def ranks(events: Ints, keys: Ints, dictionary: Dictionary) -> Ints:
         return found
     some = np.zeros(int(events.max()) + 1, dtype=np.int64)
     some[events] = np.arange(len(events))
-    others = (keys != keys[some[events]]).any(axis=1)
+    width = keys.shape[1]
+    others = keys != keys[some[events]]
+    others = others[:, 0] if width == 1 else others.any(axis=1)
     if others.any():
         several = np.zeros(len(some), dtype=np.bool_)
         several[events[others]] = True
         rows = several[events]
-        found[rows] = group_codes(list(dictionary.ranks(keys[rows]).T))
+        of_keys = dictionary.ranks(keys[rows])
+        found[rows] = of_keys[:, 0] if width == 1 else group_codes(list(of_keys.T))
     return found

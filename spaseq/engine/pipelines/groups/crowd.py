@@ -218,21 +218,21 @@ class Crowd:
             due = self._due[0]
             handle, matches = due.handle, due.matches
             if not handle.is_over and not due.is_taken:
-                before = handle.error
+                before = handle.failure
                 try:
                     handle.add(matches, all_at_once=False, after_all=True, visit=due)
                     handle.seat.got()
                 except Exception as error:
                     raised = raised or error
                 finally:
-                    if handle.error is not before:
+                    if handle.failure is not before:
                         self._note(handle)
             del self._due[0]
         if raised is not None:
             raise raised
 
     def _note(self, handle: Handle) -> None:
-        self.error = handle.error
+        self.error = handle.failure
         self._failed.append(handle)
 
     def fail(self, error: BaseException) -> None:

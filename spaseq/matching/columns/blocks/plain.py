@@ -140,7 +140,7 @@ class Columns(Block):
                 place = [of_gpm[site] for site in form].index(True)
                 several = len(streams) > 1
                 of_stream = codes[self.places[place :: len(form)]] if several else of_one
-                found[gpm] = Taken(self._one_each, of_stream, times[place], numbers[place])
+                found[gpm] = Taken(self.one_each, of_stream, times[place], numbers[place])
                 continue
             offsets, places = np.zeros(len(self) + 1, dtype=np.int64), np.empty_like(self.places)
             wanted = np.array(of_gpm, dtype=np.bool_)
@@ -150,7 +150,8 @@ class Columns(Block):
         return streams, found
 
     @cached_property
-    def _one_each(self) -> Ints:
+    def one_each(self) -> Ints:
+        """Offsets where each match has one of something."""
         return np.arange(len(self) + 1)
 
     def sizes(self) -> Ints:
@@ -167,7 +168,7 @@ class Columns(Block):
         if len(kleenes) > 1 and not self._are_in_order(kleenes):
             return Objects(list(self), self.keys.shape[1]).solved(names)
         if not kleenes:
-            return Solved(self._one_each, {name: self._shared(name) for name in names})
+            return Solved(self.one_each, {name: self._shared(name) for name in names})
         sizes = self.sizes()
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         match = np.repeat(np.arange(len(self)), sizes)

@@ -128,21 +128,27 @@ class Share(Block):
         found = {}
         for name, (bounds, (offsets, stream, time, n)) in taken.items():
             first, last = bounds[self._number], bounds[self._number + 1]
-            of_some = offsets[self._from : self._to + 1] - first
+            of_some = self._of_own(offsets, first)
             found[name] = Taken(of_some, stream[first:last], time[first:last], n[first:last])
         return streams, found
+
+    def _of_own(self, offsets: Ints, first: int) -> Ints:
+        """Offsets into what all have as those into what the share has of it, which begins at ``first``."""
+        if offsets is self._whole.one_each:
+            return offsets[: self._to - self._from + 1]
+        return offsets[self._from : self._to + 1] - first
 
     def solved(self, names: Sequence[str]) -> Solved:
         offsets, columns = self._whole.all_solved(names)
         first, last = offsets.item(self._from), offsets.item(self._to)
         some: dict[str, Column] = {name: ids(column)[first:last] for name, column in columns.items()}
-        return Solved(offsets[self._from : self._to + 1] - first, some)
+        return Solved(self._of_own(offsets, first), some)
 
     def encoded(self, names: Sequence[str], limit: int) -> Encoded:
         (offsets, columns, used), rows, ends = self._whole.all_encoded(names, limit)
         first, last = rows[self._number], rows[self._number + 1]
         return Encoded(
-            offsets[self._from : self._to + 1] - first,
+            self._of_own(offsets, first),
             {name: column[first:last] for name, column in columns.items()},
             used[ends[self._number] : ends[self._number + 1]],
         )
