@@ -72,7 +72,9 @@ class EnumerationGroup(Group):
 
     def _give(self, new: New) -> None:
         """Gives members their roots."""
-        order = np.argsort(new.states, kind="stable")
+        # Short numbers are sorted by their digits.
+        short = np.int16 if len(self._automaton) < 1 << 15 else np.int64
+        order = np.argsort(new.states.astype(short), kind="stable")
         states, begins = np.unique(new.states[order], return_index=True)
         of = dict(zip(states.tolist(), np.split(order, begins[1:]), strict=True))
         numbers: dict[int, list[Ints]] = {}

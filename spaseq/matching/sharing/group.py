@@ -77,7 +77,8 @@ class Group(ABC):
         #: Of the event seen last, if it came alone, how many solutions the GPMs have that have some.
         self.matched: dict[str, int] | None = None
         self._gpms: dict[str, tuple[GpmEvaluator, tuple[str, ...]]] = {}
-        self._index: Discrimination[str] = Discrimination()
+        # Which GPMs an event may concern; made when one comes alone.
+        self._index: Discrimination[str] | None = None
         self._nothing: dict[str, Solutions] = {}
 
     @abstractmethod
@@ -124,13 +125,7 @@ class Group(ABC):
             for member in (self.parts[i].member for i in live)
             for name, gpm in member.gpms.items()
         }
-        self._index, self._nothing = Discrimination(), {}
-        known = set[str]()
-        for member in (self.parts[i].member for i in live):
-            for name, part in member.pattern.gpms.items():
-                if (gpm := member.common.gpms[name]) not in known:
-                    known.add(gpm)
-                    self._index.add(gpm, needs(part.stateless, member.dictionary))
+        self._index, self._nothing = None, {}
         self.reach = max((self.windows[i].reach for i in live), default=0)
         self.narrow(frozenset(live), self.reach)
 
@@ -160,6 +155,8 @@ class Group(ABC):
         self.matched = None
         if len(batch) > 1:
             return {name: self._evaluated(name, batch) for name in self._gpms}
+        if self._index is None:
+            self._index = self._indexed()
         solutions = dict(self._nothing)
         for name in self._index.of_event(batch.triples(0)):
             solutions[name] = self._evaluated(name, batch)
@@ -169,6 +166,16 @@ class Group(ABC):
                 self._nothing[name] = found
         self.matched = {name: len(found) for name, found in solutions.items() if len(found)}
         return solutions
+
+    def _indexed(self) -> Discrimination[str]:
+        """The GPMs that live members have, by what an event must have for them."""
+        index, known = Discrimination[str](), set[str]()
+        for member in (self.parts[i].member for i in self.live()):
+            for name, part in member.pattern.gpms.items():
+                if (gpm := member.common.gpms[name]) not in known:
+                    known.add(gpm)
+                    index.add(gpm, needs(part.stateless, member.dictionary))
+        return index
 
     def _evaluated(self, name: str, batch: EventBatch) -> Solutions:
         gpm, names = self._gpms[name]
