@@ -114,6 +114,7 @@ class _Writer:
         self._slots = _slots(read, [taken.pattern for taken in members])
         self._columns: dict[tuple[int, str], int] = {}
         self._bounds: dict[tuple[int, str], list[Range]] = {}
+        self._written: dict[int, tuple[Reference, Reference]] = {}
         self._ordered = self._find_ordered()
         self._out = Sections()
         self._programs = Programs(self._out, self._slots, self._kleenes, self._accumulators, intern)
@@ -252,7 +253,14 @@ class _Writer:
         return self._out.rows("binds", rows)
 
     def _conditions(self, conditions: Sequence[Condition]) -> tuple[Reference, Reference]:
-        return self._out.rows("conditions", [(c.needs, *self._programs.write(c.code)) for c in conditions])
+        return self._out.rows("conditions", [(c.needs, *self._program(c)) for c in conditions])
+
+    def _program(self, condition: Condition) -> tuple[Reference, Reference]:
+        """Where a condition's program is, which several items may be asked."""
+        key = id(condition)  # the plans keep it
+        if key not in self._written:
+            self._written[key] = self._programs.write(condition.code)
+        return self._written[key]
 
     def _check(self, check: Check, everything: int) -> tuple[int | Reference, ...]:
         absence, gpm = check.absence, check.atom.gpm
