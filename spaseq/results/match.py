@@ -34,20 +34,19 @@ class TermView:
     def __init__(self, dictionary: Dictionary) -> None:
         self._written = dictionary.written
         self._term = dictionary.term
-        # The streams that were asked for last, and their names.
-        self._named: tuple[Ids | None, tuple[str, ...]] = None, ()
+        # The names of streams, whose ids are pinned, as they were asked for together.
+        self._named: dict[tuple[int, ...], tuple[str, ...]] = {}
 
     def __call__(self, identifier: int) -> RdflibTerm:
         """The term of an id that somebody holds."""
         return shown(self._written(identifier))
 
     def names(self, streams: Ids) -> tuple[str, ...]:
-        """The IRIs of streams, by id; soon for the array that was asked for last."""
-        known, names = self._named
-        if known is not streams:
-            names = tuple([self._term(stream).value for stream in streams.tolist()])
-            self._named = streams, names
-        return names
+        """The IRIs of streams."""
+        key = tuple(streams.tolist())
+        if key not in self._named:
+            self._named[key] = tuple([self._term(stream).value for stream in key])
+        return self._named[key]
 
 
 @dataclass(frozen=True, slots=True, order=True)
