@@ -101,6 +101,8 @@ class Shared:
             # The arrays are kept, so that no other has their place.
             self._having[key] = rows, marks, int(np.count_nonzero(marks))
         _, marks, count = self._having[key]
+        if count == len(marks):
+            return count
         return count + different(least[~marks[least]])
 
     def _different(self, events: Ids) -> int:
