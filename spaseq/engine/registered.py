@@ -71,10 +71,9 @@ class Registered:
         """Whether it may be given several events at once without those between them."""
         return not self.asks_for_last and self.pipeline.is_sparse
 
-    @property
-    def keeps_time(self) -> bool:
-        """Whether each event that comes alone is for ``take_alone``, and brings it to the event's time."""
-        return self.takes_alone and self.pipeline.keeps_time
+    def is_due(self, time: int) -> bool:
+        """Whether it must be told that time comes to this with an event that is perhaps not for it."""
+        return not self.takes_alone or self.pipeline.is_due(time)
 
     @property
     def takes_alone(self) -> bool:

@@ -22,6 +22,8 @@ _OPERATORS: Final = (
     "A : B",
     "A : B+[:] : C",
     "ALL(A, B)",
+    "A ; !C",
+    "A ; B?",
     "A ; B , C",
     "A , B",
 )
@@ -56,7 +58,9 @@ def query(sequence: str, *, of_two: bool = False, more: str = "", least: int = 5
     used = " ".join(f"DEFINE GPM {gpm}" for name, gpm in gpms.items() if name in sequence)
     other = f"FROM STREAM T <{_T}>" if of_two else ""
     read = f"FROM STREAM S <{_S}> {other}"
-    return f"SELECT * WITHIN {seconds} SECONDS {read} WHERE {{ SEQ({sequence}) {used} }} {after}"
+    # What is absent at the end is absent until its window ends.
+    window = f"{seconds} SECONDS" + (" SLIDING" if sequence in ("A ; !C", "A ; B?") else "")
+    return f"SELECT * WITHIN {window} {read} WHERE {{ SEQ({sequence}) {used} }} {after}"
 
 
 def begin_alike(count: int) -> list[str]:

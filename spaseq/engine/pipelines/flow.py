@@ -144,6 +144,8 @@ class Flow(Places):
         query.reached = position + 1
         try:
             coming = query.take_alone(at, graph, terms, position, unseen)
+            if query.pipeline.waits:
+                query.intake.waiting[query] = None
             if coming is None:
                 return True
             query.handle.coming, self.visits.owing[query] = coming, None

@@ -223,7 +223,7 @@ class Intake:
         """Whether an event is the only one to be released when it arrives, and moves no other query on."""
         if self.is_fresh or self._new or not self.is_live:
             return False
-        if self.waiting and not all(query.keeps_time for query in self.waiting):
+        if self.waiting and any(query.is_due(time) for query in self.waiting):
             return False
         return self.order.is_next(clock, time)
 

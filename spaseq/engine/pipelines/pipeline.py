@@ -128,20 +128,25 @@ class Pipeline(Watched):
         """Whether its window is one of EVENTS."""
         return not self._is_by_time
 
-    @property
-    def heeds_time(self) -> bool:
-        """Whether it must be told that time passes: not where nothing can wait for that.
-
-        Neither does where events come alone, but for preferred matches, nor where matches are found together.
-        """
-        if self._singly or (self._member is not None and self._matcher is self._member):
+    def heeds(self, time: int, batch: EventBatch | None) -> bool:
+        """Whether it must be told that time has come to this, behind the events that it was given, if any."""
+        if self._member is not None and self._matcher is self._member:
             return self.waits
-        return True
+        quick = self._quick
+        if not self._singly or quick is None or self.output is not None:
+            return True
+        is_there = isinstance(batch, Single) and batch.at.time == time and self.keeps_time
+        return not is_there and quick.is_due(time)
 
     @property
     def keeps_time(self) -> bool:
         """Whether each event that comes alone is for it, and brings it to the event's time."""
         return self._attends and self.takes_alone
+
+    def is_due(self, time: int) -> bool:
+        """Whether matches may have waited for this time; False if its own events tell it what time it is."""
+        quick = self._quick
+        return quick is None or not self.takes_alone or (not self.keeps_time and quick.is_due(time))
 
     @property
     def waits(self) -> bool:

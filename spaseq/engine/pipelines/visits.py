@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from spaseq.alone import Single
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.groups.crowd import Crowd
 from spaseq.engine.pipelines.intake import Visit
@@ -187,7 +186,7 @@ class Visits:
             self._find(query, iter(()))
         except Exception as error:  # a callback's
             return error
-        if query.handle.is_behind:
+        if query.handle.is_behind or query.pipeline.waits:
             query.intake.waiting[query] = None
         self.owing.pop(query, None)
         return None
@@ -202,10 +201,9 @@ class Visits:
             else:
                 self._take_one(visit, handle)
         time = query.intake.order.time
-        if pipeline.heeds_time and not handle.is_over and not query.is_behind and time is not None:
-            is_there = isinstance(batch, Single) and batch.at.time == time and pipeline.keeps_time
-            if not is_there:
-                self._find(query, query.advance())
+        moves = not handle.is_over and not query.is_behind
+        if moves and time is not None and (handle.is_behind or pipeline.heeds(time, batch)):
+            self._find(query, query.advance())
         if query.output is not None:
             self._pass_on(query, query.output)
         elif pipeline.waits or handle.is_behind:

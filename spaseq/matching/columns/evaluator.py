@@ -145,6 +145,10 @@ class Quick(ByColumns, Protocol):
         """
         ...
 
+    def is_due(self, time: int) -> bool:
+        """Whether ``advance`` to this time may give matches."""
+        ...
+
     def counts(self) -> Counts | None:
         """In how many of the events of ``take_single`` there were solutions, since the last call."""
         ...
@@ -156,6 +160,11 @@ class Immediate:
     @property
     def waits(self) -> bool:
         """Whether ``advance`` may give matches."""
+        return False
+
+    def is_due(self, time: int) -> bool:
+        """See ``Quick.is_due``: no match waits."""
+        del time
         return False
 
     def advance(self, time: int) -> Iterator[Block]:

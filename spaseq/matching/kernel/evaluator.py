@@ -120,7 +120,7 @@ class Kernel:
         self._several = may_end_together(pattern)
         self._dictionary = dictionary
         # Whether what is found is a match without a further look.
-        self._is_plain = not (self._tables[v.N_GAPS] or self._compiled.ambiguous)
+        self._is_plain = not (self._trails or self._tables[v.N_GAPS] or self._compiled.ambiguous)
         self._open = Open(bounds.reach)
         self._certain = Certain(c, self._replay, bounds.reach)
         self._floor = floor or _START
@@ -158,7 +158,7 @@ class Kernel:
 
     def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
         """See ``Quick.expect``."""
-        return not self._trails and self._columns.expect(asked, clock)
+        return self._columns.expect(asked, clock)
 
     def counts(self) -> Counts | None:
         """See ``Quick.counts``."""
@@ -174,12 +174,12 @@ class Kernel:
     ) -> Iterable[Block] | None:
         """See ``Quick.take_single``."""
         axis = self._bounds.place(at.time, start)
-        # No match waits, where events come alone.
-        oldest = axis - self._tables.item(v.LIMIT)
-        columns = self._columns.taking.take(at, graph, terms, start, axis, oldest, event)
+        columns = self._columns.taking.take(at, graph, terms, start, axis, self._oldest(axis), event)
         if columns is None:
             raise UnsolvedError
         self._start = start
+        if self._trails:
+            self._open.add(np.array([axis]), np.array([at.time]))
         if self._columns.renew():
             self._memory.forget_answers()
             self._sweep(axis, at.time, 0)
@@ -223,6 +223,15 @@ class Kernel:
     def waits(self) -> bool:
         """Whether matches wait for their windows' end."""
         return self._trails and bool(self._memory.ints[header.PARKED_COUNT])
+
+    def is_due(self, time: int) -> bool:
+        """See ``Quick.is_due``."""
+        m = self._memory.ints
+        if self._bounds.counted or not m.item(header.PARKED_COUNT):
+            return False
+        at = time if self._bounds.sliding else self._bounds.index(time)
+        first = m.item(m.item(header.PARKED))
+        return at - m.item(first + DUE) > self._tables.item(v.LIMIT)
 
     def advance(self, time: int) -> Iterator[Block]:
         """Time has come to ``time``: yields the matches whose windows have thereby ended."""
