@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 from spaseq.alone import Single
@@ -21,8 +21,15 @@ from spaseq.language.syntax import (
     Query,
 )
 from spaseq.limits import UNLIMITED, Limits
-from spaseq.matching.columns.blocks.found import Block, blocks, in_blocks
-from spaseq.matching.columns.evaluator import ByColumns, Quick, UnsolvedError, is_enumerating, is_quick
+from spaseq.matching.columns.blocks.found import blocks, in_blocks
+from spaseq.matching.columns.evaluator import (
+    ByColumns,
+    Fleeting,
+    Quick,
+    UnsolvedError,
+    is_enumerating,
+    is_quick,
+)
 from spaseq.matching.evaluators import attends, by_columns, by_events, check, chosen, load, under_bound
 from spaseq.matching.host import Matcher, emitted
 from spaseq.matching.model import Bounds, Evaluator, Occurrence, bounds
@@ -271,11 +278,11 @@ class Pipeline(Watched):
         self._position = position + 1
         return None if found is None else self._found(found)
 
-    def _found(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
+    def _found(self, found: Fleeting) -> Iterator[MatchBatch]:
         """What one event completed; what may be left is left."""
         return iter(()) if self.unread is not None else self._matches(found)
 
-    def _take_large(self, quick: Quick, batch: EventBatch, position: int) -> Iterable[Block] | None:
+    def _take_large(self, quick: Quick, batch: EventBatch, position: int) -> Fleeting | None:
         """Takes one event by columns."""
         solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
         self._judge(batch, solutions)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 #: Gives the solutions of a GPM in an event; None for a large one.
 Solve = Callable[[Single], Values | None]
 
+#: What an event completed: read it before the next event comes, which changes what it is read from.
+Fleeting = Iterable[Block]
+
 
 class UnsolvedError(Exception):
     """An event is too large to be taken as one that came alone."""
@@ -120,9 +123,7 @@ class Enumerating(ByColumns, Unenumerated, Protocol):
 class Quick(ByColumns, Protocol):
     """One that says of an event at once that it completes nothing, as most do."""
 
-    def take_one(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterable[Block] | None:
+    def take_one(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Fleeting | None:
         """Takes one event, as ``process`` does; None if nothing is found, and nothing left to do."""
         ...
 
@@ -137,7 +138,7 @@ class Quick(ByColumns, Protocol):
 
     def take_single(
         self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
-    ) -> Iterable[Block] | None:
+    ) -> Fleeting | None:
         """As ``take_one``, and counts. Raises ``UnsolvedError``, and does nothing, if the event is large.
 
         ``graph``: its graph's name; ``terms``: those of its triples, one after the other. ``event``: it as an
