@@ -95,6 +95,7 @@ def test_a_bound_that_is_not_met_changes_nothing(seed: int) -> None:
             found, lazy = shedding(sample, Effort(1e9, Pool(2**40), clock=WorkClock(1.0)))
             assert found == by_kernel(sample, Lazy)
             assert not lazy.shed.partial_matches
+            assert lazy.shed.recall == 1.0
 
 
 # --- what goes, what it is told by, and what it costs --------------------------------------------------
@@ -227,10 +228,15 @@ def test_memory_is_kept_by_half_the_rows_and_with_all_of_it_nothing_goes() -> No
     lazy, kept = stream.run(text, 4_000, clocked(1e18, pool=Pool(4 * held)))
     assert not lazy.shed.by_state
     assert kept[:, 0].sum() == taken[:, 0].sum()
+    assert lazy.shed.recall == 1.0
     with pytest.warns(SpaseqWarning, match="more would take more memory than its"):
         lazy, kept = stream.run(text, 4_000, clocked(1e18, pool=Pool(held // 2)))
     assert lazy.memory.nbytes < 0.6 * held
-    assert 0 < kept[:, 0].sum() < taken[:, 0].sum()
+    assert lazy.shed.by_state
+    assert 0.5 * taken[:, 0].sum() < kept[:, 0].sum() <= taken[:, 0].sum()
+    # Less than it takes at least is not held by giving up all.
+    _, kept = stream.run(text, 4_000, clocked(1e18, pool=Pool(1_000)))
+    assert kept[:, 0].sum() > 0
 
 
 def test_what_is_forbidden_and_what_comes_last_is_never_shed() -> None:

@@ -225,19 +225,29 @@ class Memory:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes there are."""
-        held = (self.rows, self.ordered, self.index, self.frames, self.sums, self.waits, self.spans)
-        return sum(part.nbytes for part in (*held, self.found, self.choices))
+        """How many bytes there are for rows, and for what waits."""
+        held = (self.rows, self.ordered, self.index, self.waits, self.spans)
+        return sum(part.nbytes for part in held)
+
+    @property
+    def scratch_bytes(self) -> int:
+        """How many bytes there are for the search in progress, and for what it finds."""
+        return sum(part.nbytes for part in (self.frames, self.sums, self.found, self.choices))
 
     def grown(self, status: int, wanted: Ints) -> int:
         """How many bytes more there would be with what the kernel wants: of rows, or of their index."""
         if status == lay.ROOM:
-            more = int(self._rooms(wanted).sum()) - len(self.rows)
+            more = int(self._rooms(wanted, self.rings[:, ring.MASK] + 1).sum()) - len(self.rows)
             return 8 * more * (self._stride + self._ordered)
         return max(0, 8 * posting.SIZE * self._entries(int(wanted.sum())) - self.index.nbytes)
 
     def shrink(self) -> None:
-        """Gives up room for partial matches that nothing waits in."""
+        """Gives up room that nothing is in."""
+        rooms = self._rooms(np.zeros_like(self.counts), np.full(self._gpms, _ROWS))
+        if (rooms < self.rings[:, ring.MASK] + 1).any():
+            self._lay_out(np.minimum(rooms, self.rings[:, ring.MASK] + 1))
+        if self._entries(0) * posting.SIZE < len(self.index):
+            self._more_entries(0)
         room = len(self.waits) // self.size // len(self.lists)
         needed = max(_WAITS, 1 << int(self.lists.max()).bit_length())
         if needed < room:
@@ -246,17 +256,21 @@ class Memory:
             self._budget.takes("waits", self.waits.nbytes + self.spans.nbytes)
             self._measure()
 
-    def _rooms(self, wanted: Ints) -> Ints:
-        """For how many rows each buffer is to have room, with those that come."""
-        sizes = self.rings[:, ring.MASK] + 1
+    def _rooms(self, wanted: Ints, least: Ints) -> Ints:
+        """For how many rows each buffer is to have room, with those that come: for ``least`` or more."""
+        sizes = least.copy()
         for g, held in enumerate((self.counts + wanted).tolist()):
             while sizes[g] < held:
                 sizes[g] *= 2
         return sizes
 
     def _more_rows(self, wanted: Ints) -> None:
+        self._lay_out(self._rooms(wanted, self.rings[:, ring.MASK] + 1))
+
+    def _lay_out(self, rooms: Ints) -> None:
+        """Gives each buffer room for so many rows."""
         old, rings = self.rings.copy(), self.rings
-        rings[:, ring.MASK] = self._rooms(wanted) - 1
+        rings[:, ring.MASK] = rooms - 1
         ends = np.cumsum(rings[:, ring.MASK] + 1)
         rings[:, ring.BASE] = ends - rings[:, ring.MASK] - 1
         self._budget.takes("rows", 8 * int(ends[-1]) * (self._stride + self._ordered))

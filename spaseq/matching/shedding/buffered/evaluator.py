@@ -46,7 +46,7 @@ _FEW: Final = 64
 #: Where memory runs out, such a share of the rows stays, again and again, but not more often than this.
 _HALF: Final = 0.5
 _ROUNDS: Final = 6
-#: The events of the window, which no shedding makes fewer, leave at least so much of it to buffers.
+#: The window's events and scratch space, which no shedding makes less, leave so much of it to buffers.
 _STATE: Final = 0.5
 
 
@@ -77,11 +77,11 @@ class SheddingLazy(Lazy):
         self._load, self._found_so_far, self._squares, self._missed = 0.0, 0.0, 0.0, 0.0
         # Where something was shed last, on the window's axis.
         self._last_shed = 0
-        self._budget = context.budget
+        self._budget, self._least = context.budget, self._memory.nbytes
         self._let_go(self._worth.kept, every=False)  # loads compiled code before anything is measured
-        if effort.pool is not None and effort.pool.size < self._memory.nbytes:
+        if effort.pool is not None and effort.pool.size < (least := self._least + self._memory.scratch_bytes):
             warn(
-                f"{self._name} keeps its buffers in {self._memory.nbytes:,} bytes at least, and not in the "
+                f"{self._name} keeps its buffers in {least:,} bytes at least, and not in the "
                 f"{effort.pool.size:,} that all queries together may take: give more memory"
             )
 
@@ -194,17 +194,17 @@ class SheddingLazy(Lazy):
             if share < 1:
                 w.choose(rows, share)
                 gone += self._let_go(w.kept, every=True)
+                w.leave(rows)
                 rows = self._alive()
                 self._load = w.load(rows)
         if self._is_large:
             self._memory.shrink()
             self._lighten(axis, lambda: 0)
-            rows = self._alive()
-        w.see(rows)
+        w.see()
         if gone:
             self._begin_shedding(f"an event takes {1_000 * (self.shed.latency or 0.0):.3g} ms")
             self._last_shed = axis
-        elif self.shed.active and axis - self._last_shed > self._bounds.reach:
+        elif self.shed.active and axis - self._last_shed > max(1, self._bounds.reach):
             self.end_shedding()
         self._estimate()
 
@@ -223,9 +223,9 @@ class SheddingLazy(Lazy):
 
     def _room(self, pool: Pool) -> int:
         """How many bytes buffers may take."""
-        events = self._budget.size - self._budget.but("events")
-        most = pool.share(self._effort, self._memory.nbytes + events)
-        return max(most - events, int(_STATE * most))
+        others = self._budget.size - self._budget.but("events") + self._memory.scratch_bytes
+        most = pool.share(self._effort, self._memory.nbytes + others)
+        return max(most - others, int(_STATE * most), self._least)
 
     def _grow(self, status: int, wanted: Ints, axis: int) -> None:
         # Nothing is in progress where an event is to be put in the buffers.
@@ -241,9 +241,11 @@ class SheddingLazy(Lazy):
             room = self._room(pool)
             if self._memory.nbytes + more() <= room:
                 return
-            self._worth.choose(self._alive(), _HALF)
+            rows = self._alive()
+            self._worth.choose(rows, _HALF)
             if not self._let_go(self._worth.kept, every=True):
                 return
+            self._worth.leave(rows)
             self._memory.shrink()
             self._last_shed = axis
             self._begin_shedding(f"more would take more memory than its {room:,} bytes")

@@ -28,14 +28,20 @@ _PARTS: Final = 16
 _FEW: Final = 64
 _SKEWED: Final = 0.4
 _STEPS: Final = 24
+#: However little is left, a match that is found stands for no more than if it were so much of a buffer.
+_RARE: Final = 0.05
 
 
 @dataclass(slots=True)
 class _Part:
-    """What came in a part of a window, which began at ``axis``: rows by class, and how many events."""
+    """What came in a part of a window, which began at ``axis``: rows by class, and how many events.
+
+    ``left``: the rows of it that were not shed.
+    """
 
     axis: int
     came: Floats
+    left: Floats
     events: int = 0
 
 
@@ -69,13 +75,14 @@ class Worth:
         """So many events have come, and time has come to a place on the axis; whether a part is over."""
         begins = not self._parts or self._is_over(axis)
         if begins:
-            self._parts.append(_Part(axis, np.zeros(len(self.came))))
+            self._parts.append(_Part(axis, *np.zeros((2, len(self.came)))))
             self._stayed *= 0.5 ** (1 / _PARTS)
             self._matched *= 0.5 ** (1 / _PARTS)
             self._units *= 0.5 ** (1 / _PARTS)
             self._for_matches *= 0.5 ** (1 / _PARTS)
         part = self._parts[-1]
         part.came += self.came
+        part.left += self.came - self.declined
         part.events += events
         self._stayed += self.came - self.declined - 0.5 * self.shed
         np.maximum(self._stayed, 0.0, out=self._stayed)
@@ -141,7 +148,7 @@ class Worth:
             self._stayed = self._leveled(self._stayed)
             self._matched = self._leveled(self._matched)
             for part in self._parts:
-                part.came = self._leveled(part.came)
+                part.came, part.left = self._leveled(part.came), self._leveled(part.left)
             window = self._window
         for g, shape in enumerate(self.classes.shapes):
             own = self.classes.slice_of(g)
@@ -175,11 +182,17 @@ class Worth:
 
     # --- what stays -----------------------------------------------------------------------------
 
-    def see(self, rows: Floats) -> None:
-        """So many rows there are of each class."""
+    def leave(self, rows: Floats) -> None:
+        """Some were shed of so many rows of each class that there were."""
+        stays = 1 - np.minimum(1.0, self.shed / np.maximum(rows, 1.0))
+        for part in self._parts:
+            part.left *= stays
+
+    def see(self) -> None:
+        """Learns which share of its part in matches is left of each buffer."""
         every = self._by_buffer(self._window * self._relative)
-        left = np.minimum(self._by_buffer(rows * self._relative), every)
-        self.shares = np.where(every > 0, np.maximum(left, 1e-3 * every) / np.maximum(every, 1e-12), 1.0)
+        left = self._by_buffer(np.asarray(sum(part.left * self._relative for part in self._parts)))
+        self.shares = np.where(every > 0, np.maximum(left, _RARE * every) / np.maximum(every, 1e-12), 1.0)
 
     def choose(self, rows: Floats, share: float) -> None:
         """Says which of so many rows of each class stay so that this share of the load is left."""
