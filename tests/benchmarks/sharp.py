@@ -192,8 +192,9 @@ def run(
     window = Bounds(stream.window, True, True, 0, True)
     evaluator = evaluated(asked, stream.dictionary, context, window, effort)
     if bound is None:
-        # Nobody looks for the dead without a bound.
+        # Nobody looks for the dead without a bound, or tries events on ghosts.
         evaluator._features = replace(evaluator._features, tells_the_dead=False)
+        evaluator._sketch.rehearsal = None
     found: list[tuple[Ids, Ids]] = []
     units = np.zeros(stream.size)
     held = 0

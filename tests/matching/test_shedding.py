@@ -27,8 +27,8 @@ from spaseq.matching.model import Bounds
 from spaseq.matching.shedding.account import recall_of
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.fits import doubts, obstacles, reads_in_one_way
+from spaseq.matching.shedding.learned.shrinking import shrunk
 from spaseq.matching.shedding.overload import Overload
-from spaseq.matching.shedding.sketch import shrunk
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks import sharp
 from tests.conftest import examples

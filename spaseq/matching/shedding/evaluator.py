@@ -30,11 +30,11 @@ from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.doubt import Doubt
 from spaseq.matching.shedding.firsts import let_go
 from spaseq.matching.shedding.fits import obstacles
+from spaseq.matching.shedding.learned.sketch import Worth
 from spaseq.matching.shedding.least import least_room
 from spaseq.matching.shedding.lots import admitted_of, part_of, taken_at_once
 from spaseq.matching.shedding.observed import Observed
 from spaseq.matching.shedding.overload import Overload
-from spaseq.matching.shedding.sketch import Worth
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
@@ -249,8 +249,8 @@ class Shedding(Observed):
             room = math.inf
         shed = self._scratch
         total, begun, load = k.welcome(
-            f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases, s.rows,
-            s.edges, s.rings, s.counts, s.steps, s.alive, self._loads, self._kept, shed, self._next, axis,
+            f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases,
+            *s.quantiles.arrays, s.counts, s.steps, s.alive, self._loads, self._kept, shed, self._next, axis,
             time, s.passed(self._position), room, self._draws,
         )  # fmt: skip
         self._load += load

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from spaseq.effort import Policy
 from spaseq.matching.kernel.records.waits import GATE
 from spaseq.matching.shedding.compiled import _kernel_firsts as k
-from spaseq.matching.shedding.sketch import Worth
+from spaseq.matching.shedding.learned.sketch import Worth
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

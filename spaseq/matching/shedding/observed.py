@@ -19,14 +19,19 @@ from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.model import Bounds
 from spaseq.matching.shedding.compiled import _kernel_known as cells
 from spaseq.matching.shedding.compiled import _kernel_passes as k
-from spaseq.matching.shedding.features import features
-from spaseq.matching.shedding.sketch import Sketch
+from spaseq.matching.shedding.learned.features import features
+from spaseq.matching.shedding.learned.sketch import Sketch
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
 #: What a look at a partial match is to a clock that counts work: much less than showing it an event.
 _LOOK: Final = 1 / 16
+#: So many looks is a trial of an event on a ghost: it reads what both are of.
+_TRIAL: Final = 2
+#: Such a part of the work is done so, at most; what was not done in time is not made up for.
+_TRIED: Final = 1 / 32
+_MOST_TRIALS: Final = 64.0
 #: So many events at least are between two that are asked to how many partial matches they are shown.
 _SAMPLED: Final = 8
 
@@ -57,11 +62,21 @@ class Observed(whole.Kernel):
         self._place, self._position = (0, 0), 0
         # Units of work since the last look; events since it was last counted to whom one is shown.
         self._units, self._since_shown = 0.0, 0
+        # On so many ghosts events may be tried.
+        self._trials = 0.0
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
         self._place = int(self._bounds.places(batch, start)[0]), int(batch.time[0])
+        memory, rehearsal = self._memory, self._sketch.rehearsal
         columns = super()._take(batch, start, solutions)
         m = self._memory.ints
+        if rehearsal is not None:
+            if memory is not self._memory:
+                rehearsal.forget()
+            most = int(self._trials)
+            tried = rehearsal.take(m, self._memory.floats, self._columns.numbers, columns, most)
+            self._trials -= tried
+            self._add_work(_TRIAL * tried)
         m[mem.DECIDED] = 0
         self._since_shown += len(batch)
         clock = self._effort.clock
@@ -77,6 +92,7 @@ class Observed(whole.Kernel):
         """Counts the work that some events were."""
         made = int(self._memory.ints[mem.DECIDED])
         self._units += events + made
+        self._trials = min(_MOST_TRIALS, self._trials + self._units * _TRIED / (_TRIAL * _LOOK))
         if isinstance(self._effort.clock, WorkClock):
             self._effort.clock.add(made)
 
@@ -111,9 +127,9 @@ class Observed(whole.Kernel):
     ) -> tuple[int, int]:
         s, f, m, numbers = self._sketch, self._features, self._memory, self._columns.numbers
         return k.observe(
-            f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases, s.rows,
-            s.edges, s.rings, s.counts, s.steps, alive, begin, most, axis, time, s.passed(self._position),
-            self._position, events, counted, f.tells_the_dead, f.taken,
+            f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases,
+            *s.quantiles.arrays, s.counts, s.steps, alive, begin, most, axis, time,
+            s.passed(self._position), self._position, events, counted, f.tells_the_dead, f.taken,
         )  # fmt: skip
 
     def _loaded(self) -> float:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from spaseq.effort import Policy
 from spaseq.matching.shedding.buffered.classes import Classes
 from spaseq.matching.shedding.compiled import _kernel_rows as k
-from spaseq.matching.shedding.sketch import shrunk
+from spaseq.matching.shedding.learned.shrinking import shrunk
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -35,7 +35,10 @@ KNOWN_SIZE: Final = 2
 
 # Columns of features: a program, where in the edges its own stand, how many they are; and of a way: the
 # number of its gate; of the place it leads to the features, how many codes there are, and how many depths are
-# told apart; and where in ``steps`` it stands how often one of a code went on to one of another.
+# told apart; where in ``steps`` it stands how often one of a code went on to one of another. Then what is
+# rehearsed of it: where the ghosts of its place are, and of the one it leads to, -1 if there are none; a way
+# to its place; where it stands how often it was tried with one of a code, -1 if it is not; and a program of
+# what its condition compares of an event, and where the latest of these values stand.
 F_CODE: Final = 0
 F_CODE_END: Final = 1
 F_EDGES: Final = 2
@@ -48,7 +51,14 @@ W_FEATURES_END: Final = 2
 W_CODES: Final = 3
 W_DEPTHS: Final = 4
 W_STEPS: Final = 5
-W_SIZE: Final = 6
+W_FROM: Final = 6
+W_TO: Final = 7
+W_SOURCE: Final = 8
+W_TRIED: Final = 9
+W_VALUE: Final = 10
+W_VALUE_END: Final = 11
+W_VALUES: Final = 12
+W_SIZE: Final = 13
 
 #: So many values of each feature are kept, of which its edges are learned; before them, how many there were.
 RING: Final = 512
@@ -84,31 +94,41 @@ def known_at(m: Ints, known: Ints, node: int) -> int:
     return int(at) if known[at + TAG] == nodes.position(m, node) + 1 else -1
 
 
+@inlined
+def is_a_number(m: Ints, f: Floats) -> bool:
+    """Whether a program has left a number on the stack."""
+    return bool(SHORT <= m[header.kinds(m)] <= CALC and f[1] == f[1])
+
+
+@inlined
+def keep(rings: Floats, ring: int, x: float) -> None:
+    """Adds a value to a ring."""
+    rings[ring + 1 + int(rings[ring]) % RING] = x
+    rings[ring] += 1
+
+
 @part
-def _coded(
-    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, features: Ints, ways: Ints, way: int,
-    edges: Floats, rings: Floats,
+def coded(
+    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, depth: int, features: Ints,
+    ways: Ints, way: int, edges: Floats, rings: Floats,
 ) -> int:  # fmt: skip
-    """The code of a wait's values; they are written down for who learns the edges."""
+    """The code of a wait's values; they are written down for who learns the edges. ``depth``: of its run."""
     # How long a run is decides how often it may still repeat.
     depths = ways[way + W_DEPTHS]
-    code = min(depths - 1, nodes.depth(m, waits.node(m, w))) if depths > 1 else 0
+    code = min(depths - 1, depth) if depths > 1 else 0
     for j in range(ways[way + W_FEATURES], ways[way + W_FEATURES_END]):
         row = j * F_SIZE
         holds(
             t, features[row + F_CODE], features[row + F_CODE_END], m, header.kinds(m), f, w,
             waits.sums(m, w), m, 0, numbers, codes,
         )  # fmt: skip
-        kind, x = m[header.kinds(m)], f[1]
-        count = features[row + F_COUNT]
         level = 0
-        if SHORT <= kind <= CALC and x == x:
+        if is_a_number(m, f):
+            x = f[1]
             level = 1
-            while level <= count and edges[features[row + F_EDGES] + level - 1] < x:
+            while level <= features[row + F_COUNT] and edges[features[row + F_EDGES] + level - 1] < x:
                 level += 1
-            ring = j * (RING + 1)
-            rings[ring + 1 + int(rings[ring]) % RING] = x
-            rings[ring] += 1
+            keep(rings, j * (RING + 1), x)
         code = code * features[row + F_LEVELS] + level
     return int(code)
 
@@ -130,7 +150,8 @@ def learn(
     """Codes a wait's node; where it stands what is known of it now."""
     at = (node - header.nodes(m)) // nodes.SIZE * KNOWN_SIZE
     way = nodes.way(m, node) * W_SIZE
-    known[at + CODE] = _coded(t, m, f, n, c, w, features, ways, way, edges, rings)
+    depth = nodes.depth(m, waits.node(m, w))
+    known[at + CODE] = coded(t, m, f, n, c, w, depth, features, ways, way, edges, rings)
     known[at + TAG] = nodes.position(m, node) + 1
     before = code_of(m, known, nodes.previous(m, node))
     if counted and before >= 0:

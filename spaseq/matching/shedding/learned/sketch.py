@@ -10,7 +10,6 @@ counts halve within a window, so that they follow drift.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,22 +17,16 @@ import numpy.typing as npt
 
 from spaseq.effort import Policy
 from spaseq.matching.shedding.compiled import _kernel_known as k
-from spaseq.matching.shedding.features import DEPTHS, Codes, Features
+from spaseq.matching.shedding.learned.features import DEPTHS, Features
+from spaseq.matching.shedding.learned.quantiles import Quantiles
+from spaseq.matching.shedding.learned.rehearsal import Rehearsal
+from spaseq.matching.shedding.learned.shrinking import shrunk
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: What is not known of a class is as in those next to it, and in its parent: see ``shrunk``.
-_PRIOR: Final = 2.0
-#: A quantile's neighbours say of it what they do, the less the farther away: to 1/e so many quantiles off.
-_WIDTHS: Final = (4.0, 1.0)
 #: What brings a little less than the price is kept in part, from 1 less this to 1 more.
 _MARGIN: Final = 0.1
-#: From so many values edges are learned, anew when so many times as many were seen.
-_FEW: Final = 64
-_AGAIN: Final = 4
-#: Edges are given up when such a share of what comes lies between two of them.
-_SKEWED: Final = 0.4
 #: So often the price is halved or doubled towards what keeps work within its bound.
 _STEPS: Final = 12
 
@@ -68,14 +61,13 @@ class Sketch:
         self._axis = self._seen = self._opened = 0
         self.counts: Floats = np.zeros(features.classes * k.COUNTS)
         self.steps: Floats = np.zeros(
-            max((s.at + self._size(s.source) * self._size(s.target) for s in features.steps), default=1)
+            max(
+                (s.at + self.features.size(s.source) * self.features.size(s.target) for s in features.steps),
+                default=1,
+            )
         )
         self.alive: Ints = np.zeros(features.classes * k.AGES, dtype=np.int64)
-        self.rows = features.rows.copy()
-        count = len(self.rows) // k.F_SIZE
-        self.edges: Floats = np.zeros(features.edges)
-        self.rings: Floats = np.zeros(count * (k.RING + 1))
-        self._due = np.full(count, _FEW)
+        self.quantiles = Quantiles(features)
         gates = len(features.bases)
         self.gates: Ints = np.zeros(features.classes, dtype=np.int64)
         for gate in np.argsort(features.bases, kind="stable").tolist():
@@ -89,9 +81,9 @@ class Sketch:
         nothing = np.zeros((features.classes, k.AGES))
         self._ahead = self._all = Ahead(nothing, nothing, 0.0)
         self._repeats = any(place.depths > 1 for place in features.places)
-
-    def _size(self, place: int) -> int:
-        return self.features.places[place].size
+        rehearsed = features.rehearsed
+        #: What is tried beside what there is; none of queries in which more matters than what is bound.
+        self.rehearsal = None if rehearsed is None else Rehearsal(features, rehearsed, self.quantiles)
 
     # --- time ---------------------------------------------------------------------------------------
 
@@ -122,6 +114,8 @@ class Sketch:
         keep = 0.5 ** (events / (k.AGES * self.age))
         for counted in (self.counts, self.steps, self.shows):
             counted *= keep
+        if self.rehearsal is not None:
+            self.rehearsal.decay(keep)
         # The empty run lives through all of them.
         for gate in self.features.places[0].gates:
             self.counts[self.features.bases[gate] * k.COUNTS + k.LIVED] += events
@@ -131,56 +125,36 @@ class Sketch:
         changed = False
         for number, place in enumerate(self.features.places):
             for feature in range(place.begin, place.end):
-                ring = self.rings[feature * (k.RING + 1) :][: k.RING + 1]
-                if ring[0] < self._due[feature]:
-                    continue
-                self._due[feature] = ring[0] * _AGAIN if ring[0] < k.RING else ring[0] + _AGAIN * k.RING
-                values = np.sort(ring[1 : 1 + min(int(ring[0]), k.RING)])
-                if self._fits(feature, values):
-                    continue
-                self._cut(feature, values)
-                self._level(number)
-                changed = True
+                brought = None if self.rehearsal is None else self.rehearsal.brought(number)
+                if self.quantiles.learn(feature, brought):
+                    self._level(number)
+                    changed = True
         return changed
 
-    def _own(self, feature: int) -> tuple[int, int, int]:
-        """Where a feature's edges stand, how many there are, and for how many there is room."""
-        row = self.rows[feature * k.F_SIZE :][: k.F_SIZE]
-        return int(row[k.F_EDGES]), int(row[k.F_COUNT]), int(row[k.F_LEVELS]) - 2
-
-    def _fits(self, feature: int, values: Floats) -> bool:
-        """Whether the edges cut these values, too, into parts of about one size."""
-        begin, count, room = self._own(feature)
-        if count < min(room, len(np.unique(values)) - 1) // 2:
-            return False
-        sizes = np.bincount(np.searchsorted(self.edges[begin : begin + count], values), minlength=count + 1)
-        return bool(sizes.max() <= max(_SKEWED, 3 / (count + 1)) * len(values))
-
-    def _cut(self, feature: int, values: Floats) -> None:
-        begin, _, room = self._own(feature)
-        cut = np.unique(np.quantile(values, np.linspace(0, 1, room + 2)[1:-1], method="lower"))
-        self.edges[begin : begin + len(cut)] = cut
-        self.rows[feature * k.F_SIZE + k.F_COUNT] = len(cut)
-
     def _level(self, place: int) -> None:
-        """What was counted at a place is that of all its codes alike: which was which is not known."""
+        """What was counted at a place is that of all its codes: which was which is not known.
+
+        Of one feature alone it is known how its values lie; of several each code has as much.
+        """
         codes = self.features.places[place]
         counts = self.counts.reshape(-1, k.COUNTS)
+        count = codes.size // codes.depths
+        shares = np.full(count, 1 / count)
+        if codes.end - codes.begin == 1:
+            shares = self.quantiles.shares(codes.begin, self.quantiles.values(codes.begin))
         for gate in codes.gates:
             own = counts[self.features.bases[gate] :][: codes.size].reshape(codes.depths, -1, k.COUNTS)
-            own[:] = own.mean(axis=1, keepdims=True)
+            own[:] = own.sum(axis=1, keepdims=True) * shares[:, None]
         for step in self.features.steps:
-            block = self._block(step.at, step.source, step.target)
+            block = self.features.block(self.steps, step)
             if step.source == place:
                 own = block.reshape(codes.depths, -1, block.shape[1])
-                own[:] = own.mean(axis=1, keepdims=True)
+                own[:] = own.sum(axis=1, keepdims=True) * shares[:, None]
             if step.target == place:
                 own = block.reshape(len(block), codes.depths, -1)
-                own[:] = own.mean(axis=2, keepdims=True)
-
-    def _block(self, at: int, source: int, target: int) -> Floats:
-        size, other = self._size(source), self._size(target)
-        return self.steps[at : at + size * other].reshape(size, other)
+                own[:] = own.sum(axis=2, keepdims=True) * shares
+        if self.rehearsal is not None:
+            self.rehearsal.level(place)
 
     # --- what follows ---------------------------------------------------------------------------
 
@@ -214,7 +188,7 @@ class Sketch:
         matched = np.zeros(len(counts))
         steps, ways = self.features.steps, []
         for place in self.features.places:
-            shape = self._shape(place)
+            shape = self.features.shape(place)
             for gate in place.gates:
                 own = slice(self.features.bases[gate], self.features.bases[gate] + place.size)
                 lived, became = counts[own, k.LIVED], counts[own, k.MATCHED]
@@ -222,15 +196,15 @@ class Sketch:
                 # Before anything is seen of a gate, it is as if in a window one had gone on there.
                 matched[own] = shrunk(became[:, None], lived, shape, ends / window)[:, 0]
         for step in steps:
-            block = self._block(step.at, step.source, step.target)
+            block = self.features.block(self.steps, step)
             base = self.features.bases[step.gate]
             lived = counts[base : base + len(block), k.LIVED]
-            ways.append(shrunk(block, lived, self._shape(self.features.places[step.source]), 1 / window))
+            ways.append(
+                shrunk(block, lived, self.features.shape(self.features.places[step.source]), 1 / window)
+            )
+        if self.rehearsal is not None:
+            self.rehearsal.replace(matched, ways, counts, self.steps)
         return matched, ways
-
-    def _shape(self, place: Codes) -> tuple[int, ...]:
-        levels = (int(self.rows[i * k.F_SIZE + k.F_LEVELS]) for i in range(place.begin, place.end))
-        return place.depths, *levels
 
     def _follow(self, rates: tuple[Floats, list[Floats]], price: float | None) -> Ahead:
         """What is to be expected, if what is not worth the price is shed as soon as it is made."""
@@ -245,11 +219,11 @@ class Sketch:
                 steps = [(s, way) for s, way in zip(features.steps, ways, strict=True) if s.gate == gate]
                 if not steps:
                     continue
-                own = slice(base, base + self._size(steps[0][0].source))
+                own = slice(base, base + self.features.size(steps[0][0].source))
                 gain = np.repeat(matched[own, None], k.AGES, axis=1)
                 work = gain + load[own, None]
                 for step, way in steps:
-                    brings = np.zeros((2, self._size(step.target), k.AGES))
+                    brings = np.zeros((2, self.features.size(step.target), k.AGES))
                     brings[1] = 1.0
                     if not features.places[step.target].gates:
                         continue  # a match, which is counted
@@ -289,9 +263,9 @@ class Sketch:
                 own = slice(self.features.bases[gate], self.features.bases[gate] + place.size)
                 died, lived = counts[own, k.DIED], counts[own, k.LIVED]
                 if died.any():
-                    dying[own] = shrunk(died[:, None], lived, self._shape(place), 1 / (k.AGES * self.age))[
-                        :, 0
-                    ]
+                    dying[own] = shrunk(
+                        died[:, None], lived, self.features.shape(place), 1 / (k.AGES * self.age)
+                    )[:, 0]
         return dying
 
     def _rest(self, rate: Floats, dying: Floats) -> Floats:
@@ -352,7 +326,7 @@ class Sketch:
         gates = len(self.shows)
         went = np.bincount(self.gates, counts[:, k.MATCHED], gates)
         for step in self.features.steps:
-            went[step.gate] += self._block(step.at, step.source, step.target).sum()
+            went[step.gate] += self.features.block(self.steps, step).sum()
         lived = np.bincount(self.gates, counts[:, k.LIVED], gates)
         return np.asarray((went / np.maximum(lived, 1e-9))[self.gates])
 
@@ -367,43 +341,3 @@ def _worth(value: Floats, cost: Floats, price: float) -> Floats:
     if price <= 0:
         return np.ones_like(value)
     return np.clip((value / np.maximum(price * cost, 1e-12) - 1) / (2 * _MARGIN) + 0.5, 0.0, 1.0)
-
-
-def shrunk(went: Floats, lived: Floats, shape: tuple[int, ...], usual: float) -> Floats:
-    """How often in an event a partial match of each class goes on to each of the next, by what was counted.
-
-    Classes are the leaves of trees, one for each depth of a run, with a level for each further number of
-    ``shape``. A class of which little was seen goes on as those next to it do, of which that is said by ever
-    wider neighbourhoods, and in the end by their parent: as if it had gone on so often as ``_PRIOR``, in as
-    many events as these take for that. ``usual``: the rate of a tree of which nothing was seen; runs of one
-    depth say nothing of others, since a Kleene may end there.
-    """
-    targets = went.shape[1]
-    rate = np.full((shape[0], targets), usual / targets)
-    for level, size in enumerate(shape):
-        if level:
-            rate = rate.repeat(size, axis=0)
-        count = went.reshape(len(rate), -1, targets).sum(axis=1)
-        events = lived.reshape(len(rate), -1).sum(axis=1)[:, None]
-        if not level:
-            prior = 1.0 / np.maximum(rate.sum(axis=1, keepdims=True), 1e-12)
-            rate = (count + prior * rate) / (events + prior)
-            continue
-        for near in _near(size):
-            prior = _PRIOR / np.maximum(rate.sum(axis=1, keepdims=True), 1e-12)
-            around = (near @ count.reshape(-1, size, targets)).reshape(len(rate), targets)
-            lives = (near @ events.reshape(-1, size, 1)).reshape(len(rate), 1)
-            rate = (around + prior * rate) / (lives + prior)
-    return rate
-
-
-@cache
-def _near(size: int) -> tuple[Floats, ...]:
-    """How much each quantile of a feature says of each other one, the widest neighbourhood first.
-
-    It itself comes last. The first of ``size`` is of no number, and has no neighbours.
-    """
-    apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size))).astype(np.float64)
-    apart[0, :] = apart[:, 0] = np.inf
-    np.fill_diagonal(apart, np.inf)
-    return *(np.exp(-apart / width) for width in _WIDTHS), np.eye(size)

@@ -6,8 +6,9 @@ and ``?b`` before: the largest parts of its operands that the partial match itse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -20,9 +21,12 @@ from spaseq.matching.kernel.tables.analysis import Analysis
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.runs.program import Place
 from spaseq.matching.shedding.compiled import _kernel_known as k
+from spaseq.matching.shedding.compiled import _kernel_rehearsed as ghosts
+from spaseq.matching.shedding.learned.comparisons import BINARY, UNARY, Code, compared
 from spaseq.terms.dictionary import Term
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 #: Into how many quantiles a feature is cut, by how many of them a place has.
 QUANTILES: Final = {1: 24, 2: 10, 3: 6}
@@ -32,11 +36,8 @@ QUANTILES: Final = {1: 24, 2: 10, 3: 6}
 #: hardly anything is known, however many partial matches they are. What repeats is of many events.
 MOST: Final = {False: 1, True: 3}
 
-_UNARY: Final = frozenset({"MINUS", "ABS", "FUNCTION"})
-_BINARY: Final = frozenset({"ADD", "SUBTRACT", "MULTIPLY", "DIVIDE", "AVERAGE", "FUNCTION_2"})
-
 #: What comes to the same, once it comes to something, whatever else is bound.
-_LASTING: Final = _BINARY | {
+_LASTING: Final = BINARY | {
     "MINUS",
     "ABS",
     "NOT",
@@ -55,8 +56,6 @@ _LASTING: Final = _BINARY | {
 
 #: So many lengths of a run are told apart where it may repeat.
 DEPTHS: Final = 8
-
-Code = tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +80,29 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """What is rehearsed of a query (see ``rehearsal``).
+
+    How many values a ghost has, how many integers those of all places take, how many counts of trials there
+    are, and of each step where its own begin; and the sign of what its condition compares, the feature of its
+    place and a value of an event, None if it is something else.
+    """
+
+    slots: int
+    ghosts: int
+    trials: int
+    begins: tuple[int, ...]
+    signs: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Features:
     """The features of a query's places, as the passes read them.
 
     ``tables``: the query's, and behind them programs. ``rows`` are features, and ``ways`` says of each way
     its gate and the features of the place behind it (see ``compiled``). ``bases``: of each gate, the
-    number of its first class; ``classes``: how many there are. ``tells_the_dead``: what has come where it
+    number of its first class; ``classes``: how many there are. ``rehearsed`` is None where what an event
+    does depends on more than what is bound and what it brings. ``tells_the_dead``: what has come where it
     must be absent ends a partial match for good, by what is bound of it then; ``taken``: by slot, 1 if an
     event of a match may bind it.
     """
@@ -101,6 +117,24 @@ class Features:
     steps: tuple[Steps, ...]
     tells_the_dead: bool
     taken: Ints
+    rehearsed: Rehearsed | None
+
+    def size(self, place: int) -> int:
+        """How many codes a place has."""
+        return self.places[place].size
+
+    def block(self, counts: Floats, step: Steps) -> Floats:
+        """Of counts of all steps, those of one: by the code that went on, and the one it went on to."""
+        size, other = self.size(step.source), self.size(step.target)
+        return counts[step.at : step.at + size * other].reshape(size, other)
+
+    def levels(self, feature: int) -> int:
+        """How many quantiles of a feature are told apart, and what is no number."""
+        return int(self.rows[feature * k.F_SIZE + k.F_LEVELS])
+
+    def shape(self, place: Codes) -> tuple[int, ...]:
+        """How many depths a place's codes tell apart, and levels of each feature."""
+        return place.depths, *map(self.levels, range(place.begin, place.end))
 
 
 def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
@@ -116,6 +150,7 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
     bases = np.zeros(len(analysis.gates), dtype=np.int64)
     classes = edges = 0
     most = MOST[any(map(_repeats, analysis.places))]
+    codes_of: list[Code] = []
     for place in analysis.places:
         found = list(dict.fromkeys(_features(analysis, place, bound[id(place)])))[:most]
         begin = len(rows)
@@ -124,6 +159,7 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
         for code in found:
             quantiles = QUANTILES[len(found)]
             first, last = programs.write(code)
+            codes_of.append(code)
             rows.append((start + 4 * first.row, start + 4 * last.row, edges, 0, quantiles + 1))
             edges += quantiles - 1
             size *= quantiles + 1
@@ -146,10 +182,11 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
         ways.append((gate, codes.begin, codes.end, codes.size, codes.depths, at))
         steps.append(Steps(gate, of_gate[gate], target, at))
         at += places[of_gate[gate]].size * codes.size
+    tried, rehearsed = _rehearsed(compiled, places, steps, codes_of, programs, start)
     return Features(
         tables=np.concatenate([compiled.tables, out.array([])]),
         rows=np.array(rows or [(0, 0, 0, 0, 0)], dtype=np.int64).ravel(),
-        ways=np.array(ways, dtype=np.int64).ravel(),
+        ways=np.concatenate([np.array(ways, dtype=np.int64), tried], axis=1).ravel(),
         bases=bases,
         classes=max(classes, 1),
         edges=max(edges, 1),
@@ -157,7 +194,52 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
         steps=tuple(steps),
         tells_the_dead=_tells_the_dead(analysis),
         taken=np.array([name in taken for name in analysis.slots] or [False], dtype=np.int64),
+        rehearsed=rehearsed,
     )
+
+
+def _rehearsed(
+    compiled: Compiled, places: Sequence[Codes], steps: Sequence[Steps], codes: Sequence[Code],
+    programs: Programs, start: int,
+) -> tuple[Ints, Rehearsed | None]:  # fmt: skip
+    """Of each way, what ``compiled`` has of it from ``W_FROM`` on, and what is rehearsed at all.
+
+    ``codes``: of features. Programs are written, which begin at ``start``.
+    """
+    analysis, none = compiled.analysis, (-1, -1, -1, -1, 0, 0, 0)
+    if (
+        any(map(_repeats, analysis.places))
+        or analysis.absences.all
+        or analysis.trails
+        or compiled.lookups
+        or any(candidate.parts for candidate in compiled.candidates)
+    ):
+        return np.array([none] * len(compiled.candidates), dtype=np.int64), None
+    slots = max(1, len(analysis.slots))
+    size = ghosts.FIRST + ghosts.GHOSTS * slots
+    numbers = [i for i, candidate in enumerate(compiled.candidates) if candidate.way is not None]
+    leads = {step.target: number * k.W_SIZE for step, number in zip(steps, numbers, strict=True)}
+    rows, begins, signs, at = [none] * len(compiled.candidates), list[int](), list[str | None](), 0
+    for i, (step, number) in enumerate(zip(steps, numbers, strict=True)):
+        place, candidate = places[step.source], compiled.candidates[number]
+        source = step.source * size if step.source else -1
+        target = step.target * size if places[step.target].gates else -1
+        gpm = analysis.gpms.index(candidate.unit.gpm)
+        columns = {name: c for c, (g, name) in enumerate(compiled.columns) if g == gpm}
+        code = analysis.codes[analysis.unit(candidate.unit)]
+        sign, own = compared(code, codes[place.begin : place.end], columns)
+        first, last = programs.write(own, partial(_column, columns))
+        value = start + 4 * first.row, start + 4 * last.row, i * (k.RING + 1)
+        rows[number] = source, target, leads.get(step.source, -1), at, *value
+        begins.append(at)
+        signs.append(sign)
+        at += place.size
+    own_size = size * len(places)
+    return np.array(rows, dtype=np.int64), Rehearsed(slots, own_size, at, tuple(begins), tuple(signs))
+
+
+def _column(columns: Mapping[str, int], name: str) -> int:
+    return columns.get(name, -1)
 
 
 def _tells_the_dead(analysis: Analysis) -> bool:
@@ -262,9 +344,9 @@ def _parts(code: Sequence[Step], bound: frozenset[str], analysis: Analysis) -> I
             case Step("TEST" | "NOT"):
                 size = 1
             case _:
-                size = 1 if step.op in _UNARY else 2
+                size = 1 if step.op in UNARY else 2
         taken = [stack.pop() for _ in range(min(size, len(stack)))][::-1]
-        if step.op in _UNARY | _BINARY and None not in taken:
+        if step.op in UNARY | BINARY and None not in taken:
             stack.append((*(s for part in taken if part is not None for s in part), step))
             continue
         if step.what != "=" and (None in taken or any(map(_sums, taken))):
@@ -284,4 +366,4 @@ def _read(part: Code | None) -> Iterator[Code]:
         yield part
 
 
-assert (k.F_SIZE, k.W_SIZE) == (5, 6)  # as rows are written here
+assert (k.F_SIZE, k.W_SIZE) == (5, 13)  # as rows are written here

@@ -1,0 +1,1 @@
+"""What is learned of partial matches: classes by what conditions compare, and what comes of each."""
