@@ -202,6 +202,30 @@ _ALERT = """PREFIX : <http://example.org/>
                         DEFINE GPM B ON S {{ :{who} :v ?b . FILTER(?b < ?a) }} }}"""
 
 
+@pytest.mark.parametrize("window", ["10 EVENTS SLIDING", "5 EVENTS TUMBLING", "9 SECONDS SLIDING"])
+@pytest.mark.parametrize("sequence", ["A ; !B WITHIN 3 SECONDS", "A : !B WITHIN 3 SECONDS"])
+def test_what_a_short_negation_decides_does_not_wait_for_the_window_of_a_group(
+    sequence: str, window: str
+) -> None:
+    def found(count: int) -> list[int]:
+        engine = spaseq.Engine()
+        handles = [
+            engine.register(
+                f"""PREFIX : <{NS}> SELECT * WITHIN {window} FROM STREAM S <urn:s> WHERE {{ SEQ({sequence})
+                DEFINE GPM A ON S {{ ?x :v ?a . FILTER(?a > {bound}) }} DEFINE GPM B ON S {{ ?y :w ?b }} }}"""
+            )
+            for bound in range(count)
+        ]
+        counts = []
+        for time, term in enumerate(["v", "u", "v", "u", "u", "w", "u", "v", "u", "u", "u", "u", "u"]):
+            engine.push("urn:s", f"<urn:x> <{NS}{term}> 7 .", time)
+            counts.append(sum(1 for handle in handles for _ in handle.matches()))
+        return counts
+
+    assert found(3) == [3 * count for count in found(1)]
+    assert any(found(1))
+
+
 def _alert(who: str, bound: int) -> str:
     return _ALERT.format(who=who, bound=bound)
 
