@@ -9,12 +9,12 @@ import numpy as np
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import GpmPart, SequencePattern
 from spaseq.engine.pipelines.stats import GpmAnswers, Stats
-from spaseq.events import Clock, EventBatch, Ids
+from spaseq.events import Clock, EventBatch, Ids, Stamp
 from spaseq.gpm.discrimination import Needs, needs
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.expressions.walk import patterns
 from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.sharing import Sharing
+from spaseq.gpm.sharing import ByEvent, Sharing
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax import Bind, Gpm, Group, Query, SubSelect
 from spaseq.matching.columns.evaluator import Asked, Quick
@@ -102,6 +102,25 @@ class Asking:
             counted.rows += len(table)
         if asked:
             self._stats.relevant += shared.having(*(table.events for table in asked.values()))
+
+    def _occurrences(
+        self, batch: EventBatch, position: int, solutions: Sequence[tuple[str, ByEvent]]
+    ) -> Iterator[Occurrence]:
+        """The events of a batch as runs see them, the first at a position; counts as ``_judge`` does."""
+        witnesses = self.pattern.witnesses
+        for name, found in solutions:
+            if name not in witnesses:
+                counted = self._stats.gpms[name]
+                counted.matched += len(found)
+                counted.rows += sum(map(len, found.values()))
+        computed = Computed.of(
+            self._dictionary, [rows for name, rows in solutions if name in self._computing]
+        )
+        stamps = map(Stamp, batch.time.tolist(), batch.stream.tolist(), batch.n.tolist())
+        for index, stamp in enumerate(stamps):
+            seen = {name: rows[index] for name, rows in solutions if index in rows}
+            self._stats.relevant += any(name not in witnesses for name in seen)
+            yield Occurrence(stamp, position + index, seen, batch, index, computed)
 
     def _count(self, batch: EventBatch) -> None:
         """Counts the events of a batch, for each GPM those of its streams."""

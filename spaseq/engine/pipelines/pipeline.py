@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING, cast
 from spaseq.alone import Single
 from spaseq.effort import Effort, Shed
 from spaseq.engine.delivered.unread import Unread
-from spaseq.engine.pipelines.asking import Computed
 from spaseq.engine.pipelines.stats import GpmAnswers, Shedder, Stats
 from spaseq.engine.pipelines.watched import Watched
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import ByEvent, Sharing
-from spaseq.language.syntax import (
-    UNITS,
-    Emit,
-    Query,
-)
+from spaseq.language.syntax import UNITS, Emit, Query
 from spaseq.limits import UNLIMITED, Limits
 from spaseq.matching.columns.blocks.found import blocks, in_blocks
 from spaseq.matching.columns.evaluator import (
@@ -32,7 +27,7 @@ from spaseq.matching.columns.evaluator import (
 )
 from spaseq.matching.evaluators import attends, by_columns, by_events, check, chosen, load, under_bound
 from spaseq.matching.host import Matcher, emitted
-from spaseq.matching.model import Bounds, Evaluator, Occurrence, bounds
+from spaseq.matching.model import Bounds, Evaluator, bounds
 from spaseq.matching.sharing.cohort import SHARING
 from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary
@@ -312,12 +307,7 @@ class Pipeline(Watched):
     def _process(self, batch: EventBatch, position: int | None) -> Iterator[MatchBatch]:
         if position is not None:
             self._position = position
-        if self._seen is not None:
-            self._seen(batch)
-        if self._seat is None:
-            if self._sample is not None and self._sample.open:
-                self._sample.add(batch)
-            self._count(batch)
+        self._show(batch)
         matcher = self._matcher or self._start(batch)
         if self._member is not None and self._member.is_shared_at(self._position):
             matcher = self._join(self._member)
@@ -325,22 +315,8 @@ class Pipeline(Watched):
             yield from self._by_columns(matcher, batch)
             return
         solutions = [(name, self._by_event(name, gpm, batch)) for name, gpm in self._gpms.items()]
-        for name, found in solutions:
-            if name in self.pattern.witnesses:
-                continue
-            counted = self._stats.gpms[name]
-            counted.matched += len(found)
-            counted.rows += sum(map(len, found.values()))
-        computed = Computed.of(
-            self._dictionary, [rows for name, rows in solutions if name in self._computing]
-        )
-        witnesses = self.pattern.witnesses
-        stamps = map(Stamp, batch.time.tolist(), batch.stream.tolist(), batch.n.tolist())
-        for index, stamp in enumerate(stamps):
-            seen = {name: rows[index] for name, rows in solutions if index in rows}
-            occurrence = Occurrence(stamp, self._position, seen, batch, index, computed)
+        for occurrence in self._occurrences(batch, self._position, solutions):
             self._position += 1
-            self._stats.relevant += any(name not in witnesses for name in seen)
             yield from self._matches(blocks(matcher.push(occurrence)))
             if self.done:
                 return

@@ -63,6 +63,15 @@ class Watched(Delivering):
         if self._seat is not None:
             self._seat.attend()
 
+    def _show(self, batch: EventBatch) -> None:
+        """Shows events to those who follow it; who has no seat counts and samples them by itself."""
+        if self._seen is not None:
+            self._seen(batch)
+        if self._seat is None:
+            if self._sample is not None and self._sample.open:
+                self._sample.add(batch)
+            self._count(batch)
+
     @property
     def sample(self) -> Sample | None:
         """The first of its events."""
