@@ -203,6 +203,32 @@ def test_recall_is_estimated_by_what_was_kept_of_each_buffer() -> None:
     assert within >= 4
 
 
+def test_rows_that_came_since_it_looked_are_all_there_for_the_estimate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As many come as a window has, after one in which hardly anything stayed, and before it looks again."""
+    stream = Stream(3, 400)
+    _, whole = stream.run(three(), 200, clocked(1e18), at_once=200)
+    pattern = pattern_of(three())
+    context = Context(pattern, stream.dictionary, None)
+    lazy = SheddingLazy(pattern, stream.dictionary, context, Bounds(200, True, True, 0, True), clocked(1e18))
+    found = 0
+    for start in (0, 200):
+        batch, solutions = stream._batch(start, start + 200, pattern)
+        found += sum(map(len, lazy.process(batch, start, solutions)))
+        if not start:
+            lazy._look(199)
+            rows = lazy._alive()
+            assert lazy._let_go(np.full(len(rows), 0.02), every=True)
+            lazy._worth.leave(rows)
+            lazy._worth.see()
+            monkeypatch.setattr(SheddingLazy, "_is_due", lambda _: False)
+    lazy.end_shedding()
+    recall = found / whole[:, 0].sum()
+    assert lazy.shed.recall is not None
+    assert 0.5 * recall < lazy.shed.recall < 1
+
+
 @pytest.mark.parametrize(("shares", "first"), [((5, 5, 1), "the last is rare"), ((1, 6, 6), "the first is")])
 @pytest.mark.parametrize("sequence", ["A : B : C", "ALL(A, B, C)"])
 def test_in_any_order_what_is_found_is_found_without_a_bound(

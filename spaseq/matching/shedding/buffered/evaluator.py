@@ -174,7 +174,7 @@ class SheddingLazy(Lazy):
     def _is_due(self) -> bool:
         if self._is_large:
             return True
-        new = self._rows.new
+        new = int(self._rows.new.sum())
         return bool(new) and _SELDOM * new >= self._memory.buffered and self._spent >= _SELDOM * self._pause
 
     def _look(self, axis: int) -> None:

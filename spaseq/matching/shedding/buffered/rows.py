@@ -43,9 +43,10 @@ class Rows:
         self._waiting: Ints = np.array(of, dtype=np.int64)
 
     @property
-    def new(self) -> int:
-        """How many rows came since they were looked at last."""
-        return int((self._memory.rings[:, ring.TAIL] - self._seen).sum())
+    def new(self) -> Ints:
+        """Of each buffer, how many rows came since they were looked at last."""
+        rings = self._memory.rings
+        return np.asarray(rings[:, ring.TAIL] - np.maximum(self._seen, rings[:, ring.HEAD]))
 
     def let_go(self, kept: Floats, numbers: Floats, codes: Codes, *, every: bool) -> int:
         """Counts new rows, and sheds of these, or of all, all but the shares ``kept`` by class; how many."""
@@ -83,7 +84,7 @@ class Rows:
         return k.credit(
             self._tables, self._memory.rings.ravel(), self._memory.rows.ravel(), found, choices,
             max(1, count // _SOME), weight, w.classes.sites, w.classes.buffers.ravel(), w.features.ravel(),
-            w.edges, w.shares, w.won, numbers, codes,
+            w.edges, w.shares(self.new.astype(np.float64)), w.won, numbers, codes,
         )  # fmt: skip
 
     @property

@@ -54,8 +54,8 @@ class Worth:
         count = len(classes.of)
         self.kept: Floats = np.ones(count)
         self.came, self.declined, self.shed, self.won = np.zeros((4, count))
-        #: Of each buffer, the share of its part in matches that is kept.
-        self.shares: Floats = np.ones(len(classes.goes))
+        # Of each buffer, its part in matches if nothing had been shed, and what is left of that.
+        self._whole, self._left = np.zeros((2, len(classes.goes)))
         self.edges: Floats = np.zeros(classes.edges)
         self.samples: Floats = np.zeros(len(classes.features) * (k.SAMPLE + 1))
         self.features = classes.features.copy()
@@ -108,7 +108,7 @@ class Worth:
         return np.asarray(sum((part.came for part in self._parts), np.zeros(len(self.came))))
 
     def _by_buffer(self, rows: Floats) -> Floats:
-        return np.bincount(self.classes.of, rows, minlength=len(self.shares)).astype(np.float64)
+        return np.bincount(self.classes.of, rows, minlength=len(self.classes.goes)).astype(np.float64)
 
     def _count(self, rows: Floats) -> Floats:
         """Rows by buffer, of rows by class; what is in many matches is more work."""
@@ -161,8 +161,8 @@ class Worth:
 
     def _leveled(self, counts: Floats) -> Floats:
         """Which class was which is not known any more."""
-        every = np.bincount(self.classes.of, counts, minlength=len(self.shares))
-        sizes = np.bincount(self.classes.of, minlength=len(self.shares))
+        every = np.bincount(self.classes.of, counts, minlength=len(self.classes.goes))
+        sizes = np.bincount(self.classes.of, minlength=len(self.classes.goes))
         return np.asarray((every / sizes)[self.classes.of])
 
     def _cut(self, feature: int, came: Floats) -> bool:
@@ -189,10 +189,14 @@ class Worth:
             part.left *= stays
 
     def see(self) -> None:
-        """Learns which share of its part in matches is left of each buffer."""
-        every = self._by_buffer(self._window * self._relative)
-        left = self._by_buffer(np.asarray(sum(part.left * self._relative for part in self._parts)))
-        self.shares = np.where(every > 0, np.maximum(left, _RARE * every) / np.maximum(every, 1e-12), 1.0)
+        """Learns what is left of each buffer's part in matches."""
+        self._whole = self._by_buffer(self._window * self._relative)
+        self._left = self._by_buffer(np.asarray(sum(part.left * self._relative for part in self._parts)))
+
+    def shares(self, new: Floats) -> Floats:
+        """What share of its part in matches each buffer has, with so many ``new`` rows: those are all there."""
+        whole, left = self._whole + new, self._left + new
+        return np.where(whole > 0, np.maximum(left, _RARE * whole) / np.maximum(whole, 1e-12), 1.0)
 
     def choose(self, rows: Floats, share: float) -> None:
         """Says which of so many rows of each class stay so that this share of the load is left."""
@@ -220,7 +224,7 @@ class Worth:
         order = np.flatnonzero(goes)
         order = order[np.argsort(value[order], kind="stable")]
         loss = rows * self._weights
-        gone = np.zeros((len(self.shares), len(order) + 1))
+        gone = np.zeros((len(self.classes.goes), len(order) + 1))
         gone[self.classes.of[order], np.arange(1, len(order) + 1)] = loss[order]
         loads = self._pairs(self._count(rows)[:, None] - np.cumsum(gone, axis=1))
         last = int(np.argmax(loads <= most)) if (loads <= most).any() else len(order)
