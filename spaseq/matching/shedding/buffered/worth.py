@@ -194,7 +194,7 @@ class Worth:
         self._left = self._by_buffer(np.asarray(sum(part.left * self._relative for part in self._parts)))
 
     def shares(self, new: Floats) -> Floats:
-        """Of each buffer, what share of its part in matches it has, with so many ``new`` rows: all of them."""
+        """What share of its part in matches each buffer has, with so many ``new`` rows: all of those."""
         whole, left = self._whole + new, self._left + new
         return np.where(whole > 0, np.maximum(left, _RARE * whole) / np.maximum(whole, 1e-12), 1.0)
 
