@@ -27,6 +27,10 @@ KeyOrder = Callable[[Key], tuple[Any, ...]]
 #: About how many bytes a partition takes, without what it keeps of events.
 _PARTITION: Final = 4_096
 
+#: Before all places of events on a window's axis; and after all times.
+_NOWHERE: Final = -(1 << 63)
+_NEVER: Final = 1 << 62
+
 
 @dataclass(slots=True)
 class _Partition:
@@ -81,6 +85,8 @@ class Matcher:
         self._texts = texts
         self._partitions: OrderedDict[Key, _Partition] = OrderedDict()
         self._open: deque[Occurrence] = deque()
+        # All up to there on the window's axis is there.
+        self._at = _NOWHERE
         self.watcher: Watcher | None = None
 
     @property
@@ -90,7 +96,7 @@ class Matcher:
 
     def push(self, occurrence: Occurrence) -> Iterator[tuple[Key, Found]]:
         """Takes the next event; yields the matches that are now certain, each with its partition."""
-        yield from self._advance(self._bounds.measure(occurrence) - 1)
+        yield from self._advance(self._bounds.measure(occurrence) - 1, occurrence.time)
         if self.watcher is not None:
             self.watcher.saw(occurrence.stamp)
         if self._trails:
@@ -110,15 +116,15 @@ class Matcher:
         return self._trails and bool(self._partitions)
 
     def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
-        """Time has come to ``time``: yields the matches whose windows have thereby ended."""
-        if not self._bounds.counted:
-            yield from self._advance(time - 1)
+        """Time has come to ``time``: yields the matches that are certain thereby."""
+        # It does not end a window that counts events, but what is absent for a time is decided.
+        yield from self._advance(self._at if self._bounds.counted else time - 1, time)
 
     def close(self) -> Iterator[tuple[Key, Found]]:
         """No event will come any more: every window ends."""
         last = max((self._bounds.closing(p.newest) for p in self._partitions.values()), default=None)
         if last is not None:
-            yield from self._advance(last)
+            yield from self._advance(last, _NEVER)
 
     def settled(self, time: int) -> int:
         """The time up to which all matches were delivered, when the query's time has come to ``time``.
@@ -146,10 +152,11 @@ class Matcher:
     def _hold(self) -> bool:
         return self._trails and self._emit is not Emit.ALL
 
-    def _advance(self, at: int) -> Iterator[tuple[Key, Found]]:
+    def _advance(self, at: int, time: int) -> Iterator[tuple[Key, Found]]:
+        self._at = at
         if self._trails:
             for key, partition in list(self._partitions.items()):
-                found = partition.evaluator.advance(at)
+                found = partition.evaluator.advance(at, time)
                 yield from self._deliver(key, partition, found, self._hold)
                 due = [f for f in partition.held if self._bounds.closing(f.last) <= at]
                 if due:

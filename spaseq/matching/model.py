@@ -236,8 +236,8 @@ class Evaluator(Protocol):
         """Takes the next event."""
         ...
 
-    def advance(self, at: int) -> Sequence[Found]:
-        """No further event will lie at or before ``at`` on the window's axis."""
+    def advance(self, at: int, time: int) -> Sequence[Found]:
+        """No further event will lie at or before ``at`` on the window's axis, nor before ``time``."""
         ...
 
     def drop(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -303,6 +304,38 @@ def test_advance_of_one_stream() -> None:
     assert [len(list(handle.matches())) for handle in handles.values()] == [1, 0]
     engine.advance(100)
     assert len(list(handles["T"].matches())) == 1
+
+
+SHORT = ["A ; !C WITHIN 3 SECONDS", "A : !C WITHIN 3 SECONDS"]
+PREFERRED = ["(A ; B+) WITHIN 3 SECONDS", "A ; (B+ WITHIN 3 SECONDS)", *SHORT]
+AFTER = ["AFTER MATCH SKIP PAST LAST EVENT", "AFTER MATCH SKIP TO NEXT EVENT"]
+
+
+@pytest.mark.parametrize("evaluator", [None, "reference", "runs", "ordered"])
+@pytest.mark.parametrize("window", ["40 EVENTS SLIDING", "40 SECONDS SLIDING"])
+def test_what_a_bound_of_time_decides_waits_for_no_event(evaluator: str | None, window: str) -> None:
+    """Whatever the window counts: time decides it, by events of other partitions and by ``advance``."""
+    by_skip = evaluator not in ("runs",)
+    cases = [(s, "") for s in SHORT if evaluator != "ordered"]
+    cases += [(s, skip) for s in PREFERRED for skip in AFTER if by_skip]
+    for partition in ["", "PARTITION BY ?x"]:
+        for sequence, skip in cases:
+            names = re.findall(r"\b[ABC]\b", sequence)
+            gpms = " ".join(f"DEFINE GPM {name} ON S {{ ?x :{name.lower()} ?v{name} }}" for name in names)
+            engine = spaseq.Engine() if evaluator is None else spaseq.Engine(evaluator=evaluator)
+            handle = engine.register(
+                f"""PREFIX : <{NS}> SELECT * WITHIN {window} {partition} FROM STREAM S <{NS}S>
+                WHERE {{ SEQ({sequence}) {gpms} }} {skip}"""
+            )
+            for time, (who, kind) in enumerate([("x", "a"), ("x", "b"), ("y", "b"), ("y", "d")]):
+                engine.push(NS + "S", f"<{NS}{who}> <{NS}{kind}> 1 .", time)
+            assert list(handle.matches()) == [], (sequence, skip, partition)
+            # What began at 0 or 1 may go on until 3 or 4.
+            due = 4 + sequence.startswith("A ; (B+")
+            for time in range(4, due + 1):
+                assert list(handle.matches()) == [], (sequence, skip, partition, time)
+                engine.advance(time)
+            assert [match.start for match in handle.matches()] == [0], (sequence, skip, partition)
 
 
 def test_advance_moves_derived_streams_on() -> None:

@@ -148,7 +148,12 @@ def test_as_if_each_were_alone(seed: int) -> None:
                 for engine in engines:
                     _do(engine, number, what, given_)
             for one, other in handles:
-                assert _answers(one) == _answers(other), said
+                found, expected = _answers(one), _answers(other)
+                if lateness:
+                    # Matches that wait are decided as the watermark goes on, or by a later event, if that is
+                    # seen first: in which order they come is a question of when somebody looks.
+                    found, expected = sorted(found), sorted(expected)
+                assert found == expected, said
                 assert one.done == other.done, said
                 assert _counts(one) == _counts(other), said
 

@@ -248,7 +248,7 @@ def test_equal_runs_are_merged_event_by_event() -> None:
         solutions = {gpm: ({f"v{gpm}": value},) for gpm in ("AB" if i < 39 else "C")}
         found += evaluator.push(Occurrence(Stamp(i, 1 + i % 2, i), i, solutions))
         most = max(most, evaluator.kept[0])
-    found += evaluator.advance(1 << 41)
+    found += evaluator.advance(1 << 41, 1 << 41)
     assert [len(match.events) for match in found] == [40]
     # Three runs of each first event, but those that are passed over.
     assert most < 40 * 8

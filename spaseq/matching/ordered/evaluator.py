@@ -189,10 +189,13 @@ class OrderedKernel:
         return True
 
     def advance(self, time: int) -> Iterator[Block]:
-        """Time has come to ``time``: yields the matches whose windows have thereby ended."""
+        """Time has come to ``time``: yields the matches that are certain thereby."""
         if self._ranked is not None:
             yield from self._in_order(self._ranked.advance(time))
-        if not self._bounds.counted:
+        if self._bounds.counted:
+            # It ends no window, but what must be WITHIN a time.
+            yield from self._finish(-NEVER, time)
+        else:
             yield from self._finish(time if self._bounds.sliding else self._bounds.index(time), time)
 
     def close(self) -> Iterator[Block]:

@@ -79,7 +79,7 @@ class Ordered:
     def _restart(self) -> None:
         self._families: list[Family] = []
         self._by_position: dict[int, Family] = {}
-        self._at = _LONG_AGO
+        self._at = self._time = _LONG_AGO
         # No event will come before this moment; none will be gathered that is before that one.
         self._now = self._tick = ALWAYS
         # From where on the next match may begin.
@@ -97,11 +97,8 @@ class Ordered:
     def push(self, occurrence: Occurrence) -> list[Found]:
         """See ``Evaluator.push``."""
         found = []
-        if self._tick < (occurrence.time,):
-            # Time goes on: what was undecided among simultaneous events is decided.
-            self._now = self._tick = (occurrence.time,)
-            self._machine.time = occurrence.time
-            self._done.clear()
+        if self._time < occurrence.time:
+            self._come_to(occurrence.time)
             found = self._take_decided()
         self._machine.memory.clear(self._oldest(occurrence))
         self._machine.push(occurrence)
@@ -121,15 +118,19 @@ class Ordered:
         self._leave_out()
         return found
 
-    def advance(self, at: int) -> list[Found]:
+    def advance(self, at: int, time: int) -> list[Found]:
         """See ``Evaluator.advance``."""
         self._at = at
-        if not self._bounds.counted:
-            self._now = max(self._now, (at + 1,))
-            self._tick = max(self._tick, (at + 1,))
-            self._machine.time = max(self._machine.time, at + 1)
+        self._come_to(time)
         self._decide_waiting()
         return self._take_decided()
+
+    def _come_to(self, time: int) -> None:
+        """Nothing comes before a time any more: what was undecided among simultaneous events is decided."""
+        if self._time < time:
+            self._time = self._machine.time = time
+            self._now, self._tick = max(self._now, (time,)), (time,)
+            self._done.clear()
 
     def drop(self) -> None:
         """See ``Evaluator.drop``."""
@@ -179,7 +180,7 @@ class Ordered:
             for c in asked:
                 if absences.trailed(c.run, c.found):
                     continue
-                if over or not absences.open(c.run, c.found, self._newest, self._at):
+                if over or not absences.open(c.run, c.found, self._newest, self._at, self._time):
                     c = replace(c, waits=False)
                 self._offer(family, c)
 

@@ -56,31 +56,33 @@ class Reference:
         self._forget(occurrence)
         self._events.append(occurrence)
         if self._skipping is not None:
-            return self._preferred(self._bounds.measure(occurrence) - 1)
+            return self._preferred(self._bounds.measure(occurrence) - 1, occurrence.time)
         search = Search(self._pattern, self._context, self._bounds, self._events)
         for m in search.partials():
             if occurrence in m.chosen and found_of(m).first.position > self._dropped:
                 self._waiting.append(m)
-        return self._certain(self._bounds.measure(occurrence) - 1)
+        return self._certain(self._bounds.measure(occurrence) - 1, occurrence.time)
 
-    def advance(self, at: int) -> list[Found]:
+    def advance(self, at: int, time: int) -> list[Found]:
         """See ``Evaluator.advance``."""
         if not self._events:
             return []
-        return self._certain(at) if self._skipping is None else self._preferred(at)
+        return self._certain(at, time) if self._skipping is None else self._preferred(at, time)
 
-    def _certain(self, at: int) -> list[Found]:
-        """The waiting matches that nothing can withdraw any more, now that all up to ``at`` is there."""
-        search = Prospects(self._pattern, self._context, self._bounds, self._events, self._horizon(at))
+    def _certain(self, at: int, time: int) -> list[Found]:
+        """The waiting matches that nothing can withdraw any more, see ``advance``."""
+        search = Prospects(
+            self._pattern, self._context, self._bounds, self._events, self._horizon(at, time)
+        )
         self._waiting = [m for m in self._waiting if not search.broken(m)]
         certain = [m for m in self._waiting if not search.open(m)]
         self._waiting = [m for m in self._waiting if m not in certain]
         return self._emit(certain)
 
-    def _preferred(self, at: int) -> list[Found]:
-        """The preferred matches that are certain, now that all up to ``at`` is there."""
+    def _preferred(self, at: int, time: int) -> list[Found]:
+        """The preferred matches that are certain, see ``advance``."""
         assert self._skipping is not None
-        horizon, order = self._horizon(at), self._context.order
+        horizon, order = self._horizon(at, time), self._context.order
         search = Prospects(self._pattern, self._context, self._bounds, self._events, horizon)
         complete = [m for m in search.partials() if self._begins_now(m) and not search.broken(m)]
         open_ = [m for m in complete if search.open(m)]
@@ -106,8 +108,8 @@ class Reference:
     def _first(self, m: Partial) -> Occurrence:
         return min(m.chosen, key=lambda event: self._context.order(event.stamp))
 
-    def _horizon(self, at: int) -> Events:
-        return horizon(self._context, self._bounds, self._events[-1], at)
+    def _horizon(self, at: int, time: int) -> Events:
+        return horizon(self._context, self._bounds, self._events[-1], at, time)
 
     def _emit(self, partials: Iterable[Partial]) -> list[Found]:
         new = [found for found in distinct(map(found_of, partials)) if found.chosen not in self._seen]

@@ -35,17 +35,15 @@ from spaseq.matching.reference.search import Search
 _COMING = 1 << 62
 
 
-def horizon(context: Context, bounds: Bounds, newest: Occurrence, at: int) -> Events:
-    """The first events that may come: those of each stream, when all up to ``at`` is known to be there.
+def horizon(context: Context, bounds: Bounds, newest: Occurrence, at: int, time: int) -> Events:
+    """The first events that may come: those of each stream, when all up to ``at`` on the window's axis is
+    known to be there, and all before ``time``.
 
     And later ones, for what must come after something that is simultaneous with the first of them.
     """
-    position, time = newest.position, newest.time
-    if bounds.counted:
-        # A window is known to have ended by an event beyond it.
-        position = max(position, at + 1)
-    else:
-        time = max(time, at + 1)
+    # A window that counts is known to have ended by an event beyond it.
+    position = max(newest.position, at + 1) if bounds.counted else newest.position
+    time = max(newest.time, time)
     return [
         Occurrence(Stamp(time + later, stream, _COMING), position, {})
         for later in (0, 1)

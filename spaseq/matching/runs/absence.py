@@ -112,9 +112,9 @@ class Absences:
             for gap in run.gaps
         )
 
-    def open(self, run: Run, match: Found, newest: Occurrence, at: int) -> bool:
-        """Whether what is absent at a match's end may still come, now that all up to ``at`` is there."""
-        coming = horizon(self._context, self._bounds, newest, at)
+    def open(self, run: Run, match: Found, newest: Occurrence, at: int, time: int) -> bool:
+        """Whether what is absent at a match's end may still come; see ``Evaluator.advance``."""
+        coming = horizon(self._context, self._bounds, newest, at, time)
         events = self._memory.everything
         prospects = Prospects(self._pattern, self._context, self._bounds, events, coming)
         return prospects.open(_complete(run, match))

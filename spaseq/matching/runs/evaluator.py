@@ -60,7 +60,7 @@ class Runs:
         found = self._ended() if self._machine.ended else []
         if self._early:
             found = sorted(
-                [*found, *self._decided(self._bounds.measure(occurrence) - 1)],
+                [*found, *self._decided(self._bounds.measure(occurrence) - 1, occurrence.time)],
                 key=lambda match: match.last.position,
             )
         return found
@@ -96,7 +96,7 @@ class Runs:
         if waits.early:
             self._early.append(waits)
 
-    def _decided(self, at: int) -> list[Found]:
+    def _decided(self, at: int, time: int) -> list[Found]:
         """The matches that nothing can withdraw any more, before their windows end."""
         found: list[Found] = []
         asked = [waits for waits in self._early if waits.ways]
@@ -107,7 +107,7 @@ class Runs:
             certain = [
                 match
                 for run, match in waits.ways
-                if self._newest is not None and not absences.open(run, match, self._newest, at)
+                if self._newest is not None and not absences.open(run, match, self._newest, at, time)
             ]
             if certain:
                 found += distinct(certain)
@@ -118,7 +118,7 @@ class Runs:
                 self._undecided -= 1
         return found
 
-    def advance(self, at: int) -> list[Found]:
+    def advance(self, at: int, time: int) -> list[Found]:
         """See ``Evaluator.advance``."""
         found = []
         while self._waiting and self._waiting[0][0] <= at:
@@ -127,7 +127,7 @@ class Runs:
             self._undecided -= bool(waits.ways)
             waits.ways = []
         if self._early:
-            found += self._decided(at)
+            found += self._decided(at, time)
         return sorted(found, key=lambda match: match.last.position)
 
     def drop(self) -> None:

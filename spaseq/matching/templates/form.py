@@ -19,14 +19,12 @@ from pyoxigraph import Literal, NamedNode
 
 from spaseq.gpm.expressions.walk import expressions, volatile
 from spaseq.language.syntax import (
-    UNITS,
     All,
     Binary,
     Bounded,
     Conjunction,
     Constant,
     Disjunction,
-    Duration,
     Expression,
     Filter,
     Gpm,
@@ -88,17 +86,11 @@ def form(query: Query) -> Form | None:
         return None
     key, constants, named = _form(query)
     key += named
-    if not query.partition and (Strategy.STRICT in key or _counts_and_lasts(query, key)):
-        # To ``,`` an event that is irrelevant stands between two others; where the window counts events, it
-        # says what time it is. In a partition it does neither, and so constants cannot be one: only queries
-        # that have the same ones run as one.
+    if not query.partition and Strategy.STRICT in key:
+        # To ``,`` an event that is irrelevant stands between two others. In a partition it does not, and so
+        # constants cannot be one: only queries that have the same ones run as one.
         key += constants
     return Form(tuple(key), tuple(constants))
-
-
-def _counts_and_lasts(query: Query, key: Several[object]) -> bool:
-    """Whether a window of EVENTS has elements that must be WITHIN a time."""
-    return UNITS[query.window.unit] is None and Duration in key
 
 
 def shape(query: Query) -> tuple[object, ...]:
