@@ -71,9 +71,7 @@ class Reference:
 
     def _certain(self, at: int, time: int) -> list[Found]:
         """The waiting matches that nothing can withdraw any more, see ``advance``."""
-        search = Prospects(
-            self._pattern, self._context, self._bounds, self._events, self._horizon(at, time)
-        )
+        search = Prospects(self._pattern, self._context, self._bounds, self._events, self._horizon(at, time))
         self._waiting = [m for m in self._waiting if not search.broken(m)]
         certain = [m for m in self._waiting if not search.open(m)]
         self._waiting = [m for m in self._waiting if m not in certain]
