@@ -200,6 +200,19 @@ def test_mistakes_are_told_when_the_source_is_opened(change: dict[str, Any], rea
 def test_what_is_no_table() -> None:
     with pytest.raises(SourceError, match="not a list"):
         spaseq.run(FALLS, {"S": spaseq.table([1], template=TEMPLATE)})
+    lazy = polars.DataFrame({"price": [1]}).lazy()
+    with pytest.raises(SourceError, match=r"not a LazyFrame: collect\(\) it"):
+        spaseq.run(FALLS, {"S": spaseq.table(lazy, template=TEMPLATE)})
+
+
+def test_a_reader_is_read_once() -> None:
+    rows = pa.table({"at": [1, 2], "id": ["a", "a"], "price": [2, 1]})
+    source = spaseq.table(rows.to_reader(), time="at", template=TEMPLATE)
+    assert len(list(spaseq.run(FALLS, {"S": source}))) == 1
+    with pytest.raises(SourceError, match=r"these were read: give its read_all\(\)"):
+        spaseq.run(FALLS, {"S": source})
+    source = spaseq.table(rows, time="at", template=TEMPLATE)
+    assert [len(list(spaseq.run(FALLS, {"S": source}))) for _ in range(2)] == [1, 1]
 
 
 def test_a_column_that_arrow_has_no_type_for() -> None:

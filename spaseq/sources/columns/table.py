@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,19 +35,20 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table as a source of events, see ``table``."""
+    """A table as a source of events, see ``table``. ``read``: the reader that it was, once that is read."""
 
     data: Any
     time: str | None
     template: str
     graph: str | None
+    read: list[pa.RecordBatchReader] = field(default_factory=list, init=False, repr=False)
 
 
 def table(data: Any, *, time: str | None = None, template: str, graph: str | None = None) -> Table:
     """The rows of a table as events, in their order: what ``run`` and ``Source`` take in place of a file.
 
-    ``data``: a DataFrame of pandas or polars, a table or a reader of Arrow, a relation of DuckDB, or whatever
-    else gives a stream of Arrow. ``time``: a column of timestamps or dates (without a timezone in UTC) or of
+    ``data``: a DataFrame of pandas or polars, a table of Arrow, a reader (which is read once), a relation of
+    DuckDB, or whatever else gives a stream of Arrow. ``time``: a column of timestamps or dates (without a timezone in UTC) or of
     integers, which are ticks; without it the number of the row is its tick. ``template``: Turtle in which
     ``?column`` stands for a value as a literal, and ``{column}`` inside an IRI for its text; a triple that
     needs a null is left out. ``graph``: the IRI of an event's graph, with ``{column}`` in it.
@@ -81,8 +82,10 @@ def read_table(source: Table, sink: EventSink) -> Iterator[None]:
     if not hasattr(source.data, "__arrow_c_stream__"):
         raise SourceError(
             f"a table is a DataFrame, an Arrow table, a DuckDB relation or the like, not a "
-            f"{type(source.data).__name__}"
+            f"{type(source.data).__name__}{': collect() it' * hasattr(source.data, 'collect')}"
         )
+    if source.read:
+        raise SourceError("a reader gives its rows once, and these were read: give its read_all() as a table")
     try:
         reader = pa.RecordBatchReader.from_stream(source.data)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -96,6 +99,8 @@ def read_table(source: Table, sink: EventSink) -> Iterator[None]:
         if source.time not in names:
             raise SourceError(f"time= names a column {source.time!r}: there are {', '.join(sorted(names))}")
         _clock(reader.schema.field(source.time).type)
+    if isinstance(source.data, pa.RecordBatchReader):
+        source.read.append(source.data)
     return _Rows(template, source.time, sink).read(reader)
 
 
