@@ -20,7 +20,7 @@ from spaseq.sources.formats import lines
 from spaseq.sources.scan.fast import FastLines
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 from spaseq.terms.texts import term_of
-from spaseq.terms.values import EXACT_ORDER, IS_DOUBLE
+from spaseq.terms.values import EXACT_ORDER, IS_DOUBLE, XSD, decode
 from tests.conftest import examples
 
 from .sources.reading import Trickle, pieces
@@ -280,3 +280,19 @@ def test_threads_share_a_dictionary() -> None:
         thread.join()
     assert wrong == []
     assert sum(counts) == 12_000
+
+
+@pytest.mark.parametrize(
+    ("term", "text"),
+    [
+        (ox.Literal("07", datatype=ox.NamedNode(XSD + "integer")), "07"),
+        (ox.Literal("x"), '"x"'),
+        (ox.Literal("x", language="en"), '"x"@en'),
+        (ox.Literal("1e3", datatype=ox.NamedNode(XSD + "double")), '"1e3"^^xsd:double'),
+        (ox.Literal("seven", datatype=ox.NamedNode(XSD + "integer")), '"seven"^^xsd:integer'),
+        (ox.Literal("1", datatype=ox.NamedNode("urn:t")), '"1"^^<urn:t>'),
+        (ox.NamedNode("urn:a"), "<urn:a>"),
+    ],
+)
+def test_a_value_is_shown_as_one_writes_it(term: Term, text: str) -> None:
+    assert str(decode(term)) == text

@@ -35,7 +35,7 @@ from spaseq.errors import EngineError
 from spaseq.events import EventBatch
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
-from spaseq.language import prepare
+from spaseq.language import as_query
 from spaseq.language.syntax import Query
 from spaseq.limits import Limits
 from spaseq.results.match import Match
@@ -150,7 +150,7 @@ class Engine:
         refused, or, with ``replace``, cancelled, and this one starts in its place.
         """
         effort = self._bounds.of(latency, weight)
-        prepared = prepare(query) if isinstance(query, str) else query
+        prepared = as_query(query)
         self.turn.check()
         with self.turn.lock:
             self._core.check_open()

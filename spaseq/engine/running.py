@@ -21,7 +21,7 @@ from spaseq.engine.rejects import DeadLetters
 from spaseq.errors import EngineError, SourceError, SpaseqError
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
-from spaseq.language import prepare
+from spaseq.language import as_query
 from spaseq.language.syntax import Query
 from spaseq.limits import Limits
 from spaseq.results.batch import MatchBatch
@@ -84,7 +84,7 @@ def run(
     before the first match is asked for; and ``SourceError`` in the end, after the last match, if all events
     of a stream were malformed.
     """
-    prepared = prepare(query) if isinstance(query, str) else query
+    prepared = as_query(query)
     engine = Engine(
         kb,
         lateness=lateness,

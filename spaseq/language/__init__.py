@@ -9,7 +9,7 @@ from spaseq.language.checking.checks import check
 from spaseq.language.reading.parser import parse
 from spaseq.language.syntax import Query
 
-__all__ = ["checked", "prepare"]
+__all__ = ["as_query", "checked", "prepare"]
 
 
 def prepare(text: str, filename: str = "<query>") -> Query:
@@ -21,6 +21,13 @@ def prepare(text: str, filename: str = "<query>") -> Query:
     for message in query.warnings:
         warn(message)
     return query
+
+
+def as_query(query: str | Query) -> Query:
+    """A query that is given as a text, or prepared. ``TypeError`` if it is neither: files are not read here."""
+    if not isinstance(query, (str, Query)):
+        raise TypeError(f"a query is a text, or what prepare() gives, not {type(query).__name__}")
+    return prepare(query) if isinstance(query, str) else query
 
 
 def checked(text: str, filename: str = "<query>") -> Query:

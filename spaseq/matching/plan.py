@@ -13,6 +13,7 @@ from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import AnyOrder, GpmPart
 from spaseq.automaton.show import ending, label, show
 from spaseq.gpm.spectra.joins import covers
+from spaseq.language import as_query
 from spaseq.language.syntax import Filter, Group, Query, Window
 from spaseq.language.syntax.durations import decimal
 from spaseq.language.syntax.printing import print_expression
@@ -129,8 +130,12 @@ class Explanation:
         return f"none: the query runs as one group (all GPMs bind {shared}: PARTITION BY is possible)"
 
 
-def explain(query: Query) -> Explanation:
-    """How a query will be run: what is asked where, its automaton, which evaluator it gets and why."""
+def explain(query: str | Query) -> Explanation:
+    """How a query will be run: what is asked where, its automaton, which evaluator it gets and why.
+
+    Raises what ``prepare`` does.
+    """
+    query = as_query(query)
     pattern = normalise(query)
     nfa = compile_pattern(pattern)
     choice = choose(pattern)

@@ -23,7 +23,7 @@ from rdflib.term import BNode, Node, URIRef
 
 from spaseq.engine import Engine, Handle
 from spaseq.errors import EngineError, SpaseqWarning
-from spaseq.language import prepare
+from spaseq.language import as_query
 from spaseq.language.syntax import Construct, Query, RegisterKind
 from spaseq.rdf.description import about_match, time_literal
 from spaseq.rdf.recorded import Name, default_graph, named_graph
@@ -228,7 +228,7 @@ class Connection:
         A match of CONSTRUCT is a named graph of the dataset, before that, with its time and the events that
         it was derived from in the default graph. Raises what ``Engine.register`` does.
         """
-        prepared = prepare(query) if isinstance(query, str) else query
+        prepared = as_query(query)
         results = Results(self._keep)
         deliver = results.add if on_match is None else on_match
 

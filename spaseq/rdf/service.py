@@ -32,7 +32,7 @@ from rdflib.term import BNode, Literal, Node, URIRef, Variable
 from spaseq.engine import Engine, Handle
 from spaseq.errors import EngineError
 from spaseq.events import EventBatch
-from spaseq.language import prepare
+from spaseq.language import as_query
 from spaseq.language.syntax import Construct, Query, Select
 from spaseq.rdf._quads import Quad, QuadStore, Triple
 from spaseq.rdf.description import about_choices, about_match, about_query
@@ -231,7 +231,7 @@ def register(
     so). The service keeps the ``keep`` newest matches. Raises what ``Engine.register`` does, and
     EngineError for a name that is taken, or a query without one.
     """
-    prepared = prepare(query) if isinstance(query, str) else query
+    prepared = as_query(query)
     if name is None:
         if prepared.register is None:
             raise EngineError("the query has no name: give one, or begin it with REGISTER QUERY <iri> AS")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, NoReturn, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -126,6 +126,9 @@ class MatchBatch(Sequence[Match]):
 
     def __len__(self) -> int:
         return self._size
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a MatchBatch belongs to its engine: pickle what to_arrow() gives, or each Match")
 
     @overload
     def __getitem__(self, i: int) -> Match: ...

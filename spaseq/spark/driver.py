@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spaseq.chunks.pack import pack, unpack
-from spaseq.language import prepare
+from spaseq.language import as_query
 from spaseq.language.syntax import Query
 from spaseq.spark._checkpoints import committing
 from spaseq.spark._jobs import milliseconds_of
@@ -72,7 +72,7 @@ def folder_sink(
 
     See ``save`` for ``form``, ``letters``, QUERY, and whose files are whose.
     """
-    prepared = prepare(query) if isinstance(query, str) else query
+    prepared = as_query(query)
     places = Outputs(str(prepared), normal(folder), normal(letters or folder))
     return FolderSink(places, prepared, form_of(form, prepared))
 

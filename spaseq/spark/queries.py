@@ -18,7 +18,7 @@ from spaseq.engine.pushed.arguments import stream_iri
 from spaseq.engine.running import StreamSource, _sources
 from spaseq.errors import EngineError, SourceError, warn
 from spaseq.events import Clock
-from spaseq.language import prepare
+from spaseq.language import as_query
 from spaseq.language.syntax import UNITS, Query, WindowKind
 from spaseq.spark._jobs import Graphs, KbChanged, job_of, milliseconds_of
 from spaseq.spark.background._filed import filed
@@ -114,7 +114,7 @@ def answers(
     the latter for its partial matches, in bytes. What would break them is shed, as by ``Engine``; what a
     bucket gave up in a micro-batch is a row of the kind ``shed``, and the first time a warning.
     """
-    prepared = prepare(query) if isinstance(query, str) else query
+    prepared = as_query(query)
     clock = clock_of(events, clock)
     bound = bound_of(str(prepared), latency, memory, evaluator)
     return _found(events, prepared, kb, clock, start, lateness, buckets, evaluator, kb_changed, bound, None)
@@ -198,7 +198,7 @@ def matches(
     tell of, are told of by a warning; of a stream, the observed metrics ``answers`` count them, and those
     that come late.
     """
-    prepared = prepare(query) if isinstance(query, str) else query
+    prepared = as_query(query)
     if columns is not None:
         require_columns(prepared, columns, _EXPANDED)
     clock = clock_of(events, clock)
@@ -251,7 +251,7 @@ def run(
     nothing is late. ``clock``: that of the first event unless given.
     ``expanded`` gives the columns of matches.
     """
-    prepared = prepare(query) if isinstance(query, str) else query
+    prepared = as_query(query)
     plan = planned(
         spark, prepared, streams, kb, checkpoint=checkpoint, clock=clock, lateness=lateness, follow=follow,
         most_bytes=most_bytes, piece_bytes=piece_bytes, buckets=buckets, evaluator=evaluator,

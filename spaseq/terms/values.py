@@ -129,6 +129,13 @@ class Value:
         """The characters of the term: lexical form, IRI or label."""
         return self.term.value
 
+    def __str__(self) -> str:
+        """As one would write it in a query."""
+        if isinstance(self.term, Literal) and self.kind in (INTEGER, DECIMAL, BOOLEAN):
+            return self.text
+        start, typed, datatype = str(self.term).rpartition(f"^^<{XSD}")
+        return f"{start}^^xsd:{datatype[:-1]}" if typed else str(self.term)
+
     def __repr__(self) -> str:
         return f"Value({self.term})"
 

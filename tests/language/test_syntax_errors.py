@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+import spaseq
 from spaseq.errors import QuerySyntaxError, SpaseqError
 from spaseq.language import prepare
 from spaseq.language.reading.parser import parse, parse_group
@@ -362,3 +367,14 @@ def test_long_queries_are_not_deep() -> None:
     filters = " || ".join(f"?x = {i}" for i in range(100))
     many = " . ".join(f"?x :p {i}" for i in range(1000))
     assert prepare(body(f"{many} FILTER({filters}) FILTER(?x IN ({', '.join('1' * 1000)}))")).warnings == ()
+
+
+@pytest.mark.parametrize(
+    "ask", [spaseq.explain, lambda q: spaseq.Engine().register(q), lambda q: spaseq.run(q, {})]
+)
+def test_what_is_no_query(ask: Callable[[Any], object]) -> None:
+    for query in [None, Path("trades.rq"), b"SELECT"]:
+        with pytest.raises(TypeError, match=f"not {type(query).__name__}$"):
+            ask(query)
+    with pytest.raises(spaseq.QuerySyntaxError, match="did you mean SELECT"):
+        ask("SELEC")

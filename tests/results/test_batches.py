@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 
 import pandas as pd
@@ -122,3 +123,16 @@ def test_a_handle_gives_what_is_there_as_columns_or_drops_it() -> None:
     (batch,) = handle.batches(max_rows=2)
     assert sorted(ends(batch)) == [(1, 6), (2, 6)]
     assert handle.stats.matches == 8
+
+
+def test_a_batch_says_what_can_be_pickled_of_it() -> None:
+    engine = spaseq.Engine()
+    handle = engine.register(
+        "SELECT ?v WITHIN 9 DAYS FROM STREAM S <urn:s> { SEQ(A) DEFINE GPM A ON S { ?x <urn:v> ?v } }"
+    )
+    engine.push("urn:s", "<urn:a> <urn:v> 1 .", 1)
+    (batch,) = handle.batches()
+    with pytest.raises(TypeError, match="pickle what to_arrow\\(\\) gives, or each Match"):
+        pickle.dumps(batch)
+    assert pickle.loads(pickle.dumps(batch.to_arrow())) == batch.to_arrow()
+    assert pickle.loads(pickle.dumps(list(batch))) == list(batch)

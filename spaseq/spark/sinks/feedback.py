@@ -10,7 +10,7 @@ from pyspark.sql.types import TimestampType
 
 from spaseq.errors import EngineError
 from spaseq.events import Clock
-from spaseq.language import prepare
+from spaseq.language import as_query
 from spaseq.language.syntax import Construct, Query, RegisterKind
 
 #: A label of a blank node, in a line.
@@ -30,7 +30,7 @@ def derived(found: DataFrame, query: Query | str, *, clock: Clock | str | None =
     all of them would be late. Raises EngineError for a query that makes no stream, and for another ``clock``
     than that of the matches.
     """
-    prepared = prepare(query) if isinstance(query, str) else query
+    prepared = as_query(query)
     register = prepared.register
     if (
         register is None

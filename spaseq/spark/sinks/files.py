@@ -23,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from spaseq.errors import EngineError
-from spaseq.language import checked, prepare
+from spaseq.language import as_query, checked
 from spaseq.language.syntax import Query
 from spaseq.spark._checkpoints import committing
 from spaseq.spark.sinks._formats import EXTENSIONS, Form, form_of, write_lines
@@ -69,7 +69,7 @@ def save(
     EngineError (``error``), they stay (``append``), or give way to the new ones (``overwrite``). Raises
     FormatError for a form that cannot hold the matches.
     """
-    prepared = prepare(query) if isinstance(query, str) else query
+    prepared = as_query(query)
     parquet = form == "parquet"
     if not parquet:
         form_of(form, prepared)
