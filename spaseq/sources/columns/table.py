@@ -48,10 +48,11 @@ def table(data: Any, *, time: str | None = None, template: str, graph: str | Non
     """The rows of a table as events, in their order: what ``run`` and ``Source`` take in place of a file.
 
     ``data``: a DataFrame of pandas or polars, a table of Arrow, a reader (which is read once), a relation of
-    DuckDB, or whatever else gives a stream of Arrow. ``time``: a column of timestamps or dates (without a timezone in UTC) or of
-    integers, which are ticks; without it the number of the row is its tick. ``template``: Turtle in which
-    ``?column`` stands for a value as a literal, and ``{column}`` inside an IRI for its text; a triple that
-    needs a null is left out. ``graph``: the IRI of an event's graph, with ``{column}`` in it.
+    DuckDB, or whatever else gives a stream of Arrow. ``time``: a column of timestamps or dates (without a
+    timezone in UTC) or of integers, which are ticks; without it the number of the row is its tick.
+    ``template``: Turtle in which ``?column`` stands for a value as a literal, and ``{column}`` inside an IRI
+    for its text; a triple that needs a null is left out. ``graph``: the IRI of an event's graph, with
+    ``{column}`` in it.
 
     Needs pyarrow (``spaseq[arrow]``). A row without a time or a triple is a bad event; ``SourceError`` says,
     when the source is opened, what is wrong with the template or the columns.
