@@ -24,7 +24,7 @@ def prepare(text: str, filename: str = "<query>") -> Query:
 
 
 def as_query(query: str | Query) -> Query:
-    """A query given as a text, or prepared. Raises ``TypeError`` if it is neither: files are not read here."""
+    """A query given as a text, or prepared. Raises ``TypeError`` for anything else: files are not read."""
     if not isinstance(query, (str, Query)):
         raise TypeError(f"a query is a text, or what prepare() gives, not {type(query).__name__}")
     return prepare(query) if isinstance(query, str) else query
