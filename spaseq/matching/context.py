@@ -37,9 +37,14 @@ class Context(Filters):
         dictionary: Dictionary,
         exists: Exists,
         limits: Limits = UNLIMITED,
+        *,
+        apart: int = 0,
     ) -> None:
+        """``apart``: so many of the first variables of its partitions say whose a match is, none or one."""
         super().__init__(pattern, dictionary, exists)
         self.budget = Budget(limits)
+        #: So many of a key's first variables are in no order that anybody asks for.
+        self.apart = apart
         # The ids of the Kleenes inside each Kleene.
         self._inside = {
             identity: tuple(n.id for n in walk(node.element) if isinstance(n, Kleene))
@@ -59,7 +64,7 @@ class Context(Filters):
 
     def texts(self, key: tuple[int, ...]) -> tuple[bytes, ...]:
         """The place of a partition among those of an event: the terms of its key in N-Triples."""
-        return tuple(map(self._dictionary.text, key))
+        return tuple(map(self._dictionary.text, key[self.apart :]))
 
     def stream_id(self, iri: NamedNode) -> int:
         """The id of one of the query's streams."""

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import spaseq
 from spaseq.matching.enumeration.replay import Replay
+from spaseq.terms.dictionary import Dictionary
 from tests.conftest import examples
 from tests.judge.generate import random_case, random_query
 from tests.streams import NS
@@ -412,6 +413,31 @@ def test_matches_of_a_template_are_not_made_anew_each(
     engine.push_many("urn:s", [(event, i) for i, event in enumerate(events)])
     found = [[len(match.events["A"]) for match in handle.matches()] for handle in handles]
     assert found == [[1] * count for count in counts]
+
+
+@pytest.mark.parametrize(
+    ("sequence", "skip", "counts"),
+    [
+        ("A ; B", "", [2, 1]),
+        ("A ; B", "AFTER MATCH SKIP PAST LAST EVENT", [2, 1]),
+        ("A : B", "", [3, 2]),
+        ("ALL(A, B)", "", [4, 2]),
+    ],
+)
+def test_nobody_asks_for_the_order_of_the_queries_of_a_template(
+    sequence: str, skip: str, counts: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An event that concerns many would have their names written and sorted."""
+    monkeypatch.setattr(Dictionary, "ranks", lambda *_: pytest.fail("keys were put in order"))
+    engine = spaseq.Engine()
+    text = f"""SELECT * WITHIN 1 HOURS SLIDING FROM STREAM S <urn:s>
+        WHERE {{{{ SEQ({sequence}) DEFINE GPM A ON S {{{{ ?x <urn:a> ?a . FILTER(?a > {{}}) }}}}
+        DEFINE GPM B ON S {{{{ ?x <urn:b> ?b }}}} }}}} {skip}"""
+    handles = [engine.register(text.format(least)) for least in (1, 2)]
+    engine.push("urn:s", "<urn:x> <urn:a> 5 .", 1)
+    engine.push_many("urn:s", [("<urn:x> <urn:b> 1 .", 2), ("<urn:x> <urn:a> 2 .", 3)])
+    engine.push("urn:s", "<urn:x> <urn:b> 1 .", 4)
+    assert [len(list(handle.matches())) for handle in handles] == counts
 
 
 @pytest.mark.parametrize("sequence", ["A : B", "A : B : C", "A : B+ : C", "A : B : (C | D)"])

@@ -11,12 +11,16 @@ from spaseq.terms.dictionary import Dictionary
 Ints = npt.NDArray[np.int64]
 
 
-def ranks(events: Ints, keys: Ints, dictionary: Dictionary) -> Ints:
+def ranks(events: Ints, keys: Ints, dictionary: Dictionary, apart: int = 0) -> Ints:
     """The place of each row's key among the others of its event, as numbers that order them.
 
     ``events`` says of each row its event, by a number from 0; ``keys``, of shape ``(rows, variables)``, have
-    the ids of its key. What is 0 has no other key in its event: terms are looked at only where several are.
+    the ids of its key. Terms are looked at only where an event has several keys. Those that differ in the
+    first ``apart`` variables, at most one, stand in any order, but always in the same: terms cost most here.
     """
+    if apart:
+        rest = ranks(events, keys[:, apart:], dictionary)
+        return group_codes([keys[:, 0], rest]) if rest.any() else keys[:, 0]
     found = np.zeros(len(events), dtype=np.int64)
     if not len(events):
         return found

@@ -50,6 +50,7 @@ BARS: Final = 20  # where in a wait stand, by stream, the first events that bar 
 SINCES: Final = 22  # where in a wait stand the times since which there is a bound
 SINCES_END: Final = 23
 LIMITS: Final = 24  # where the bounds stand
+APART: Final = 25  # so many of the first keys say whose a match is: nobody asks for their order
 TABLES_HEADER: Final = 26
 
 # Columns of aggregates in the tables.

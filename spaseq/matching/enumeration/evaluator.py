@@ -49,7 +49,7 @@ class Enumeration(Update, Immediate):
         program, told_apart_by = Program(compile_pattern(pattern)), keys(pattern)
         gpms = tuple(pattern.gpms)
         automaton = Automaton(program.start, gpms)
-        super().__init__(pattern, told_apart_by, automaton, bounds, context.budget, dictionary)
+        super().__init__(pattern, told_apart_by, automaton, bounds, context.budget, dictionary, context.apart)
         self._reading = Reading(
             pattern, sites(pattern, program.start), lambda: Automaton(program.start, gpms),
             told_apart_by, context, self.history, self.memory,

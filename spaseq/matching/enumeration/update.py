@@ -42,7 +42,9 @@ class Update:
         bounds: Bounds,
         budget: Budget,
         dictionary: Dictionary,
+        apart: int = 0,
     ) -> None:
+        """``apart``: so many of the first keys are in no order that anybody asks for."""
         query = pattern.query
         self._gpms = tuple(pattern.gpms)
         self.keys = keys
@@ -52,7 +54,7 @@ class Update:
         self.memory = Memory(automaton, len(self._gpms), len(keys), bounds.reach, budget)
         self.memory.counters[counter.SINGLE] = len(set(pattern.streams)) == 1
         self.memory.counters[counter.CONSUME] = query.consume is Consume.ANY
-        self._dictionary = dictionary
+        self._dictionary, self._apart = dictionary, apart
         dictionary.hold(self)
 
     def live_ids(self) -> Iterable[Ints]:
@@ -83,7 +85,7 @@ class Update:
                 c[counter.KNOWN] = known.unknown == 0
             elif status == lay.UNRANKED:
                 keys = columns.keys.reshape(-1, len(self.keys))
-                columns = columns._replace(ranks=ranks(columns.events, keys, self._dictionary))
+                columns = columns._replace(ranks=ranks(columns.events, keys, self._dictionary, self._apart))
             elif status == lay.WIDER:
                 m.widen()
             elif status == lay.PARTITIONS_FULL:
@@ -126,7 +128,8 @@ class Update:
             batch.stream,
             events,
             flat,
-            np.zeros(0, dtype=np.int64),
+            # Where keys say whose a match is, and nothing else, any order will do: that of their ids.
+            flat if self._apart == len(self.keys) else np.zeros(0, dtype=np.int64),
             cursors=sizes[:-1].copy(),
             ends=sizes[1:].copy(),
         )

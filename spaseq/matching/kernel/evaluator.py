@@ -105,7 +105,7 @@ class Kernel:
         self._keys = tuple(variable.name for variable in pattern.query.partition)
         self._bounds = bounds
         self._tables = self._compiled.tables
-        self._tables[v.LIMIT] = bounds.reach
+        self._tables[v.LIMIT], self._tables[v.APART] = bounds.reach, context.apart
         for i, limit in enumerate(self._compiled.limits):
             self._tables[self._tables[v.LIMITS] + i] = bounds.lasts(limit)
         c = self._compiled

@@ -43,4 +43,4 @@ def ranked(tables: Ints, ints: Ints, batch: Ints, dictionary: Dictionary) -> Int
         keys[firsts[g] : ends[g], j] = batch[at + begins[g, 0] : at + begins[g, -1]]
     ints[header.RANKS] = len(batch)
     places = len(batch) + gpms + firsts - begins[:, 0]
-    return np.concatenate([batch, places, ranks(events, keys, dictionary)])
+    return np.concatenate([batch, places, ranks(events, keys, dictionary, int(tables[v.APART]))])

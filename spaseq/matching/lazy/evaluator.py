@@ -66,7 +66,7 @@ class Lazy(Immediate):
         self._memory = Memory(c, bounds.reach, len(set(pattern.streams)) == 1, budget)
         history = self._columns.history
         exact = Exact(pattern, context, bounds, history)
-        self._matches = Matches(pattern, c.sites, history, exact, context.order, dictionary)
+        self._matches = Matches(pattern, c.sites, history, exact, context.order, dictionary, context.apart)
 
     @property
     def memory(self) -> Memory:

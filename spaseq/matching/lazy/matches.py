@@ -40,9 +40,10 @@ class Matches:
         exact: Exact,
         order: InOrder,
         dictionary: Dictionary,
+        apart: int = 0,
     ) -> None:
-        """``items`` are those of all plans, one plan after the other."""
-        self._dictionary = dictionary
+        """``items`` are those of all plans, one plan after the other; ``apart`` as of ``Context``."""
+        self._dictionary, self._apart = dictionary, apart
         self._emit = emitted(pattern)
         self._order = order
         self._several = may_end_together(pattern)
@@ -93,7 +94,7 @@ class Matches:
         keys = found[:, outcome.KEY : outcome.KEY + self._keys]
         if self._keys:
             events = found[:, outcome.EVENT]
-            found = found[np.lexsort((ranks(events, keys, self._dictionary), events))]
+            found = found[np.lexsort((ranks(events, keys, self._dictionary, self._apart), events))]
             keys = found[:, outcome.KEY : outcome.KEY + self._keys]
         apart = found[:, [outcome.EVENT, *range(outcome.KEY, outcome.KEY + self._keys)]]
         groups = np.concatenate([[0], np.cumsum((apart[1:] != apart[:-1]).any(axis=1))])

@@ -82,7 +82,7 @@ class OrderedKernel:
         ]
         self._compiled = c = ordering.compiled
         self._tables = c.tables
-        self._tables[v.LIMIT] = bounds.reach
+        self._tables[v.LIMIT], self._tables[v.APART] = bounds.reach, context.apart
         for i, limit in enumerate(c.limits):
             self._tables[self._tables[v.LIMITS] + i] = bounds.lasts(limit)
         self._bounds = bounds

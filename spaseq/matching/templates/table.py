@@ -49,7 +49,7 @@ class Parameters:
         """``names``: the parameters that ``rows`` have the constants of; ``member``: what names a row."""
         self.version = 0
         # What names a row is an integer, whose value takes no Python object to read. All have as many digits,
-        # since evaluators have keys in the order of their texts, which is that of the rows then.
+        # so that matches that are put in the order of their texts are in that of the rows.
         first = 10 ** len(str(len(rows)))
         own = [Literal(str(number), datatype=_INTEGER) for number in range(first, first + len(rows))]
         columns = [dictionary.intern_all(own)]

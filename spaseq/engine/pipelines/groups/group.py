@@ -27,6 +27,7 @@ from spaseq.limits import Limits
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.share import MOST, shared_by_all, shares_of_all
 from spaseq.matching.columns.evaluator import Enumerating, is_enumerating
+from spaseq.matching.context import Context
 from spaseq.matching.host import emitted
 from spaseq.matching.templates.form import Template, template
 from spaseq.matching.templates.table import Parameters, TableGpm
@@ -190,6 +191,11 @@ class Group(Pipeline):
         streams = frozenset(map(dictionary.pin, part.streams))
         gpm = TableGpm(part, self._template, self._table, dictionary, kb, streams, sharing)
         return _Answers(gpm, part.name, self._tally)
+
+    def _make_context(self, limits: Limits) -> Context:
+        # Who finds a match in the partition of a row gives it to those who have that row.
+        apart = 0 if self._template is None else 1
+        return Context(self.pattern, self._dictionary, self._exists, limits, apart=apart)
 
     def needs(self) -> Iterator[tuple[Iterable[int] | None, Needs]]:
         """What an event must have for each of the GPMs, whoever asks."""

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from spaseq._jit import inlined, kernel, part
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
+    APART,
     CONSUMES,
     LIMIT,
     MOST_ACCEPTS,
@@ -86,7 +87,7 @@ def find_keys(t: Ints, m: Ints, b: Ints, e: int, ranked: bool) -> int:
                     whole = False
             if not whole or _is_known(m, size, new):
                 continue
-            if ranked and count > 0 and header.ranks(m) == 0:
+            if ranked and count > 0 and header.ranks(m) == 0 and not _is_alike(t, m, new):
                 return -2
             rank = b[b[header.ranks(m) + g] + r] if ranked and header.ranks(m) != 0 else 0
             at = count
@@ -118,6 +119,15 @@ def _is_known(m: Ints, size: int, new: int) -> bool:
             return True
         at += size
     return False
+
+
+@inlined
+def _is_alike(t: Ints, m: Ints, new: int) -> bool:
+    """Whether a key differs from the first one in nothing that keys have an order by."""
+    alike = True
+    for j in range(t[APART], t[N_KEYS]):
+        alike = alike and m[new + j] == m[header.keys(m) + j]
+    return alike
 
 
 @inlined
