@@ -63,16 +63,26 @@ class Asking:
 
     def _expect(self, matcher: Quick, clock: Clock) -> None:
         """Sees whether the evaluator takes events that come alone."""
-        gpms = {name: gpm for name, gpm in self._gpms.items() if isinstance(gpm, GpmEvaluator)}
-        if gpms.keys() != set(matcher.gpms) or not all(gpm.is_for_one for gpm in gpms.values()):
+        if self._gpms.keys() != set(matcher.gpms):
             return
-        of_all = [gpms[g] for g in matcher.gpms]
-        witnesses = self.pattern.witnesses
-        asked = [
-            Asked(gpm.names, gpm.number, gpm.of_one, gpm.join, gpm.streams, is_told=g not in witnesses)
-            for g, gpm in zip(matcher.gpms, of_all, strict=True)
-        ]
+        asked = []
+        for place, name in enumerate(matcher.gpms):
+            of_one = self._of_one(name, place, is_told=name not in self.pattern.witnesses)
+            if of_one is None:
+                return
+            asked.append(of_one)
         self._singly = matcher.expect(asked, clock)
+
+    def _of_one(self, name: str, place: int, *, is_told: bool) -> Asked | None:
+        """What a GPM asks of events that come alone; None if it cannot be asked so.
+
+        ``place``: its own among those that the evaluator asks.
+        """
+        del place
+        gpm = self._gpms[name]
+        if not isinstance(gpm, GpmEvaluator) or not gpm.is_for_one:
+            return None
+        return Asked(gpm.names, gpm.number, gpm.of_one, gpm.join, gpm.streams, is_told)
 
     def _count_singles(self, matcher: Quick) -> None:
         """Counts what ``matcher`` had of events that came alone."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from spaseq.events import Ids
 from spaseq.gpm.spectra.joins import Knowledge
@@ -14,18 +15,42 @@ from spaseq.terms.dictionary import Dictionary
 _Row = tuple[int, ...]
 
 
+class Continues(Protocol):
+    """What rows are joined with, by their values at ``places``: each gets those of ``others``."""
+
+    places: Sequence[int]
+    others: Sequence[str]
+    #: Whether others may ask the same, for whom it is kept once.
+    is_shared: bool
+
+    @property
+    def version(self) -> int:
+        """Another number whenever it is something else."""
+        ...
+
+    def packed(self) -> Ids:
+        """It for compiled code: see ``Lookup.packed``."""
+        ...
+
+    def join(self, rows: Sequence[_Row]) -> list[_Row]:
+        """The rows with what is known of them, each as often as that is there."""
+        ...
+
+
 class Known:
     """The solutions of a GRAPH pattern, found by the variables that rows bind before it.
 
     ``places``: where in a row those are; ``others``: the variables that it binds besides.
     """
 
+    is_shared = True
+
     def __init__(self, graph: Graph, names: Sequence[str], dictionary: Dictionary, kb: Knowledge) -> None:
         """``names``: the variables of rows, in their order; some of them are in ``graph``."""
         asked = variables(graph)
         self._keys = tuple(name for name in names if name in asked)
-        self.others = sorted(asked.difference(names))
-        self.places = [names.index(key) for key in self._keys]
+        self.others: Sequence[str] = sorted(asked.difference(names))
+        self.places: Sequence[int] = [names.index(key) for key in self._keys]
         self._graph, self._dictionary, self._kb = graph, dictionary, kb
         self._made: int | None = None
         self._table = NO_SOLUTIONS

@@ -14,7 +14,7 @@ from pyoxigraph import BlankNode, NamedNode
 from spaseq.gpm.expressions.compiled import Solution, compile_filter
 from spaseq.gpm.expressions.walk import exists_in, volatile
 from spaseq.gpm.sharing import Values
-from spaseq.gpm.spectra.background import Known, known_by
+from spaseq.gpm.spectra.background import Continues, known_by
 from spaseq.gpm.spectra.joins import Knowledge
 from spaseq.language.scope import conjuncts
 from spaseq.language.syntax import Expression, Filter, Graph, Group, TriplePattern, Triples, Var
@@ -51,7 +51,7 @@ class Join:
     """
 
     steps: tuple[Step, ...]
-    known: tuple[Known, ...]
+    known: tuple[Continues, ...]
     conditions: tuple[Expression, ...]
     tests: tuple[Callable[[Solution], bool], ...]
     bound: tuple[str, ...]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from spaseq.alone import Single
-from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.events import Clock, EventBatch, Ids, Stamp
 from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.single import Join
 from spaseq.gpm.spectra.solutions import Solutions
@@ -44,7 +44,8 @@ class Asked(NamedTuple):
     ``names``: its variables; those with the same ``number`` ask the same, but for the names. ``solve`` gives
     what it has in an event; ``join``: what that is, if it is nothing but a join of few triples, and filters;
     ``streams``: of what events, None for those of any stream; ``is_told``: whether it counts that it has
-    solutions.
+    solutions; ``tell`` is told which these are, if somebody has to know: the number of the event of each, in
+    order, and their values, a row each.
     """
 
     names: Sequence[str]
@@ -53,6 +54,7 @@ class Asked(NamedTuple):
     join: Join | None
     streams: frozenset[int] | None
     is_told: bool
+    tell: Callable[[Ids, Ids], None] | None = None
 
 
 class ByColumns(Protocol):

@@ -153,7 +153,7 @@ class Matches:
         return self._block(keys.reshape(count, n_keys), offsets, positions, sites, rows)
 
     def few(self, m: Ints) -> Block | None:
-        """The same where one event completed a few plain matches of one partition.
+        """The same where one event completed a few plain matches.
 
         None if it did not; then nothing is forgotten.
         """
@@ -163,17 +163,25 @@ class Matches:
         depth = k.look(m, self._simple, self._simple_ends, self._steps)
         if not depth:
             return None
-        partition = m.item(begin + findings.PARTITION)
         runs = range(begin, begin + count * findings.SIZE, findings.SIZE)
         ends = accumulate(m.item(m.item(run + findings.NODE) + DEPTH) for run in runs)
         steps = self._steps[: 3 * depth].tolist()
         found = apart(self.sites, steps, [*ends], self._history)
-        by_path = {match.path: match for match in found} if count > 1 else {}
-        if 0 < len(by_path) < count:
-            return None
-        key = tuple(m.item(partition + partitions.KEY + i) for i in range(self._keys))
+        places = [m.item(run + findings.PARTITION) for run in runs]
+        keys = {place: tuple(m[place + partitions.KEY :][: self._keys].tolist()) for place in places}
+        if count > 1:
+            # Those of one partition are neighbours.
+            order = {place: number for number, place in enumerate(keys)}
+            by_path = {
+                (order[p], match.path): (keys[p], match) for p, match in zip(places, found, strict=True)
+            }
+            if len(by_path) < count:
+                return None
+            given = [by_path[path] for path in sorted(by_path)]
+        else:
+            given = [(keys[places[0]], found[0])]
         k.unroll(m, self._steps)
-        return Objects([(key, by_path[path]) for path in sorted(by_path)] or [(key, found[0])])
+        return Objects(given)
 
     def of_runs(self, runs: Runs) -> Iterator[Block]:
         """The matches that runs are."""

@@ -1,4 +1,4 @@
-"""The parameters of the queries of a group, and a GPM's solutions joined with them.
+"""A GPM's solutions joined with the parameters of the queries of a group.
 
 What that costs depends on the solutions and on the queries that they concern, not on how many there are:
 equal constants are found by hash, one bound by a sorted column.
@@ -6,13 +6,12 @@ equal constants are found by hash, one bound by a sorted column.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from pyoxigraph import Literal, NamedNode
 
 from spaseq.automaton.pattern import GpmPart
 from spaseq.events import EventBatch, Ids
@@ -24,91 +23,17 @@ from spaseq.gpm.spectra.lookup import spread
 from spaseq.gpm.spectra.solutions import Mask, Solutions
 from spaseq.language.scope import conjuncts, mentioned, variables
 from spaseq.language.syntax import Binary, Expression, Filter, Pattern, Values, Var
+from spaseq.matching.templates.alone import OfOne, Rows, can_be_asked
 from spaseq.matching.templates.form import Template
-from spaseq.terms.dictionary import Dictionary, Term
-from spaseq.terms.values import NO_NUMBER, XSD
+from spaseq.matching.templates.parameters import Parameters
+from spaseq.terms.dictionary import Dictionary
+from spaseq.terms.values import NO_NUMBER
 
 Floats = npt.NDArray[np.float64]
 
-_STRING: Final = NamedNode(XSD + "string")
-_INTEGER: Final = NamedNode(XSD + "integer")
 #: A table says where numbers stand when it has at most so many places for each of them.
 _SPARSE: Final = 64
 _FLIPPED: Final = {"=": "=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-
-
-class Parameters:
-    """A table: for each set of constants an id that names it, and the ids of the constants.
-
-    Rows are numbered. ``version`` changes whenever one goes.
-    """
-
-    def __init__(
-        self, names: Sequence[str], member: str, rows: Sequence[Sequence[Term]], dictionary: Dictionary
-    ) -> None:
-        """``names``: the parameters that ``rows`` have the constants of; ``member``: what names a row."""
-        self.version = 0
-        # What names a row is an integer, whose value takes no Python object to read. All have as many digits,
-        # so that matches that are put in the order of their texts are in that of the rows.
-        first = 10 ** len(str(len(rows)))
-        own = [Literal(str(number), datatype=_INTEGER) for number in range(first, first + len(rows))]
-        columns = [dictionary.intern_all(own)]
-        self._same = set()
-        for place, name in enumerate(names):
-            constants = [row[place] for row in rows]
-            columns.append(dictionary.intern_all(constants))
-            if all(isinstance(term, NamedNode) or _is_string(term) for term in constants):
-                self._same.add(name)
-        self._all = dict(zip((member, *names), columns, strict=True))
-        self._is_there: Mask = np.ones(len(rows), dtype=np.bool_)
-        # The numbers of the rows that are there, and their columns, as they were at a version.
-        self._numbers = np.arange(len(rows))
-        self._columns = self._all
-        self._made = self.version
-        dictionary.hold(self)
-
-    @property
-    def names(self) -> Container[str]:
-        """Of all columns."""
-        return self._all
-
-    @property
-    def rows(self) -> Ids:
-        """What names the rows, in the order of their numbers."""
-        return next(iter(self._all.values()))
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    @property
-    def numbers(self) -> Ids:
-        """The numbers of the rows that are there."""
-        self._make()
-        return self._numbers
-
-    def live_ids(self) -> Iterable[Ids]:
-        """The ids in the table; partial matches may still have those of rows that have gone."""
-        return self._all.values()
-
-    def remove(self, number: int) -> None:
-        """One row less."""
-        self._is_there[number] = False
-        self.version += 1
-
-    def is_same_term(self, parameter: str) -> bool:
-        """Whether a parameter equals what is the same term, and nothing else."""
-        return parameter in self._same
-
-    def column(self, name: str) -> Ids:
-        """A column of the rows that are there."""
-        self._make()
-        return self._columns[name]
-
-    def _make(self) -> None:
-        if self._made != self.version:
-            self._numbers = np.flatnonzero(self._is_there)
-            self._columns = {name: column[self._numbers] for name, column in self._all.items()}
-            self._made = self.version
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,28 +175,45 @@ class TableGpm:
         self._joined = tuple(sorted(parameters & bound))
         self._dictionary = dictionary
         self._table = table
-        self._filters = [(c, ColumnFilter(c, dictionary)) for c in asked]
-        self._equal = [pair for c in asked if (pair := _equal(c, bound - parameters, parameters))]
+        equal = [pair for c in asked if (pair := _equal(c, bound - parameters, parameters))]
+        equal = [(c, v, p) for c, v, p in equal if table.is_same_term(p)]
+        # Which variable of a solution has what parameter of a row, and what else must hold of both.
+        self._keys = [(name, name) for name in self._joined] + [(v, p) for _, v, p in equal]
+        decided = {id(c) for c, _, _ in equal}
+        self._asked = [c for c in asked if id(c) not in decided]
+        self._left = [ColumnFilter(c, dictionary) for c in self._asked]
         bounds = (_bound(c, bound - parameters, parameters) for c in asked)
         # Few rows have an equal number.
         self._bounds = sorted((b for b in bounds if b is not None), key=lambda b: b.symbol != "=")
         self._index: _Index | None = None
-        self._keys: list[tuple[str, str]] = []
-        self._left: list[ColumnFilter] = []
         self._version = -1
 
     def evaluate(self, batch: EventBatch) -> tuple[Solutions, Ids]:
         """The solutions of every event, once for each row of the table that they are for; and its number."""
         return self._join(self._evaluator.evaluate(batch))
 
+    @property
+    def streams(self) -> frozenset[int] | None:
+        """The ids of the streams that it is asked of, None for any."""
+        return self._evaluator.streams
+
+    def of_one(self) -> OfOne | None:
+        """What it has in events that come alone; None if it cannot be asked for these."""
+        if not can_be_asked(self._evaluator, self._asked):
+            return None
+        asked = (name for test in self._left for name in test.names if name in self._table.names)
+        others = [*dict.fromkeys(name for name in (*self._members, *asked) if name not in self._joined)]
+        return OfOne(
+            self._evaluator,
+            lambda names: Rows(self._table, self._keys, names, others),
+            self._asked,
+            self._dictionary,
+        )
+
     def _prepare(self) -> _Index:
         """The index over the table as it is now."""
         table = self._table
         if self._index is None or self._version != table.version:
-            equal = [(c, v, p) for c, v, p in self._equal if table.is_same_term(p)]
-            self._keys = [(name, name) for name in self._joined] + [(v, p) for _, v, p in equal]
-            decided = {id(c) for c, _, _ in equal}
-            self._left = [test for c, test in self._filters if id(c) not in decided]
             keys = [parameter for _, parameter in self._keys]
             self._index = _Index(table, keys, self._bounds, self._dictionary)
             self._version = table.version
@@ -315,7 +257,3 @@ def _bound(condition: Expression, bound: frozenset[str], parameters: set[str]) -
             if right in bound and left in parameters:
                 return _Bound(right, _FLIPPED[symbol], left)
     return None
-
-
-def _is_string(term: Term) -> bool:
-    return isinstance(term, Literal) and term.language is None and term.datatype == _STRING

@@ -26,11 +26,12 @@ from spaseq.language.syntax import Emit
 from spaseq.limits import Limits
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.share import MOST, shared_by_all, shares_of_all
-from spaseq.matching.columns.evaluator import Enumerating, is_enumerating
+from spaseq.matching.columns.evaluator import Asked, Enumerating, Fleeting, Quick, is_enumerating
 from spaseq.matching.context import Context
 from spaseq.matching.host import emitted
 from spaseq.matching.templates.form import Template, template
-from spaseq.matching.templates.table import Parameters, TableGpm
+from spaseq.matching.templates.parameters import Parameters
+from spaseq.matching.templates.table import TableGpm
 from spaseq.results.batch import MatchBatch
 from spaseq.results.reading import Reader
 from spaseq.results.select import Projector
@@ -72,10 +73,9 @@ class Tally:
         # The events of the batch in hand and the rows that they are relevant for, as one number.
         self._pairs: list[Ids] = []
 
-    def count(self, gpm: str, solutions: Solutions, rows: Ids) -> None:
-        """Counts what a GPM has in a batch; ``rows`` are the numbers of the rows that solutions are for."""
+    def count(self, gpm: str, events: Ids, rows: Ids) -> None:
+        """Counts what a GPM has in a batch: the events of its solutions, and the numbers of their rows."""
         if gpm in self._matched and len(rows):
-            events = np.zeros(len(rows), dtype=np.int64) if solutions.event is None else solutions.event
             pairs = _distinct(events * self._rows + rows)
             self._add(self._solutions[gpm], rows)
             self._add(self._matched[gpm], pairs % self._rows)
@@ -120,11 +120,12 @@ class _Answers:
         self._tally = tally
         self.core = gpm.core
         self.exists = gpm.exists
+        self.of_one, self.streams = gpm.of_one, gpm.streams
 
     def evaluate(self, batch: EventBatch) -> Solutions:
         """The solutions of every event."""
         solutions, rows = self._gpm.evaluate(batch)
-        self._tally.count(self._name, solutions, rows)
+        self._tally.count(self._name, solutions.events, rows)
         return solutions
 
     def by_event(self, batch: EventBatch) -> ByEvent:
@@ -209,6 +210,23 @@ class Group(Pipeline):
             streams = None if part.streams == every else map(self._dictionary.pin, part.streams)
             yield streams, needs(gpm.core, self._dictionary)
 
+    def _of_one(self, name: str, place: int, *, is_told: bool) -> Asked | None:
+        gpm = self._gpms[name]
+        if not isinstance(gpm, _Answers):
+            return super()._of_one(name, place, is_told=is_told)
+        of = gpm.of_one()
+        if of is None:
+            return None
+        member = of.names.index(self._table.member)
+
+        def tell(events: Ids, values: Ids) -> None:
+            if place == 0:  # the first that is told of further events
+                self._tally.settle()
+            self._tally.count(name, events, self._table.numbers_of(values[:, member]))
+
+        # No two GPMs ask the same of the table.
+        return Asked(of.names, place, of.solve, of.join, gpm.streams, is_told, tell)
+
     # --- queries go -------------------------------------------------------------------------------
 
     @property
@@ -247,11 +265,9 @@ class Group(Pipeline):
         self._tally.settle()
         return super().process(batch, position)
 
-    def take_one(self, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
-        """What is found stands where its seats find it."""
-        if self._template is not None:
-            return self.process(batch, position)
-        return super().take_one(batch, position)
+    def _take_large(self, quick: Quick, batch: EventBatch, position: int) -> Fleeting | None:
+        self._tally.settle()
+        return super()._take_large(quick, batch, position)
 
     def _matches(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         """Puts matches where their seats find them: the first part of their key says whose they are."""

@@ -29,7 +29,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq._jit import kernel
+from spaseq._jit import kernel, part
 from spaseq.gpm.spectra.lookup import BUCKETS, FACTOR, ROWS, SHIFT
 from spaseq.gpm.spectra.single import CONSTANT, NEW
 from spaseq.matching.conditions import _kernel_values as v
@@ -104,6 +104,26 @@ UNSEEN: Final = -2
 UNKNOWN: Final = -1
 
 
+@part
+def _judged(
+    asked: Ints, question: int, read: int, batch: Ints, row: int, stack: int, floats: Floats, numbers: Floats,
+    codes: Codes,
+) -> int:  # fmt: skip
+    """Whether a row passes its question's filters, as 0 or 1; or ``LARGE``, or ``UNSEEN``."""
+    for j in range(asked[question + READS]):
+        term = batch[row + asked[read + j]]
+        if term >= len(codes) or codes[term] == UNKNOWN:
+            batch[heads.HEAD] = term
+            return UNSEEN
+    verdict = holds(
+        asked, asked[question + PROGRAM], asked[question + PROGRAM_END],
+        batch, stack, floats, 0, 0, batch, row, numbers, codes,
+    )  # fmt: skip
+    if verdict == v.UNKNOWN:
+        return LARGE
+    return v.TRUE if verdict == v.TRUE else v.FALSE
+
+
 @kernel
 def alone(
     asked: Ints, known: Ints, log: Ints, at: int, firsts: Ints, kept: Ints,
@@ -172,7 +192,12 @@ def alone(
             bound += (1 if s == NEW else 0) + (1 if o == NEW and not is_loop else 0)
             rows, spare, count = spare, rows, found
             step += STEP_SIZE
-        for _ in range(asked[a + KNOWN]):
+        has_program = asked[a + PROGRAM] < asked[a + PROGRAM_END]
+        if has_program:
+            batch[heads.COLUMNS] = places  # for now
+        for which in range(asked[a + KNOWN]):
+            # Many rows may be known of which few pass.
+            is_last = has_program and which == asked[a + KNOWN] - 1
             table, keys, others = asked[step + TABLE], asked[step + KEYS], asked[step + OTHERS]
             entry, buckets = table + known[table + ROWS], table + BUCKETS
             found = 0
@@ -196,26 +221,22 @@ def alone(
                         batch[new + j] = batch[row + j]
                     for j in range(others):
                         batch[new + bound + j] = known[other + keys + j]
-                    found += 1
+                    verdict = v.TRUE
+                    if is_last:
+                        verdict = _judged(asked, a, read, batch, new, stack, floats, numbers, codes)
+                    if verdict < 0:
+                        return verdict
+                    found += verdict
             bound += others
             rows, spare, count = spare, rows, found
             step += KNOWN_HEADER + keys
-        if asked[a + PROGRAM] < asked[a + PROGRAM_END]:
-            batch[heads.COLUMNS] = places  # for now
+        if has_program and asked[a + KNOWN] == 0:
             found = 0
             for r in range(count):
                 row = rows + r * width
-                for j in range(reads):
-                    term = batch[row + asked[read + j]]
-                    if term >= len(codes) or codes[term] == UNKNOWN:
-                        batch[heads.HEAD] = term
-                        return UNSEEN
-                verdict = holds(
-                    asked, asked[a + PROGRAM], asked[a + PROGRAM_END],
-                    batch, stack, floats, 0, 0, batch, row, numbers, codes,
-                )  # fmt: skip
-                if verdict == v.UNKNOWN:
-                    return LARGE
+                verdict = _judged(asked, a, read, batch, row, stack, floats, numbers, codes)
+                if verdict < 0:
+                    return verdict
                 if verdict == v.TRUE:
                     for j in range(bound):
                         batch[rows + found * width + j] = batch[row + j]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.alone import Single
-from spaseq.gpm.spectra.background import Known
+from spaseq.gpm.spectra.background import Continues
 from spaseq.gpm.spectra.single import MOST_TRIPLES, Join
 from spaseq.language.scope import mentioned
 from spaseq.language.syntax import Filter
@@ -64,10 +64,10 @@ class Joins:
         header = [len(questions), len(asked), len(columns), 0, 0, width, len(picks), most]
         table: list[Cell] = [*header, *(0 for _ in questions)]
         self._places = []
-        # What is asked of background graphs, and where in the table it stands.
-        self._asked: list[tuple[Known, int]] = []
+        # What rows are joined with, background graphs and the like, and where in the table it stands.
+        self._asked: list[tuple[Continues, int]] = []
         self._known, self._is_small = np.zeros(1, dtype=np.int64), True
-        self._version: int | None = None
+        self._versions: list[int] = []
         #: Where the columns begin in ``batch``.
         self.values = heads.HEAD + len(columns) + 6 + heads.SHARE * len(asked)
         places = self.values + (len(picks) + 2 * width) * k.MOST_ROWS + len(picks)
@@ -128,7 +128,7 @@ class Joins:
                     words[at] = term
         if singles.values is not self._kept:
             self._place(singles)
-        if self._asked and self._asked[0][0].version != self._version:
+        if self._asked and [known.version for known, _ in self._asked] != self._versions:
             self._learn()
         if not self._is_small:
             return k.LARGE
@@ -143,10 +143,13 @@ class Joins:
             numbers.cover_few((self.batch.item(heads.HEAD),))
 
     def _learn(self) -> None:
-        """Has what background graphs know now; they are those of one query, and change together."""
-        version = self._asked[0][0].version
+        """Has what is known now."""
+        versions = [known.version for known, _ in self._asked]
         tables = [known.packed() for known, _ in self._asked]
-        self._is_small = len(tables) == 1 or sum(map(len, tables)) <= _MOST_KNOWN
+        shared = [
+            len(table) for (known, _), table in zip(self._asked, tables, strict=True) if known.is_shared
+        ]
+        self._is_small = len(tables) == 1 or sum(shared) <= _MOST_KNOWN
         if self._is_small:
             # The only one is that of all queries that ask it.
             self._known = tables[0] if len(tables) == 1 else np.concatenate(tables)
@@ -154,7 +157,7 @@ class Joins:
             for (_, at), table in zip(self._asked, tables, strict=True):
                 self._table[at + k.TABLE] = begin
                 begin += len(table)
-        self._version = version
+        self._versions = versions
 
     def _place(self, singles: Singles) -> None:
         """Says where solutions are kept."""

@@ -6,7 +6,7 @@ one batch cost what few of them cost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -105,13 +105,15 @@ class Singles:
         names: Sequence[Sequence[str]],
         asked: Sequence[int],
         told: Sequence[bool],
+        tells: Sequence[Callable[[Ints, Ints], None] | None] = (),
     ) -> None:
-        """``told``: of which GPMs it counts whether they have solutions."""
+        """``told``: of which GPMs it counts whether they have solutions; ``tells``: see ``Asked.tell``."""
         self.end: int | None = None
         self.first = self.size = self.used = self._last = self._oldest = 0
         self._dictionary, self._clock = dictionary, clock
         self._names, self.asked, self._of = names, asked, np.array(asked, dtype=np.int64)
         self._told = np.array(told, dtype=np.bool_)
+        self._tells = tells
         width = dict(zip(asked, map(len, names), strict=True))
         self.widths = [width[question] for question in range(len(width))]
         self.firsts = np.zeros((_MOST + 1) * len(width), dtype=np.int64)
@@ -239,7 +241,13 @@ class Singles:
         """What was counted since the last call."""
         begin, self._counted = self._counted, self.size
         before, self._counts = self._counts, self._none()
-        found = np.diff(self._firsts[begin : self._counted + 1], axis=0)[:, self._of]
+        firsts = self._firsts[begin : self._counted + 1]
+        found = np.diff(firsts, axis=0)[:, self._of]
+        if begin < self._counted:
+            for question, counts, tell in zip(self.asked, found.T, self._tells, strict=False):
+                if tell is not None:
+                    rows = slice(firsts.item(0, question), firsts.item(-1, question))
+                    tell(np.repeat(np.arange(len(counts)), counts), self.kept[question][rows])
         some = found > 0
         relevant = int(np.count_nonzero(some[:, self._told].any(axis=1)))
         return Counts(before.relevant + relevant, before.matched + some.sum(0), before.rows + found.sum(0))

@@ -134,7 +134,7 @@ class Taking:
         distinct = list(by_number.values())
         joins = Joins(distinct, streams, questions, self._placed, self._dictionary, self._most)
         told = [of.is_told for of in asked]
-        singles = Singles(self._dictionary, self._clock, names, questions, told)
+        singles = Singles(self._dictionary, self._clock, names, questions, told, [of.tell for of in asked])
         self._singles, self._joins = singles, joins
         return singles, joins
 

@@ -306,7 +306,7 @@ def forget_found(ints: Ints) -> None:
 
 @kernel
 def look(ints: Ints, simple: Mask, simple_ends: Mask, paths: Ints) -> int:
-    """As ``unroll``, of runs of one partition that are nothing but events, each with one solution.
+    """As ``unroll``, of runs that are nothing but events, each with one solution.
 
     Forgets none; returns how many events they have, 0 if a run is none of those, or ``paths`` too short.
     """
@@ -316,8 +316,6 @@ def look(ints: Ints, simple: Mask, simple_ends: Mask, paths: Ints) -> int:
         found = header.found(m) + i * findings.SIZE
         node = findings.node(m, found)
         at += 3 * nodes.depth(m, node)
-        if findings.partition(m, found) != findings.partition(m, header.found(m)):
-            return 0
         if at > len(paths) or not simple_ends[findings.accept(m, found)]:
             return 0
         j = at

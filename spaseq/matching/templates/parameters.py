@@ -1,0 +1,105 @@
+"""The constants of the queries of a group, as a table of their ids, which rows may leave."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from typing import Final
+
+import numpy as np
+from pyoxigraph import Literal, NamedNode
+
+from spaseq.events import Ids
+from spaseq.gpm.spectra.solutions import Mask
+from spaseq.terms.dictionary import Dictionary, Term
+from spaseq.terms.values import XSD
+
+_STRING: Final = NamedNode(XSD + "string")
+_INTEGER: Final = NamedNode(XSD + "integer")
+
+
+class Parameters:
+    """A table: for each set of constants an id that names it, and the ids of the constants.
+
+    Rows are numbered. ``version`` changes whenever one goes; ``member`` is the column that names them.
+    """
+
+    def __init__(
+        self, names: Sequence[str], member: str, rows: Sequence[Sequence[Term]], dictionary: Dictionary
+    ) -> None:
+        """``names``: the parameters that ``rows`` have the constants of; ``member``: what names a row."""
+        self.version = 0
+        self.member = member
+        # What names a row is an integer, whose value takes no Python object to read. All have as many digits,
+        # so that matches that are put in the order of their texts are in that of the rows.
+        first = 10 ** len(str(len(rows)))
+        own = [Literal(str(number), datatype=_INTEGER) for number in range(first, first + len(rows))]
+        columns = [dictionary.intern_all(own)]
+        self._same = set()
+        for place, name in enumerate(names):
+            constants = [row[place] for row in rows]
+            columns.append(dictionary.intern_all(constants))
+            if all(isinstance(term, NamedNode) or _is_string(term) for term in constants):
+                self._same.add(name)
+        self._all = dict(zip((member, *names), columns, strict=True))
+        self._is_there: Mask = np.ones(len(rows), dtype=np.bool_)
+        # The numbers of the rows that are there, and their columns, as they were at a version.
+        self._numbers = np.arange(len(rows))
+        self._columns = self._all
+        self._made = self.version
+        # The order of what names rows, once somebody asks.
+        self._order: Ids | None = None
+        dictionary.hold(self)
+
+    @property
+    def names(self) -> Container[str]:
+        """Of all columns."""
+        return self._all
+
+    @property
+    def rows(self) -> Ids:
+        """What names the rows, in the order of their numbers."""
+        return next(iter(self._all.values()))
+
+    def numbers_of(self, names: Ids) -> Ids:
+        """The numbers of rows by what names them, those that have gone, too."""
+        rows = self.rows
+        if self._order is None:
+            self._order = np.argsort(rows)
+        return self._order[np.searchsorted(rows, names, sorter=self._order)]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def numbers(self) -> Ids:
+        """The numbers of the rows that are there."""
+        self._make()
+        return self._numbers
+
+    def live_ids(self) -> Iterable[Ids]:
+        """The ids in the table; partial matches may still have those of rows that have gone."""
+        return self._all.values()
+
+    def remove(self, number: int) -> None:
+        """One row less."""
+        self._is_there[number] = False
+        self.version += 1
+
+    def is_same_term(self, parameter: str) -> bool:
+        """Whether a parameter equals what is the same term, and nothing else."""
+        return parameter in self._same
+
+    def column(self, name: str) -> Ids:
+        """A column of the rows that are there."""
+        self._make()
+        return self._columns[name]
+
+    def _make(self) -> None:
+        if self._made != self.version:
+            self._numbers = np.flatnonzero(self._is_there)
+            self._columns = {name: column[self._numbers] for name, column in self._all.items()}
+            self._made = self.version
+
+
+def _is_string(term: Term) -> bool:
+    return isinstance(term, Literal) and term.language is None and term.datatype == _STRING
