@@ -82,6 +82,19 @@ _MORE = [
 ]
 
 
+#: What queries of a template ask of A besides, with a constant each.
+_HOLES = [
+    "FILTER(?a > §)",
+    "FILTER(?x = §)",
+    "FILTER(?a = §)",
+    "FILTER(?a + § != 3)",
+    "FILTER(§ <= ?a && ?x != §)",
+    "§ <urn:w> ?w2",
+    "OPTIONAL { ?x <urn:w> ?w2 } FILTER(?a > §)",
+]
+_CONSTANTS = ["0", "1", "2", "2.5", "<urn:x>", "<urn:x>", "<urn:y>"]
+
+
 def _triples(rng: random.Random) -> list[ox.Triple]:
     """What a background graph knows; much of one thing, perhaps."""
     nodes = [ox.NamedNode("urn:x"), ox.NamedNode("urn:y")]
@@ -207,9 +220,12 @@ class _Told:
 
 def _script(rng: random.Random) -> Iterator[tuple[Any, ...]]:
     for _ in range(rng.randint(1, 3)):
-        text = _text(rng)
-        for _ in range(rng.choice([1, 1, 1, 2, 3])):  # equal ones run as one
-            yield "register", text
+        text, hole = _text(rng), rng.choice(["", *_HOLES])
+        for _ in range(
+            rng.choice([1, 1, 1, 2, 3, 3, 5, 40])
+        ):  # equal ones run as one, and those of a template
+            constant = rng.choice(_CONSTANTS)
+            yield "register", text.replace("?a }", f"?a . {hole.replace('§', constant)} }}")
     time = 0
     for _ in range(rng.randint(10, 60)):
         time += rng.choice([0, 1, 1, 2, 3])

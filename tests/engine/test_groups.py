@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import timedelta
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,8 +17,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import spaseq
+from spaseq.engine.pipelines import intake
 from spaseq.matching.enumeration.replay import Replay
+from spaseq.matching.templates.table import TableGpm
 from spaseq.terms.dictionary import Dictionary
+from spaseq.why.sample import Sample
 from tests.conftest import examples
 from tests.judge.generate import random_case, random_query
 from tests.streams import NS
@@ -438,6 +443,33 @@ def test_nobody_asks_for_the_order_of_the_queries_of_a_template(
     engine.push_many("urn:s", [("<urn:x> <urn:b> 1 .", 2), ("<urn:x> <urn:a> 2 .", 3)])
     engine.push("urn:s", "<urn:x> <urn:b> 1 .", 4)
     assert [len(list(handle.matches())) for handle in handles] == counts
+
+
+@pytest.mark.parametrize(
+    ("asked", "concerned"),
+    [("?x <urn:a> ?a . FILTER(?a > {})", [0, 1, 2]), ("<urn:x{}> <urn:a> ?a", [3]), ("?x <urn:a> {}", [3])],
+)
+def test_an_event_that_comes_alone_takes_no_columns_for_a_template(
+    asked: str, concerned: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even of a thousand queries, where it concerns few of them."""
+    monkeypatch.setattr(intake, "Sample", partial(Sample, 1, 1))
+    engine, found = spaseq.Engine(), Counter[int]()
+
+    def register(number: int) -> spaseq.Handle:
+        gpms = " ".join(f"DEFINE GPM {name} ON S {{ {asked.format(number)} }}" for name in "AB")
+        text = f"SELECT * WITHIN 1 HOURS SLIDING FROM STREAM S <urn:s> WHERE {{ SEQ(A ; B) {gpms} }}"
+        return engine.register(text, lambda _: found.update([number]))
+
+    handles = [register(number) for number in range(1_000)]
+    engine.push("urn:s", "<urn:x> <urn:a> -1 .", 1)
+    monkeypatch.setattr(TableGpm, "evaluate", lambda *_: pytest.fail("columns were made"))
+    for time in range(2, 6):
+        engine.push("urn:s", "<urn:x3> <urn:a> 3 .", time)
+    assert found == dict.fromkeys(concerned, 3)
+    for number in (0, 2, 3, 4):
+        stats = handles[number].stats
+        assert (stats.relevant, stats.gpms["B"].rows) == ((4, 4) if number in concerned else (0, 0))
 
 
 @pytest.mark.parametrize("sequence", ["A : B", "A : B : C", "A : B+ : C", "A : B : (C | D)"])
