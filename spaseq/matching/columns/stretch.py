@@ -13,6 +13,7 @@ from spaseq.matching.columns import _kernel_rows as k
 from spaseq.matching.columns.chunk import Chunk
 
 Ints = npt.NDArray[np.int64]
+Ids = Ints | npt.NDArray[np.int32]
 
 #: Where there are so many more events than are asked for, these alone are looked for.
 _SPARSE: Final = 8
@@ -61,6 +62,14 @@ class Stretch:
     def events(self, column: str) -> Ints:
         """A column of all events: ``time``, ``stream``, ``graph`` or ``n``."""
         return self._whole(column, lambda chunk: getattr(chunk.batch, column))
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the arrival numbers of all events, of which there are some, follow each other."""
+        if "counted" not in self._known:
+            n = self.events("n")
+            self._known["counted"] = np.array(bool((n[1:] - n[:-1] == 1).all()))
+        return bool(self._known["counted"])
 
     def first_rows(self, g: int) -> Ints:
         """Of each event, its first solution of a GPM among those of all."""
@@ -114,12 +123,15 @@ class Stretch:
             return None
         return self._whole((g, name), lambda chunk: chunk.solutions[g].column(name))
 
-    def of_events(self, g: int, name: str) -> Ints | None:
+    def of_events(self, g: int, name: str) -> Ids | None:
         """Of each event, the variable in its first solution of a GPM; anything where it has none."""
         column = self.column(g, name)
         if column is None or not len(column) or self.is_single(g):
             return column
         if ("of", g, name) not in self._known:
+            # Many matches are looked up in it: short numbers are half as much to bring from memory.
+            if int(column.max()) <= np.iinfo(np.int32).max:
+                column = column.astype(np.int32)
             rows = np.minimum(self.first_rows(g), len(column) - 1)
             self._known["of", g, name] = column[rows]
         return self._known["of", g, name]
@@ -185,6 +197,10 @@ class Renamed(Stretch):
     def events(self, column: str) -> Ints:
         return self.whole.events(column)
 
+    @property
+    def is_counted(self) -> bool:
+        return self.whole.is_counted
+
     def first_rows(self, g: int) -> Ints:
         return self.whole.first_rows(self._gpms[g].number)
 
@@ -207,7 +223,7 @@ class Renamed(Stretch):
         number, names = self._gpms[g]
         return self.whole.column(number, names[name]) if name in names else None
 
-    def of_events(self, g: int, name: str) -> Ints | None:
+    def of_events(self, g: int, name: str) -> Ids | None:
         number, names = self._gpms[g]
         return self.whole.of_events(number, names[name]) if name in names else None
 

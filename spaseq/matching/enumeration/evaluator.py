@@ -134,7 +134,7 @@ class Enumeration(Update, Immediate):
         """
         self.take(batch, start, solutions)
         while (found := self._reading.next()) is not None:
-            yield found[:3]
+            yield found.positions, found.all_labels, found.offsets
 
     def update(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> int:
         """Takes events and enumerates nothing; how many sets of matches they complete."""

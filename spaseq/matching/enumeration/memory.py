@@ -244,6 +244,25 @@ def _entry(active: int, most_list: int) -> tuple[int, int]:
     return -(-active // 64), active_state.LIST + 2 * most_list
 
 
+class Walked(NamedTuple):
+    """Some matches: the positions of their events, and the labels of these.
+
+    Match i has those from ``offsets[i]`` to ``offsets[i + 1]``, and belongs to root number ``roots[i]``.
+    Where each has the same labels in turn, ``labels`` are those of one, which ``are_alike``.
+    """
+
+    positions: lay.Ints
+    labels: lay.Ints
+    offsets: lay.Ints
+    roots: lay.Ints
+    are_alike: bool
+
+    @property
+    def all_labels(self) -> lay.Ints:
+        """The labels of all events."""
+        return np.tile(self.labels, len(self.roots)) if self.are_alike else self.labels
+
+
 class Walk:
     """Where the enumeration of what was found stands."""
 
@@ -263,12 +282,8 @@ class Walk:
         other._state, other._stack, other._path = self._state.copy(), self._stack.copy(), self._path.copy()
         return other
 
-    def next(self, memory: Roots) -> tuple[lay.Ints, lay.Ints, lay.Ints, lay.Ints] | None:
-        """Some more of the matches that were found; None when there are no more.
-
-        The positions of their events and the labels of these, where each match begins among them and where
-        the last ends, and the number of the root that each belongs to.
-        """
+    def next(self, memory: Roots) -> Walked | None:
+        """Some more of the matches that were found; None when there are no more."""
         state, c = self._state, memory.counters
         state[walk.ROOT] = c[counter.READ]
         # To find a root takes longer than to enumerate a few matches of it.
@@ -276,7 +291,7 @@ class Walk:
         self._events = max(self._events, 4 * self._matches)
         while True:
             # Room of their own: others look while these are read.
-            positions, labels = np.empty((2, self._events), dtype=np.int64)
+            positions, labels = (np.empty(self._events, dtype=np.int64) for _ in range(2))
             offsets, roots = np.zeros((2, self._matches + 1), dtype=np.int64)
             status = walk.enumerate_matches(
                 c, memory.nodes, memory.found, int(c[counter.FOUND_COUNT]), state, self._stack, self._path,
@@ -287,8 +302,13 @@ class Walk:
             if count:
                 if status == walk.FULL and self._matches < _MOST_MATCHES:
                     self._matches *= 4
+                width = int(state[walk.WIDTH])
                 # Those are kept longest.
-                return positions[:used], labels[:used], offsets[: count + 1].copy(), roots[:count]
+                return Walked(
+                    positions[:used], labels[:width].copy() if width else labels[:used],
+                    offsets[: count + 1].copy(),
+                    roots[:count], width > 0,
+                )  # fmt: skip
             if status == lay.DONE:
                 return None
             if status == walk.DEEPER:

@@ -23,7 +23,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.enumeration.compiled import _kernel_root as root
 from spaseq.matching.enumeration.compiled._kernel_choose import narrow
-from spaseq.matching.enumeration.memory import Roots, Share, Walk
+from spaseq.matching.enumeration.memory import Roots, Share, Walk, Walked
 from spaseq.matching.enumeration.replay import Choices, Replay
 from spaseq.matching.host import Key, emitted, kept, select
 from spaseq.matching.model import Found
@@ -72,7 +72,7 @@ class Reading:
     def _replay(self) -> Replay:
         return Replay(self._automaton(), self._context, self._history, self._keys, self._partition)
 
-    def next(self) -> tuple[Ints, Ints, Ints, Ints] | None:
+    def next(self) -> Walked | None:
         """Some more of the matches, as ``Walk.next`` gives them."""
         if self._source is not None:
             self._own.look(self._source._roots)
@@ -156,7 +156,7 @@ class Reading:
         if self._emit is Emit.ALL:
             while (found := self.next()) is not None:
                 # All before the first is given: what they are made of may be gone after further events.
-                yield from list(self._blocks(*found))
+                yield from list(self._blocks(found))
             return
         for (_, key), same in groupby(self._listed(), key=itemgetter(0)):
             listed = (choices for _, choices in same)
@@ -170,41 +170,47 @@ class Reading:
     def waited(self) -> Iterator[Block]:
         """The same where somebody waits for the matches that an event completed."""
         if self._emit is Emit.ALL and (found := self.next()) is not None:
-            few = self._few(*found)
-            yield from list(self._blocks(*found)) if few is None else (few,)
+            few = self._few(found)
+            yield from list(self._blocks(found)) if few is None else (few,)
         yield from self.unread()
 
-    def _few(self, positions: Ints, labels: Ints, offsets: Ints, roots: Ints) -> Block | None:
+    def _few(self, walked: Walked) -> Block | None:
         """What a walk brought, if it is a few plain matches."""
+        roots = walked.roots
         if self._sites is None or len(roots) > FEW:
             return None
-        places, sites = positions.tolist(), labels.tolist()
+        places, sites = walked.positions.tolist(), walked.all_labels.tolist()
         rows = self._history.rows(places, sites)
         if rows is None:
             return None
         steps = [number for step in zip(places, sites, rows, strict=True) for number in step]
         keys = self._roots.found[roots, root.KEYS : root.KEYS + self._partition].tolist()
-        found = apart(self._sites, steps, offsets[1:].tolist(), self._history)
+        found = apart(self._sites, steps, walked.offsets[1:].tolist(), self._history)
         return Objects([*zip(map(tuple, keys), found, strict=True)])
 
-    def _blocks(self, positions: Ints, labels: Ints, offsets: Ints, roots: Ints) -> Iterator[Block]:
+    def _blocks(self, walked: Walked) -> Iterator[Block]:
         """What a walk brought."""
-        keys = self._roots.found[roots, root.KEYS : root.KEYS + len(self._keys)]
-        partitions = keys[:, : self._partition]
+        positions, labels, offsets, roots, are_alike = walked
+        partitions = np.zeros((len(roots), 0), dtype=np.int64)
+        if self._partition:
+            partitions = self._roots.found[roots, root.KEYS : root.KEYS + self._partition]
         stretch, places = self._history.stretch(positions)
-        rows, single = self._rows(stretch, places, labels, np.diff(offsets), partitions)
-        block = Columns(
-            self._sites or Sites([Site(g, gpm) for g, gpm in enumerate(self._gpms)], self._gpms),
-            stretch, partitions, offsets, places, labels, rows,
-        )  # fmt: skip
+        rows, single = self._rows(stretch, places, walked, partitions)
+        sites = self._sites or Sites([Site(g, gpm) for g, gpm in enumerate(self._gpms)], self._gpms)
+        if are_alike:
+            block = Columns.alike(sites, stretch, partitions, places, tuple(labels.tolist()), rows)
+        else:
+            block = Columns(sites, stretch, partitions, offsets, places, labels, rows)
         odd = np.full(len(block), self._sites is None)
         if single is not None:
             odd |= ~np.logical_and.reduceat(single, offsets[:-1])
 
         def matches(begin: int, end: int) -> Iterator[tuple[Key, Found]]:
+            of_all = walked.all_labels
+            keys = self._roots.found[roots, root.KEYS : root.KEYS + len(self._keys)]
             for i in range(begin, end):
                 part = slice(int(offsets[i]), int(offsets[i + 1]))
-                names = [self._gpms[label] for label in labels[part].tolist()]
+                names = [self._gpms[label] for label in of_all[part].tolist()]
                 choices = list(zip(positions[part].tolist(), names, strict=True))
                 match = self._replay.match(choices, tuple(keys[i].tolist())) if odd[i] else block[i]
                 if match is not None:
@@ -213,16 +219,17 @@ class Reading:
         yield from mixed(block, odd, matches)
 
     def _rows(
-        self, stretch: Stretch, places: Ints, labels: Ints, sizes: Ints, partitions: Ints
+        self, stretch: Stretch, places: Ints, walked: Walked, partitions: Ints
     ) -> tuple[Ints | None, Mask | None]:
         """The solutions of events in their partitions: the first of each, and whether it is the only one.
 
-        ``sizes``: how many of the events each match has. None for the first solution of an event, and where
+        None for the first solution of an event, and where
         no event has another, or matches are made anew in any case.
         """
         several = [g for g in range(len(self._gpms)) if stretch.is_several(g)]
         if not several or self._sites is None:
             return None, None
+        sizes, labels = np.diff(walked.offsets), walked.all_labels
         match = np.repeat(np.arange(len(sizes)), sizes)
         rows, single = np.empty_like(places), np.ones(len(places), dtype=np.bool_)
         for g in range(len(self._gpms)):
@@ -241,9 +248,9 @@ class Reading:
 
     def _listed(self) -> Iterator[tuple[tuple[int, Key], Choices]]:
         """The matches, each with the position of its last event and its keys."""
-        while (block := self.next()) is not None:
-            positions, labels, offsets, roots = block
-            rows = self._roots.found[roots]
+        while (walked := self.next()) is not None:
+            positions, labels, offsets = walked.positions, walked.all_labels, walked.offsets
+            rows = self._roots.found[walked.roots]
             lasts = rows[:, root.POSITION].tolist()
             keys = rows[:, root.KEYS : root.KEYS + len(self._keys)].tolist()
             names = map(self._gpms.__getitem__, labels.tolist())

@@ -22,7 +22,7 @@ from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.plain import Sites
 from spaseq.matching.enumeration.automaton import Automaton, Configuration, Transition
 from spaseq.matching.enumeration.fits import keys
-from spaseq.matching.enumeration.memory import New, Share, least_of
+from spaseq.matching.enumeration.memory import New, Share, Walked, least_of
 from spaseq.matching.enumeration.reading import Reading
 from spaseq.matching.enumeration.rest import Portion, divided
 from spaseq.matching.enumeration.sites import sites
@@ -189,13 +189,10 @@ class _Own(Reading):
         self._part = part
         self._labels = labels
 
-    def next(self) -> tuple[Ints, Ints, Ints, Ints] | None:
+    def next(self) -> Walked | None:
         self._part.look()
         found = super().next()
-        if found is None:
-            return None
-        positions, labels, offsets, roots = found
-        return positions, self._labels[labels], offsets, roots
+        return None if found is None else found._replace(labels=self._labels[found.labels])
 
 
 def _own_sites(member: Member, begin: Place) -> Sites | None:

@@ -144,6 +144,15 @@ def gather_all(one: Ints, other: Ints, at: Ints, size: int, ones: Ints, others: 
             ones[place, i], others[place, i] = one[where], other[where]
 
 
+@kernel
+def gather_in_turn(one: Ints, first: int, at: Ints, size: int, ones: Ints, others: Ints) -> None:
+    """The same where the other column counts from ``first`` on."""
+    for i in range(ones.shape[1]):
+        for place in range(size):
+            where = at[i * size + place]
+            ones[place, i], others[place, i] = one[where], first + where
+
+
 @inlined
 def _numbered(value: int, places: Ints, used: Ints) -> int:
     if value == 0:
@@ -170,7 +179,13 @@ def encode(column: Ints, places: Ints, used: Ints, out: npt.NDArray[np.int32]) -
 
 @kernel
 def encode_at(
-    column: Ints, at: Ints, first: int, step: int, places: Ints, used: Ints, out: npt.NDArray[np.int32]
+    column: npt.NDArray[Any],
+    at: Ints,
+    first: int,
+    step: int,
+    places: Ints,
+    used: Ints,
+    out: npt.NDArray[np.int32],
 ) -> None:
     """The same of what ``gather`` would write."""
     for i in range(len(out)):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from spaseq.matching.columns.blocks import _kernel_found as k
 
 Ints = npt.NDArray[np.int64]
+Ids = Ints | npt.NDArray[np.int32]
 
 
 class Picked:
@@ -17,7 +18,7 @@ class Picked:
 
     __slots__ = ("at", "count", "first", "step", "values")
 
-    def __init__(self, values: Ints, at: Ints, first: int, step: int, count: int) -> None:
+    def __init__(self, values: Ids, at: Ints, first: int, step: int, count: int) -> None:
         self.values = values
         self.at = at
         self.first = first

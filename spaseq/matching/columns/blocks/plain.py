@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.columns.blocks import _kernel_found as k
+from spaseq.matching.columns.blocks.constant import counted, zeros
 from spaseq.matching.columns.blocks.found import Block, Chosen, Objects, Solved, Taken, blocks
 from spaseq.matching.columns.blocks.one import One
-from spaseq.matching.columns.blocks.picked import Picked, ids
+from spaseq.matching.columns.blocks.picked import Ids, Picked, ids
 from spaseq.matching.columns.stretch import Stretch
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
@@ -78,13 +79,41 @@ class Columns(Block):
         self.places = places
         self.site = site
         self.rows = rows
+        self._size = len(offsets) - 1
+
+    @classmethod
+    def alike(
+        cls, sites: Sites, stretch: Stretch, keys: Ints, places: Ints, form: tuple[int, ...],
+        rows: Ints | None = None,
+    ) -> Columns:  # fmt: skip
+        """Matches, one at least, whose events were all taken at the sites that ``form`` has, in turn.
+
+        Where that is known, what each event was taken as need not be kept.
+        """
+        made = cls.__new__(cls)
+        made.sites, made.stretch, made._keys, made.places, made.rows = sites, stretch, keys, places, rows
+        made.form = form
+        made._size = len(places) // len(form)
+        return made
+
+    @cached_property
+    def offsets(self) -> Ints:
+        """Where the events of each match begin, and the last ones end."""
+        assert self.form is not None
+        return np.arange(0, len(self.places) + 1, len(self.form))
+
+    @cached_property
+    def site(self) -> Ints:
+        """What each event was taken as."""
+        assert self.form is not None
+        return np.tile(np.array(self.form, dtype=np.int64), self._size)
 
     @property
     def keys(self) -> Ints:
         return self._keys
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
+        return self._size
 
     def __getitem__(self, i: int) -> Found:
         begin, end = self._bounds[i : i + 2]
@@ -95,10 +124,12 @@ class Columns(Block):
 
     def part(self, begin: int, end: int) -> Columns:
         first, last = int(self.offsets[begin]), int(self.offsets[end])
-        offsets = self.offsets[begin : end + 1] - first
         rows = None if self.rows is None else self.rows[first:last]
-        places, site = self.places[first:last], self.site[first:last]
-        return Columns(self.sites, self.stretch, self.keys[begin:end], offsets, places, site, rows)
+        places, keys = self.places[first:last], self.keys[begin:end]
+        if self.form is not None and begin < end:
+            return Columns.alike(self.sites, self.stretch, keys, places, self.form, rows)
+        offsets, site = self.offsets[begin : end + 1] - first, self.site[first:last]
+        return Columns(self.sites, self.stretch, keys, offsets, places, site, rows)
 
     def take(self, numbers: Ints) -> Columns:
         """Some matches, in this order."""
@@ -132,8 +163,11 @@ class Columns(Block):
         form, found = self.form, {}
         if form is not None:
             times, numbers = np.empty((2, len(form), len(self)), dtype=np.int64)
-            k.gather_all(time, n, self.places, len(form), times, numbers)
-        of_one = np.zeros(len(self), dtype=np.int32)
+            if stretch.is_counted:
+                k.gather_in_turn(time, n.item(0), self.places, len(form), times, numbers)
+            else:
+                k.gather_all(time, n, self.places, len(form), times, numbers)
+        of_one = zeros(len(self))
         for gpm in gpms:
             of_gpm = [site.gpm == gpm for site in self.sites.all]
             if form is not None and sum(of_gpm[site] for site in form) == 1:
@@ -152,7 +186,7 @@ class Columns(Block):
     @cached_property
     def one_each(self) -> Ints:
         """Offsets where each match has one of something."""
-        return np.arange(len(self) + 1)
+        return counted(len(self) + 1)
 
     def sizes(self) -> Ints:
         sizes = np.ones(len(self), dtype=np.int64)
@@ -214,7 +248,8 @@ class Columns(Block):
         assert self.form is not None
         g = self.sites.all[self.form[place]].number
         step, stretch = len(self.form), self.stretch
-        values, at = stretch.column(g, name), self.rows
+        values: Ids | None = stretch.column(g, name)
+        at = self.rows
         if values is None:
             return None
         if at is None and (stretch.is_single(g) or stretch.is_worth_all(g, len(self))):

@@ -12,12 +12,14 @@ from spaseq.matching.enumeration.compiled import _kernel_root as root_of
 from spaseq.matching.enumeration.compiled._kernel_bits import index
 from spaseq.matching.enumeration.compiled._kernel_layout import DONE, Ints
 
-# Where a walk stands: the root, how high the stack is, how many matches and how many events of them it wrote.
+# Where a walk stands: the root, how high the stack is, how many matches and how many events of them it wrote;
+# and how many events each has, if all have the same labels in turn, 0 if not.
 ROOT: Final = 0
 STACK: Final = 1
 COUNT: Final = 2
 USED: Final = 3
-SIZE: Final = 4
+WIDTH: Final = 4
+SIZE: Final = 5
 
 # How a call ends, if it is not done.
 DEEPER: Final = 1
@@ -75,7 +77,7 @@ def enumerate_matches(
     root = w[ROOT]
     seen = root
     height = w[STACK]
-    count = used = 0
+    count = used = width = 0
     status = -1
     while status < 0:
         if height == 0:
@@ -120,10 +122,17 @@ def enumerate_matches(
                 _set_depth(stack, height, depth)
                 height += 1
                 break
+            if count == 0:
+                width = depth
+            elif depth != width:
+                width = 0
             for i in range(depth - 1, -1, -1):
                 positions[used] = _position(path, i)
-                labels[used] = _label(path, i)
+                labels[used] = label = _label(path, i)
                 used += 1
+                # Those of the first match come first.
+                if width and label != labels[depth - 1 - i]:
+                    width = 0
             ends[count] = used
             roots[count] = root
             count += 1
@@ -133,4 +142,5 @@ def enumerate_matches(
     w[STACK] = height
     w[COUNT] = count
     w[USED] = used
+    w[WIDTH] = width
     return status
