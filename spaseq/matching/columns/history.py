@@ -170,8 +170,13 @@ class History:
         found = starts[np.searchsorted(starts, positions, side="right") - 1]
         return [self._chunks[start] for start in found.tolist()]
 
-    def stretch(self, positions: Ints) -> tuple[Stretch, Ints]:
-        """The batches in which events are, and the places of these there."""
+    def between(self, least: int, most: int, count: int) -> Stretch | None:
+        """The batches from the one of an event to that of another; None if they are more than ``count``."""
+        starts, singles = self._near(least, most)
+        return self._stretch(starts, singles) if len(starts) <= count else None
+
+    def _near(self, least: int, most: int) -> tuple[list[int], Singles | None]:
+        """Where the batches between two events begin, and those that came alone if they are of them."""
         # What is made of a few events that came alone goes with the matches. If it stayed, a batch for each
         # event that completes many, so many objects would live a while that the garbage collector looked at
         # the whole process now and then.
@@ -179,12 +184,16 @@ class History:
         if singles is None or singles.size >= _WORTH:
             self.end_singles()
             singles = None
-        least, most = int(positions.min()), int(positions.max())
         starts = self._starts[
             max(0, bisect_right(self._starts, least) - 1) : bisect_right(self._starts, most)
         ]
         if singles is not None and most >= singles.first:
             starts = [*(starts if least < singles.first else ()), singles.first]
+        return starts, singles
+
+    def stretch(self, positions: Ints) -> tuple[Stretch, Ints]:
+        """The batches in which events are, and the places of these there."""
+        starts, singles = self._near(int(positions.min()), int(positions.max()))
         if len(starts) > max(_FEW, len(positions)):
             near = np.array(starts, dtype=np.int64)
             numbers, inverse = np.unique(

@@ -14,9 +14,10 @@ from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Atom, Both, Kleene, Node, SequencePattern, walk
 from spaseq.language.syntax import Emit, Filter
 from spaseq.matching.columns.blocks import _kernel_found as blocks
+from spaseq.matching.columns.blocks.delivery import arranged, mixed
 from spaseq.matching.columns.blocks.few import FEW, apart
 from spaseq.matching.columns.blocks.found import Block, Objects
-from spaseq.matching.columns.blocks.plain import Columns, Site, Sites, arranged, mixed
+from spaseq.matching.columns.blocks.plain import Columns, Site, Sites
 from spaseq.matching.columns.history import History
 from spaseq.matching.conditions.postfix import needs
 from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select

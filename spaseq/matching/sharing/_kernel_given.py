@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from spaseq._jit import kernel
+from typing import Final
+
+from spaseq._jit import inlined, kernel
 from spaseq.events import Ids
+
+#: Matches of one end are put in order one after the other if none is further than this from its place.
+_FAR: Final = 16
+
+#: The matches of each member among so many are laid before those that come next: these are near each other.
+_NEAR: Final = 1 << 10
 
 
 @kernel
@@ -38,15 +46,120 @@ def number_paths(
 
 
 @kernel
+def sort(
+    steps: Ids, begins: Ids, stops: Ids, members: Ids, numbers: Ids, last: Ids, ranks: Ids, bounds: Ids,
+    at: Ids, order: Ids, sizes: Ids, widths: Ids, extent: Ids,
+) -> bool:  # fmt: skip
+    """Writes the matches of each member, in the order of delivery; those of member i from ``bounds[i]`` on.
+
+    ``members`` says of each match in ``numbers`` whose it is. Those of one with the same ``last`` are put in
+    the order of their events, if ``last`` has columns. False, and nothing is to be read, if two of these are
+    the same, or one is far from its place. Writes how many events each member's have, and to ``widths`` how
+    many each of them has if all are taken at the same sites in turn, 0 if not; to ``extent`` the least and
+    the greatest position, and the least number of a solution. ``at``: room for a number a member.
+    """
+    extent[0] = extent[1] = steps[begins[numbers[0]], 0]
+    extent[2] = 0
+    for m in range(len(sizes)):
+        at[m], sizes[m] = bounds[m], 0
+    for i in range(len(numbers)):
+        m, number = members[i], numbers[i]
+        begin, stop = begins[number], stops[number]
+        if at[m] == bounds[m]:
+            widths[m], order[at[m]] = stop - begin, number
+        first = begins[order[bounds[m]]]
+        if stop - begin != widths[m]:
+            widths[m] = 0
+        for j in range(begin, stop):
+            extent[0], extent[1] = min(extent[0], steps[j, 0]), max(extent[1], steps[j, 0])
+            extent[2] = min(extent[2], steps[j, 2])
+            if widths[m] and steps[j, 1] != steps[first + j - begin, 1]:
+                widths[m] = 0
+            if j > begin and last.shape[1] and _compare(steps, j - 1, j, ranks[m]) >= 0:
+                return False
+        place = at[m]
+        while place > bounds[m] and last.shape[1] and _is_same(last, number, order[place - 1]):
+            before = order[place - 1]
+            compared = _compare_all(steps, begins[before], stops[before], begin, stop, ranks[m])
+            if compared < 0:
+                break
+            if compared == 0 or place < at[m] - _FAR:
+                return False
+            order[place] = before
+            place -= 1
+        order[place] = number
+        at[m] += 1
+        sizes[m] += stop - begin
+    return True
+
+
+@inlined
+def _is_same(rows: Ids, i: int, j: int) -> bool:
+    same = True
+    for column in range(rows.shape[1]):
+        same = same and rows[i, column] == rows[j, column]
+    return same
+
+
+@inlined
+def _compare(steps: Ids, a: int, b: int, ranks: Ids) -> int:
+    """Below 0 if an event comes before another in a match, 0 if it is the same as the same GPM."""
+    apart = steps[a, 0] - steps[b, 0]
+    return int(apart if apart else ranks[steps[a, 1]] - ranks[steps[b, 1]])
+
+
+@inlined
+def _compare_all(steps: Ids, i: int, last_i: int, j: int, last_j: int, ranks: Ids) -> int:
+    """The same of two matches, the events of which are in order."""
+    while i < last_i and j < last_j:
+        compared = _compare(steps, i, j, ranks)
+        if compared:
+            return compared
+        i += 1
+        j += 1
+    return (last_i - i) - (last_j - j)
+
+
+@kernel
 def lay(
-    steps: Ids, begins: Ids, stops: Ids, numbers: Ids, ends: Ids, positions: Ids, sites: Ids, rows: Ids
-) -> int:
-    """Writes the same events, one match after the other; returns the least number of a solution."""
-    to, least = 0, 0
+    steps: Ids, begins: Ids, stops: Ids, bounds: Ids, order: Ids, at: Ids, to: Ids, starts: Ids, firsts: Ids,
+    gpms: Ids, before: Ids, offsets: Ids, places: Ids, rows: Ids,
+) -> None:  # fmt: skip
+    """Writes the events of each member's matches, one match after the other, those of member m at ``to[m]``.
+
+    Batch c begins at position ``starts[c]`` and place ``firsts[c]``; ``before[g, c]`` solutions of GPM g are
+    in those before it, and ``gpms`` says of each site its GPM. ``offsets`` says where the events of each
+    match begin among those of its member, and where the last ones end, from ``bounds[m] + m`` on. ``at``: a
+    copy of ``bounds``, and ``to`` are written.
+    """
+    chunk = near = 0
+    for m in range(len(bounds) - 1):
+        offsets[bounds[m] + m] = 0
+    while near < len(begins):
+        near += _NEAR
+        for m in range(len(bounds) - 1):
+            while at[m] < bounds[m + 1] and order[at[m]] < near:
+                begin, stop = begins[order[at[m]]], stops[order[at[m]]]
+                out = to[m]
+                for j in range(begin, stop):
+                    position = steps[j, 0]
+                    while position < starts[chunk]:
+                        chunk -= 1
+                    while chunk + 1 < len(starts) and position >= starts[chunk + 1]:
+                        chunk += 1
+                    places[out] = position - starts[chunk] + firsts[chunk]
+                    rows[out] = steps[j, 2] + before[gpms[steps[j, 1]], chunk]
+                    out += 1
+                offsets[at[m] + m + 1] = offsets[at[m] + m] + stop - begin
+                to[m] = out
+                at[m] += 1
+
+
+@kernel
+def lay_sites(steps: Ids, begins: Ids, stops: Ids, numbers: Ids, own: Ids, sites: Ids) -> None:
+    """Writes what the same events were taken as; ``own`` says of each site what it is to the member."""
+    to = 0
     for i in range(len(numbers)):
         for at in range(begins[numbers[i]], stops[numbers[i]]):
-            positions[to], sites[to], rows[to] = steps[at, 0], steps[at, 1], steps[at, 2]
-            least = min(least, rows[to])
+            sites[to] = own[steps[at, 1]]
             to += 1
-        ends[i] = to
-    return least

@@ -103,8 +103,7 @@ class KernelGroup(Group):
             until = np.array([part.until for part in self._own], dtype=np.int64)
             wanted = last[numbers] < until[members]
             members, numbers = members[wanted], numbers[wanted]
-        order = self._giving.order(members)
-        return Lot(members[order], numbers[order], runs.ends)
+        return Lot(members, numbers, runs.ends)
 
 
 class KernelPart(Part):

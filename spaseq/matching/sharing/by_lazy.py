@@ -107,7 +107,6 @@ class LazyGroup(Group):
         if lengths is not None:
             wanted &= lengths <= sizes[of]
         numbers = np.flatnonzero(wanted)
-        numbers = numbers[self._giving.order(of[numbers])]
         return Lot(of[numbers], numbers, found[:, [outcome.EVENT, *self._keys]])
 
 

@@ -141,10 +141,9 @@ class OrderedGroup(Group):
             part = self._own[i]
             if part.member.has(part) and not (part.member.is_over and time is not None):
                 until[i] = part.until
-        order = np.argsort(found.members, kind="stable")
-        members = np.searchsorted(1 << np.arange(len(self._own)), found.members[order])
-        wanted = start + found.turns[order] < until[members]
-        return Lot(members[wanted], order[wanted], None)
+        members = np.searchsorted(1 << np.arange(len(self._own)), found.members)
+        numbers = np.flatnonzero(start + found.turns < until[members])
+        return Lot(members[numbers], numbers, None)
 
 
 class OrderedPart(Part):
