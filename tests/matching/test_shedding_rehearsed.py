@@ -83,7 +83,7 @@ def test_how_often_a_comparison_is_true_is_known_by_the_values_of_events() -> No
     for step, place in ((1, 1), (3, 3)):
         feature = rehearsal._features.places[place].begin
         edges = rehearsal._quantiles.own(feature)
-        met = rehearsal._met("<", latest(rehearsal._values, step), feature)
+        met = rehearsal._met("<", latest(rehearsal._values, step), feature, True)
         assert len(edges) > 11
         # V is uniform up to 3,000,000, and what it is compared with lies anywhere between two edges.
         assert np.abs(met[2 : 1 + len(edges)] - (1 - (edges[1:] + edges[:-1]) / 6e6)).max() < 0.2

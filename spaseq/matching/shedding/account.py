@@ -18,11 +18,9 @@ from spaseq.matching.shedding.learned.sketch import Sketch
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: What is shed would have become matches such a part of a window later, on average.
-_DELAY: Final = 1 / 3
 #: What was missed is known up to a factor. The variance of its logarithm, and what comes to it if one event
 #: brought all matches: measured on Q1 to Q6 of Sharp.
-_MODEL: Final = 1.4
+_MODEL: Final = 0.6
 _BY_EVENTS: Final = 3.0
 #: So many such deviations leave out one of ten.
 _NINE_OF_TEN: Final = 1.645
@@ -31,9 +29,7 @@ _NINE_OF_TEN: Final = 1.645
 class Account:
     """Keeps ``shed`` of a query called ``name``; ``gates``: what its partial matches wait for, by gate."""
 
-    def __init__(
-        self, name: str, gates: Sequence[str], policy: Policy, classes: int, *, is_chosen: bool
-    ) -> None:
+    def __init__(self, name: str, gates: Sequence[str], policy: Policy, *, is_chosen: bool) -> None:
         """``is_chosen``: a match that is found may be left out for another one."""
         self.shed = Shed()
         # How many matches were found; and of those found at once, squared.
@@ -41,9 +37,7 @@ class Account:
         self._name, self._gates, self._policy = name, gates, policy
         # Who knows what was shed does not know which matches it would have kept out.
         self._estimates = policy is not Policy.RANDOM_INPUT and not is_chosen
-        # The matches that what was shed would have become by now, and will, by class.
-        self._due: Floats = np.zeros(classes)
-        self._missed: Floats = np.zeros(classes)
+        self._missed = 0.0
         self._by_gate: Counter[int] = Counter()
         # Events since something was shed last.
         self._calm = 0
@@ -57,7 +51,7 @@ class Account:
         """So many partial matches of each cell were shed."""
         self._calm = 0
         by_class = shed.reshape(-1, cells.AGES)
-        self._due += (by_class * sketch.lost()).sum(axis=1)
+        sketch.forgone.add(shed)
         by_gate = np.bincount(sketch.gates, by_class.sum(axis=1), minlength=len(self._gates))
         self._by_gate.update({gate: int(n) for gate, n in enumerate(by_gate) if n})
         self.shed.partial_matches = self._by_gate.total()
@@ -65,9 +59,8 @@ class Account:
     def pass_by(self, events: int, sketch: Sketch) -> None:
         """So many events have passed."""
         self._calm += events
-        come = self._due * (1 - np.exp(-events / (_DELAY * cells.AGES * sketch.age)))
-        self._due -= come
-        self._missed += come
+        sketch.forgone.pass_by(events / sketch.age, sketch.lost())
+        self._missed = sketch.forgone.missed
         self.estimate()
 
     def begin(self, why: str) -> None:
@@ -99,7 +92,6 @@ class Account:
 
     def estimate(self) -> None:
         """Brings ``shed`` up to date."""
-        missed = self._missed
         states: Counter[str] = Counter()
         for gate, count in self._by_gate.items():
             states[f"before {self._gates[gate]}"] += count
@@ -107,7 +99,7 @@ class Account:
         if not self._estimates:
             self.shed.recall, self.shed.error = None, 0.0
             return
-        self.shed.recall, self.shed.error = recall_of(self._found, float(missed.sum()), self._squares)
+        self.shed.recall, self.shed.error = recall_of(self._found, self._missed, self._squares)
 
 
 def found_in_words(shed: Shed) -> str:

@@ -97,9 +97,7 @@ class Shedding(Observed):
         self._unplanned = 0
         gates = [" | ".join(sorted(gate.gpms)) for gate in self._compiled.analysis.gates]
         self._doubt = Doubt(pattern, bounds)
-        self._account = Account(
-            self._name, gates, effort.policy, self._features.classes, is_chosen=self._doubt.matters
-        )
+        self._account = Account(self._name, gates, effort.policy, is_chosen=self._doubt.matters)
         self._load_passes()
         least = runs_size(self._compiled, whole.ENOUGH) + self._memory.scratch_bytes
         if effort.pool is not None and effort.pool.size < least:

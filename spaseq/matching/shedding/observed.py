@@ -69,6 +69,7 @@ class Observed(whole.Kernel):
         self._place = int(self._bounds.places(batch, start)[0]), int(batch.time[0])
         memory, rehearsal = self._memory, self._sketch.rehearsal
         columns = super()._take(batch, start, solutions)
+        self._sketch.see(solutions)
         m = self._memory.ints
         if rehearsal is not None:
             if memory is not self._memory:

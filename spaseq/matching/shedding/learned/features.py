@@ -71,12 +71,20 @@ class Codes:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """A way from a gate, of place ``source``, to place ``target``; ``at``: where its counts begin."""
+    """A way from a gate, of place ``source``, to place ``target``; ``at``: where its counts begin.
+
+    It is taken by solutions of ``gpm``. Where it leads back to its place in the end, it takes ``round`` steps
+    to come there again, and a run has ``before`` events when it comes there first; ``round`` is 0 where it
+    does not.
+    """
 
     gate: int
     source: int
     target: int
     at: int
+    gpm: str
+    round: int
+    before: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +179,7 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
     taken = frozenset[str]().union(*bound.values())
     of_place = {id(place): i for i, place in enumerate(analysis.places)}
     of_gate = {gate: i for i, codes in enumerate(places) for gate in codes.gates}
+    reached = [_reached(place, of_place) for place in analysis.places]
     ways, steps, at = [], [], 0
     for candidate in compiled.candidates:
         gate = numbers[id(candidate.gate)]
@@ -180,7 +189,13 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
         target = of_place[id(candidate.way.target)]
         codes = places[target]
         ways.append((gate, codes.begin, codes.end, codes.size, codes.depths, at))
-        steps.append(Steps(gate, of_gate[gate], target, at))
+        source = of_gate[gate]
+        steps.append(
+            Steps(
+                gate, source, target, at, candidate.unit.gpm,
+                1 + reached[target].get(source, -1), reached[0].get(source, 0),
+            )
+        )  # fmt: skip
         at += places[of_gate[gate]].size * codes.size
     tried, rehearsed = _rehearsed(compiled, places, steps, codes_of, programs, start)
     return Features(
@@ -259,16 +274,27 @@ def _tells_the_dead(analysis: Analysis) -> bool:
 
 def _repeats(place: Place) -> bool:
     """Whether a way out of a place leads back to it."""
-    seen, reached = set[int](), [place]
-    for each in reached:
-        for gate in each.gates:
-            for way in gate.ways:
-                if way.target is place:
-                    return True
-                if id(way.target) not in seen:
-                    seen.add(id(way.target))
-                    reached.append(way.target)
-    return False
+    return any(place is again for way in _ways(place) for again, _ in _walk(way))
+
+
+def _ways(place: Place) -> list[Place]:
+    return [way.target for gate in place.gates for way in gate.ways]
+
+
+def _walk(place: Place) -> Iterator[tuple[Place, int]]:
+    """The places that a place leads to, itself first, and over how many ways at least."""
+    seen, found = {id(place)}, [(place, 0)]
+    for each, length in found:
+        yield each, length
+        for other in _ways(each):
+            if id(other) not in seen:
+                seen.add(id(other))
+                found.append((other, length + 1))
+
+
+def _reached(place: Place, numbers: Mapping[int, int]) -> dict[int, int]:
+    """The same by number."""
+    return {numbers[id(other)]: length for other, length in _walk(place)}
 
 
 def _bound(analysis: Analysis) -> dict[int, frozenset[str]]:

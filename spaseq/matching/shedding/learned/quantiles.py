@@ -31,6 +31,8 @@ class Quantiles:
         self.edges: Floats = np.zeros(features.edges)
         self.rings: Floats = np.zeros(count * (k.RING + 1))
         self._due = np.zeros(count)
+        #: When edges were learned last: of each level before it, which share is in each level since then.
+        self.moved: Floats = np.zeros((0, 0))
 
     @property
     def arrays(self) -> tuple[Ints, Floats, Floats]:
@@ -54,9 +56,25 @@ class Quantiles:
         if (count or brought is None) and self._fits(feature, values):
             return False
         cut = np.unique(np.quantile(values, np.linspace(0, 1, room + 2)[1:-1], method="lower"))
+        before = self.own(feature).copy()
         self.edges[begin : begin + len(cut)] = cut
         self.rows[feature * k.F_SIZE + k.F_COUNT] = len(cut)
+        self.moved = self._moved(feature, before, room + 2)
         return True
+
+    def _moved(self, feature: int, before: Floats, levels: int) -> Floats:
+        """Of each level of a feature as it was, which share of its latest values is in each level now.
+
+        Of a level without values, its upper edge.
+        """
+        values, edges = self.values(feature), self.own(feature)
+        moved = np.zeros((levels, levels))
+        np.add.at(moved, (1 + np.searchsorted(before, values), 1 + np.searchsorted(edges, values)), 1.0)
+        moved[0, 0] = 1.0
+        for level in np.flatnonzero(moved.sum(axis=1) == 0).tolist():
+            at = before[min(level, len(before)) - 1] if len(before) else 0.0
+            moved[level, 1 + np.searchsorted(edges, at)] = 1.0
+        return np.asarray(moved / moved.sum(axis=1, keepdims=True))
 
     def values(self, feature: int) -> Floats:
         """The latest values of a feature."""

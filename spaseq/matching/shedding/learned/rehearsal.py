@@ -96,18 +96,20 @@ class Rehearsal:
             if step.target == place:
                 block[:] = block.sum(axis=1, keepdims=True) * shares
 
-    def replace(self, matched: Floats, ways: list[Floats], counts: Floats, steps: Floats) -> None:
+    def replace(
+        self, matched: Floats, ways: list[Floats], counts: Floats, steps: Floats, *, far: bool
+    ) -> None:
         """Puts what was rehearsed in the place of rates that were counted, where it is enough.
 
         ``counts`` and ``steps`` are the sketch's: an event comes with the key of a partial match as often as
-        it takes for as many to have gone on as did.
+        it takes for as many to have gone on as did. ``far``: see ``_expected_of``.
         """
         f, gates = self._features, list[_Gate]()
         for gate in sorted({step.gate for step in f.steps} - set(f.places[0].gates)):
             own = [i for i, step in enumerate(f.steps) if step.gate == gate]
             if any(self._trials(i).sum() < _ENOUGH for i in own):
                 continue
-            shares = {i: self._share(i) for i in own}
+            shares = {i: self._share(i, far) for i in own}
             classes = slice(f.bases[gate], f.bases[gate] + len(shares[own[0]]))
             went = counts[classes, known.MATCHED].sum() + sum(f.block(steps, f.steps[i]).sum() for i in own)
             goes = np.sum([share.sum(axis=1) for share in shares.values()], axis=0)
@@ -128,7 +130,7 @@ class Rehearsal:
         begin = self._own.begins[step]
         return self._tried[begin : begin + self._features.places[self._features.steps[step].source].size]
 
-    def _share(self, step: int) -> Floats:
+    def _share(self, step: int, far: bool) -> Floats:
         """Of events that come with a key, by code, how many go on to each; times how many come."""
         f, tried = self._features, self._trials(step)
         own = f.steps[step]
@@ -136,24 +138,36 @@ class Rehearsal:
         share = shrunk(f.block(self._went, own), tried, f.shape(place), _USUAL)
         sign, values = self._own.signs[step], latest(self._values, step)
         if sign is not None and len(values) >= _FEW:
-            share *= (self._met(sign, values, place.begin) / share.sum(axis=1))[:, None]
+            share *= (self._met(sign, values, place.begin, far) / share.sum(axis=1))[:, None]
         return np.asarray(share * tried.sum())
 
-    def _met(self, sign: str, values: Floats, feature: int) -> Floats:
+    def _met(self, sign: str, values: Floats, feature: int, far: bool) -> Floats:
         """By level of a feature, of how many of the values of events the comparison is true."""
         edges, others = self._quantiles.own(feature), latest(self._unread, feature)
         levels = self._features.levels(feature)
         ends = np.concatenate([edges, edges[-1:]])
         met = np.full(levels, 0.5)
         if len(others):
-            means = _share_of(sign, others, values)
+            means = _expected_of(sign, others, values, far)
             at = 1 + np.searchsorted(edges, others)
             count = np.bincount(at, minlength=levels)
-            met[1 : 1 + len(ends)] = _share_of(sign, ends, values)
+            met[1 : 1 + len(ends)] = _expected_of(sign, ends, values, far)
             met = np.where(count > 0, np.bincount(at, means, levels) / np.maximum(count, 1), met)
             met[0] = means.mean()
-        # As if one event more had been seen, of which one does not know.
-        return np.asarray((met * len(values) + 0.5) / (len(values) + 1))
+        return met
+
+
+def _expected_of(sign: str, left: Floats, right: Floats, far: bool) -> Floats:
+    """The same of a number to come, if those on the right are all that is known of it.
+
+    As if one more were known, which is half true. Unless ``far``, less of that one is for what is beyond them
+    all, the less the farther it is: what no event can reach would be worth a little each, and there is much
+    of it. For who chooses, a little each is better than to tell it apart by next to nothing.
+    """
+    apart = np.ptp(right) / len(right)
+    beyond = np.maximum(np.maximum(left - right.max(), right.min() - left), 0.0)
+    more = 1.0 if far else np.where(beyond > 0, apart / np.where(beyond > 0, apart + beyond, 1.0), 1.0)
+    return np.asarray((_share_of(sign, left, right) * len(right) + 0.5 * more) / (len(right) + more))
 
 
 def _share_of(sign: str, left: Floats, right: Floats) -> Floats:

@@ -9,6 +9,7 @@ counts halve within a window, so that they follow drift.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -16,8 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.effort import Policy
+from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.shedding.compiled import _kernel_known as k
 from spaseq.matching.shedding.learned.features import DEPTHS, Features
+from spaseq.matching.shedding.learned.forgone import Forgone
 from spaseq.matching.shedding.learned.quantiles import Quantiles
 from spaseq.matching.shedding.learned.rehearsal import Rehearsal
 from spaseq.matching.shedding.learned.shrinking import shrunk
@@ -29,6 +32,8 @@ Floats = npt.NDArray[np.float64]
 _MARGIN: Final = 0.1
 #: So often the price is halved or doubled towards what keeps work within its bound.
 _STEPS: Final = 12
+#: Of what many steps in an age bring, the second half of it brings so much of the whole at least, twice.
+_CONVEX: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,10 @@ class Sketch:
         self.gates: Ints = np.zeros(features.classes, dtype=np.int64)
         for gate in np.argsort(features.bases, kind="stable").tolist():
             self.gates[features.bases[gate] :] = gate
+        #: Of each GPM, how many events have come.
+        self.came: dict[str, float] = {}
+        #: What was shed.
+        self.forgone = Forgone(features, self.gates)
         #: Of each gate, how often its partial matches were shown an event.
         self.shows: Floats = np.zeros(gates)
         #: So many events are in an eighth of a window.
@@ -79,7 +88,7 @@ class Sketch:
         #: The matches that a unit of work must bring, as there is too much of it; 0 while there is not.
         self.price = 0.0
         nothing = np.zeros((features.classes, k.AGES))
-        self._ahead = self._all = Ahead(nothing, nothing, 0.0)
+        self._ahead, self._lost = Ahead(nothing, nothing, 0.0), nothing
         self._repeats = any(place.depths > 1 for place in features.places)
         rehearsed = features.rehearsed
         #: What is tried beside what there is; none of queries in which more matters than what is bound.
@@ -108,12 +117,19 @@ class Sketch:
 
     # --- what was seen --------------------------------------------------------------------------
 
+    def see(self, solutions: Mapping[str, Solutions]) -> None:
+        """Some events come with these solutions."""
+        for gpm, found in solutions.items():
+            self.came[gpm] = self.came.get(gpm, 0.0) + found.size
+
     def decay(self, events: float) -> None:
         """So many events have passed."""
         self.age = max(self.age, 1.0)
         keep = 0.5 ** (events / (k.AGES * self.age))
         for counted in (self.counts, self.steps, self.shows):
             counted *= keep
+        for gpm in self.came:
+            self.came[gpm] *= keep
         if self.rehearsal is not None:
             self.rehearsal.decay(keep)
         # The empty run lives through all of them.
@@ -128,6 +144,7 @@ class Sketch:
                 brought = None if self.rehearsal is None else self.rehearsal.brought(number)
                 if self.quantiles.learn(feature, brought):
                     self._level(number)
+                    self.forgone.recode(place, feature, self.quantiles.moved)
                     changed = True
         return changed
 
@@ -166,9 +183,12 @@ class Sketch:
     def plan(self, most: float) -> None:
         """Sets the price of work such that an event takes so many units, as things go; 0 if that is all."""
         rates = self._rates()
-        self._all = self._ahead = self._follow(rates, None)
+        self._ahead = self._follow(rates, None)
+        # What is shed is chosen by what is a little too high where little is known, or late in a window: at
+        # a tenth of the work less was found where it was not.
+        self._lost = self._follow(self._rates(is_fair=True), None, is_fair=True).value
         self.price = 0.0
-        if self._all.root <= most:
+        if self._ahead.root <= most:
             return
         low, high = 0.0, 1.0  # a match costs a unit itself
         for _ in range(_STEPS):
@@ -181,8 +201,11 @@ class Sketch:
         if not self.price:
             self.price, self._ahead = high, self._follow(rates, high)
 
-    def _rates(self) -> tuple[Floats, list[Floats]]:
-        """In an event, the matches that a partial match of each class becomes, and where it goes on to."""
+    def _rates(self, *, is_fair: bool = False) -> tuple[Floats, list[Floats]]:
+        """In an event, the matches that a partial match of each class becomes, and where it goes on to.
+
+        ``is_fair``: neither too much nor too little where little is known.
+        """
         counts = self.counts.reshape(-1, k.COUNTS)
         window = k.AGES * self.age
         matched = np.zeros(len(counts))
@@ -203,45 +226,67 @@ class Sketch:
                 shrunk(block, lived, self.features.shape(self.features.places[step.source]), 1 / window)
             )
         if self.rehearsal is not None:
-            self.rehearsal.replace(matched, ways, counts, self.steps)
-        return matched, ways
+            self.rehearsal.replace(matched, ways, counts, self.steps, far=not is_fair)
+        return matched, self._fewer(ways) if is_fair else ways
 
-    def _follow(self, rates: tuple[Floats, list[Floats]], price: float | None) -> Ahead:
-        """What is to be expected, if what is not worth the price is shed as soon as it is made."""
+    def _fewer(self, ways: list[Floats]) -> list[Floats]:
+        """The same rates, where a step is taken once more each time a little less.
+
+        If ``n`` events told how often one comes, that squared is too much for two of them by
+        ``n / (n - 1)``, and so on (as Poisson's numbers are). So of few events what comes of five of one kind
+        would be rated twice too high.
+        """
+        fewer = list(ways)
+        for i, step in enumerate(self.features.steps):
+            if not step.round:
+                continue
+            depths = self.features.places[step.source].depths
+            often = 1 + np.maximum(np.arange(depths) - step.before, 0) // step.round
+            share = np.maximum(1 - often / max(self.came.get(step.gpm, 0.0), 1.0), 0.0)
+            fewer[i] = ways[i] * share.repeat(len(ways[i]) // depths)[:, None]
+        return fewer
+
+    def _follow(
+        self, rates: tuple[Floats, list[Floats]], price: float | None, *, is_fair: bool = False
+    ) -> Ahead:
+        """What is to be expected, if what is not worth the price is shed as soon as it is made.
+
+        ``is_fair``: what comes late in an age has less time for what follows.
+        """
         matched, ways = rates
         features, load = self.features, self.load()
-        value, cost = np.zeros((2, features.classes, k.AGES))
+        # Matches and units of work, on average over an age, and if need be when it begins, by class and age.
+        kinds = 2 if is_fair else 1
+        ahead = np.zeros((2, kinds, features.classes, k.AGES))
         dying, stands = self._dying(), self._stands()
         for _ in range(DEPTHS if self._repeats else 1):
-            last = value.sum(), cost.sum()
+            last = ahead[:, 0].sum(axis=(1, 2))
             for gate in reversed(range(len(self.shows))):
                 base = features.bases[gate]
                 steps = [(s, way) for s, way in zip(features.steps, ways, strict=True) if s.gate == gate]
                 if not steps:
                     continue
                 own = slice(base, base + self.features.size(steps[0][0].source))
-                gain = np.repeat(matched[own, None], k.AGES, axis=1)
-                work = gain + load[own, None]
+                always = np.stack([matched[own], matched[own] + load[own]])
+                rate = np.zeros((2, kinds, own.stop - own.start, k.AGES)) + always[:, None, :, None]
                 for step, way in steps:
-                    brings = np.zeros((2, self.features.size(step.target), k.AGES))
+                    brings = np.zeros((2, kinds, self.features.size(step.target), k.AGES))
                     brings[1] = 1.0
                     if not features.places[step.target].gates:
                         continue  # a match, which is counted
                     for other in features.places[step.target].gates:
-                        part = slice(features.bases[other], features.bases[other] + len(brings[0]))
+                        part = slice(features.bases[other], features.bases[other] + brings.shape[2])
                         kept = stands[part, None]
                         if price is not None:
-                            kept = kept * _worth(value[part], cost[part], price)
-                        brings += np.stack([kept * value[part], kept * cost[part]])
-                    gain = gain + way @ brings[0]
-                    work = work + way @ brings[1]
-                value[own] = self._rest(gain, dying[own])
-                cost[own] = self._rest(work, dying[own])
-            if np.allclose(last, (value.sum(), cost.sum()), rtol=0.01):
+                            kept = kept * _worth(ahead[0, 0, part], ahead[1, 0, part], price)
+                        brings += kept * ahead[:, :, part]
+                    rate += way @ brings
+                ahead[:, :, own] = self._rest(rate, always, dying[own])
+            if np.allclose(last, ahead[:, 0].sum(axis=(1, 2)), rtol=0.01):
                 break
         begins = [features.bases[gate] for gate in features.places[0].gates]
-        root = float(sum((cost[base, 0] - cost[base, 1]) for base in begins)) / self.age
-        return Ahead(value, cost, 1.0 + root)
+        root = float(sum((ahead[1, 0, base, 0] - ahead[1, 0, base, 1]) for base in begins)) / self.age
+        return Ahead(ahead[0, 0], ahead[1, 0], 1.0 + root)
 
     def _stands(self) -> Floats:
         """Which share of those at a place waits at each gate of it, by class: a Kleene may end there."""
@@ -268,21 +313,31 @@ class Sketch:
                     )[:, 0]
         return dying
 
-    def _rest(self, rate: Floats, dying: Floats) -> Floats:
-        """What comes in the rest of the window, at so much an event by age, of one that may die before."""
+    def _rest(self, rate: Floats, always: Floats, dying: Floats) -> Floats:
+        """What comes in the rest of the window, at so much an event by age, of one that may die before.
+
+        ``rate`` and what is returned are on average over an age, and maybe when it begins; ``always`` is what
+        is left of the rate when the window ends.
+        """
         whole, half = _lasts(dying, self.age), _lasts(dying, self.age / 2)
         stays, stays_half = np.exp(-dying * self.age), np.exp(-dying * self.age / 2)
         rest = np.empty_like(rate)
-        later = np.zeros(len(rate))
+        later, ends = np.zeros_like(always), always
         for age in reversed(range(k.AGES)):
-            # Of those of an age, half of it is over.
-            rest[:, age] = rate[:, age] * half + stays_half * later
-            later = rate[:, age] * whole + stays * later
+            # Of those of an age, half of it is over; in the rest the rate falls from ``begins`` to ``ends``.
+            mean, begins = rate[:, 0, :, age], rate[:, -1, :, age]
+            falls = rate.shape[1] > 1
+            falling = np.clip(mean - (begins - ends) / 6, _CONVEX * mean, mean) if falls else mean
+            rest[:, 0, :, age] = falling * half + stays_half * later
+            later = mean * whole + stays * later
+            if falls:
+                rest[:, 1, :, age] = later
+            ends = begins
         return rest
 
     def lost(self) -> Floats:
         """The matches to be expected of one partial match of each cell, if nothing is shed."""
-        return self._all.value
+        return self._lost
 
     def kept(self, share: float, policy: Policy, *, by_size: bool = False) -> Floats:
         """Of each cell, which share of its partial matches is kept, so that ``share`` of the load remains.

@@ -1,0 +1,173 @@
+"""Under a bound: what partial matches are worth, and what is said of those that were shed."""
+
+from __future__ import annotations
+
+from math import factorial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spaseq.matching.shedding.compiled._kernel_known import AGES
+from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.matching.shedding.learned import rehearsal
+from spaseq.matching.shedding.learned.forgone import Forgone
+from spaseq.matching.shedding.learned.sketch import Sketch
+from tests.benchmarks import sharp
+
+pytestmark = pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
+
+
+class Kept(Shedding):
+    made: Shedding
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        Kept.made = self
+
+
+def sketch(name: str) -> Sketch:
+    """The sketch of a query of which nothing was seen."""
+    sharp.run(name, sharp.Stream(100, 0.01, seed=1), 1e9, evaluated=Kept)
+    return Kept.made._sketch
+
+
+@pytest.mark.parametrize("steps", range(1, 5))
+def test_what_follows_late_in_an_age_has_less_time(steps: int) -> None:
+    """Of six events in what was left of a window, all were taken to have half of the last eighth, each."""
+    of, still = sketch("Q3"), np.zeros(1)
+    of.age = 1.0
+    rate, always = np.ones((1, 2, 1, AGES)), np.ones((1, 1))
+    for _ in range(steps):
+        rate = of._rest(rate, always, still)
+        always = np.zeros((1, 1))
+    ends = np.arange(AGES, -1, -1)
+    exact = -np.diff(ends.astype(float) ** (steps + 1)) / factorial(steps + 1)
+    assert rate[0, 0, 0].tolist() == pytest.approx(exact.tolist(), rel=0.2)
+    assert rate[0, 0, 0, :-1].tolist() == pytest.approx(exact[:-1].tolist(), rel=0.01)
+    assert rate[0, 1, 0].tolist() == pytest.approx((ends[:-1] ** steps / factorial(steps)).tolist(), rel=0.01)
+
+
+def forgone(of: Sketch, shed: dict[int, int], age: int = 0) -> Forgone:
+    """So many partial matches of some classes were shed, at an age."""
+    counts = np.zeros((of.features.classes, AGES), dtype=np.int64)
+    for number, count in shed.items():
+        counts[number, age] = count
+    of.forgone.add(counts.ravel())
+    return of.forgone
+
+
+def test_what_was_shed_is_worth_what_is_known_now() -> None:
+    """What was thought of it when it was shed, and little was known, was said of it ever after."""
+    of = sketch("Q3")
+    gone, worth = forgone(of, {1: 10}), np.zeros((of.features.classes, AGES))
+    assert gone.missed == 0.0
+    gone.pass_by(6.0, worth)
+    assert gone.missed == 0.0
+    worth[1, 0] = 2.0
+    gone.pass_by(3.0, worth)
+    assert gone.missed == pytest.approx(20.0)
+
+
+def test_most_matches_of_many_steps_come_when_a_window_is_nearly_over() -> None:
+    said = []
+    # Before B, and before G: six events are left, and one.
+    for number in (1, -1):
+        of = sketch("Q3")
+        gone = forgone(of, {number: 10})
+        gone.pass_by(4.0, np.ones((of.features.classes, AGES)))
+        said.append(gone.missed)
+        gone.pass_by(5.0, np.ones((of.features.classes, AGES)))
+        assert gone.missed == pytest.approx(10.0)
+    assert said[0] < 1.0 < 3.0 < said[1] < 7.0
+
+
+def test_something_is_missed_soon_after_it_was_shed() -> None:
+    """Who ends in the first eighth of a window does not say that all was found."""
+    of = sketch("Q3")
+    gone = forgone(of, {-1: 10}, age=6)
+    gone.pass_by(0.5, np.ones((of.features.classes, AGES)))
+    assert 0.5 < gone.missed < 5.0
+
+
+def test_the_worth_of_long_ago_is_settled() -> None:
+    """What is learned after a drift may not be true of what was shed before it."""
+    of = sketch("Q3")
+    gone, worth = forgone(of, {1: 10}), np.ones((of.features.classes, AGES))
+    gone.pass_by(8.0, worth)
+    for _ in range(8 * AGES):
+        gone.pass_by(1.0, worth)
+    for _ in range(8):
+        gone.pass_by(1.0, worth * 0)
+    assert 9.0 < gone.missed <= 10.0
+
+
+def test_what_was_shed_stays_what_it_was_when_quantiles_are_others() -> None:
+    """What is shed is the worst: of all codes alike it was said to be three times as much."""
+    of = sketch("Q3")
+    place = of.features.places[1]
+    ring = of.quantiles.rings[place.begin * 513 :][:513]
+
+    def come(values: list[float]) -> None:
+        ring[1 : 1 + len(values)] = values
+        ring[0] += len(values)
+
+    come([float(x) for x in range(100)])
+    assert of.quantiles.learn(place.begin, None)
+    begin = int(of.features.bases[place.gates[0]])
+    least, most = 1 + np.searchsorted(of.quantiles.own(place.begin), [2.0, 50.0])
+    gone = forgone(of, {begin + int(least): 10, begin + int(most): 1})
+    # Most values that come later are greater, but some are as before.
+    come([float(x) for x in range(100)] + [1_000.0 + x for x in range(412)])
+    ring[0] = 10_000.0  # so that it is due
+    assert of.quantiles.learn(place.begin, None)
+    gone.recode(place, place.begin, of.quantiles.moved)
+    lowest, highest = 1 + np.searchsorted(of.quantiles.own(place.begin), [2.0, 50.0])
+    shed = gone._lately[0, begin : begin + place.size, 0]
+    assert shed.sum() == pytest.approx(11.0)
+    assert lowest < highest
+    assert shed[lowest] == pytest.approx(10.0)
+    assert shed[highest] == pytest.approx(1.0)
+
+
+def test_a_kleene_of_few_events_is_not_overrated() -> None:
+    """A rate squared is too much, on average, if few events told it: of ten, five B are 0.3 of that."""
+    of = sketch("Q1")
+    ways = [np.ones(of.features.block(of.steps, step).shape) for step in of.features.steps]
+    again = [i for i, step in enumerate(of.features.steps) if step.round]
+    assert [(s.gpm, s.round, s.before) for s in of.features.steps if s.round] == [("B", 1, 2)]
+    of.came["B"] = 10.0
+    fewer = of._fewer(ways)
+    (i,) = again
+    depths = of.features.places[of.features.steps[i].source].depths
+    by_depth = fewer[i].reshape(depths, -1)[:, 0]
+    # A run of A and one B has two events.
+    assert by_depth[2:6].tolist() == pytest.approx([0.9, 0.8, 0.7, 0.6])
+    assert all((way == 1).all() for j, way in enumerate(fewer) if j != i)
+
+
+def test_what_no_event_can_reach_is_not_worth_a_little() -> None:
+    values = np.linspace(0.0, 99.0, 100)
+    left = np.array([-1e6, 50.5, 99.5, 1e6])
+    always, half, beyond, never = rehearsal._expected_of("<", left, values, False).tolist()
+    assert half == pytest.approx(0.485, abs=0.01)
+    # A little above the greatest of a hundred, the next one may be above it.
+    assert 0.002 < beyond < 0.005
+    assert never < 1e-6
+    assert always > 1 - 1e-6
+    assert rehearsal._expected_of("<", left, values, True)[3] == pytest.approx(0.5 / 101)
+    # Of a single value nothing is known but what is equal.
+    assert rehearsal._expected_of("<", np.array([1.0, 2.0]), np.array([1.0]), False).tolist() == [0.25, 0.0]
+
+
+@pytest.mark.slow
+def test_recall_is_not_said_to_be_too_low() -> None:
+    """At half of the work it was said to be 11 points less than it was, on average."""
+    off = []
+    for seed in range(1, 13):
+        stream = sharp.Stream(1_000, 2.5, seed=seed)
+        every = sharp.run("Q4", stream, None)
+        ours = sharp.run("Q4", stream, 0.5 * float(every.latency.mean()))
+        assert ours.recall is not None
+        off.append(ours.recall - len(ours.matches) / len(every.matches))
+    assert -0.05 < np.mean(off) < 0.05
