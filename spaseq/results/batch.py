@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NoReturn, overload
+from typing import TYPE_CHECKING, Final, NoReturn, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -39,13 +39,11 @@ _MANY_ROWS: Final = 16
 #: Times as ``datetime64[us]`` in UTC, or ticks as ``int64``.
 Times = npt.NDArray[np.int64] | npt.NDArray[np.datetime64]
 
-_CLOCKS: Final[dict[Clock, np.dtype[Any]]] = {
-    Clock.TICKS: np.dtype(np.int64),
-    Clock.INSTANTS: np.dtype("datetime64[us]"),
-}
+_INSTANTS: Final = np.dtype("datetime64[us]")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+# Not frozen: that would take five times as long to make, and many batches have a few matches each.
+@dataclass(slots=True, eq=False)
 class Events:
     """The events that a GPM chose: those of match i are from ``offsets[i]`` to ``offsets[i + 1]``.
 
@@ -97,6 +95,9 @@ class MatchBatch(Sequence[Match]):
         self.clock = clock
         self._last = last
         self._made = made
+        # What was asked for already: ``cached_property`` takes as long as to cut it out.
+        self._events: dict[str, Events] | None = None
+        self._bindings: Bindings | None = None
         #: What shows the events of the matches from one number to another: where one looked last.
         self._near: tuple[int, int, EventViews | None] = 0, 0, None
 
@@ -171,19 +172,27 @@ class MatchBatch(Sequence[Match]):
         """The times of the last events."""
         return self._times(self.spans[1])
 
-    @cached_property
+    @property
     def events(self) -> dict[str, Events]:
         """The chosen events, per GPM."""
-        streams, taken = self._block.taken(self.gpms)
-        names = self._reader.term.names(streams)
-        return {
-            name: Events(of.offsets, of.stream, self._times(of.time), of.n, names)
-            for name, of in taken.items()
-        }
+        found = self._events
+        if found is None:
+            streams, taken = self._block.taken(self._reader.gpms)
+            names, found = self._reader.term.names(streams), {}
+            for name, (offsets, stream, time, n) in taken.items():
+                found[name] = Events(offsets, stream, self._times(time), n, names)
+            self._events = found
+        return found
 
-    @cached_property
+    @property
     def bindings(self) -> Bindings:
         """The rows of all matches."""
+        found = self._bindings
+        if found is None:
+            found = self._bindings = self._found_bindings()
+        return found
+
+    def _found_bindings(self) -> Bindings:
         if self._made is not None:
             return self._of_made(self.variables, self._made)
         skipped = self._reader.projector.offset
@@ -287,7 +296,9 @@ class MatchBatch(Sequence[Match]):
         return RowViews(self.bindings, self._reader)
 
     def _times(self, times: Ids) -> Times:
-        seen: Times = times.view(_CLOCKS[self.clock])
+        if self.clock is Clock.TICKS:
+            return times
+        seen: Times = times.view(_INSTANTS)
         return seen
 
     @cached_property

@@ -46,7 +46,8 @@ class Terms(Sequence[Term]):
         return f"<Terms: {len(self)}>"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+# Not frozen, as ``Events``.
+@dataclass(slots=True, eq=False)
 class Bindings:
     """The rows of matches: those of match i are from ``offsets[i]`` to ``offsets[i + 1]``.
 

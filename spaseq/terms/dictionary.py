@@ -24,7 +24,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode
 from spaseq.limits import UNLIMITED, Limits
 from spaseq.terms.distinct import distinct, numbered
 from spaseq.terms.texts import ntriples, term_of, text_of
-from spaseq.terms.values import DECIMAL, DOUBLE, EXACT_ORDER, IS_DOUBLE, NO_NUMBER, Value, decode
+from spaseq.terms.values import DECIMAL, DOUBLE, EXACT_ORDER, IS_DOUBLE, NO_NUMBER, XSD, Value, decode
 
 Term = NamedNode | BlankNode | Literal
 
@@ -138,7 +138,15 @@ class Dictionary:
         with self.lock:
             if self._table is None or any(isinstance(term, BlankNode) for term in terms):
                 return np.array(list(map(self.intern, terms)), dtype=np.int64)
-            return self._table.enter("".join(f"{term}\n" for term in terms).encode(), len(terms))
+            return self._table.enter("".join([f"{term}\n" for term in terms]).encode(), len(terms))
+
+    def intern_integers(self, numbers: range) -> Ids:
+        """The ids of these as ``xsd:integer``."""
+        texts = [f'"{number}"^^<{XSD}integer>' for number in numbers]
+        with self.lock:
+            if self._table is None:
+                return np.array(list(map(self.enter, texts)), dtype=np.int64)
+            return self._table.enter("\n".join([*texts, ""]).encode(), len(texts))
 
     @property
     def known(self) -> Callable[[str], int | None]:

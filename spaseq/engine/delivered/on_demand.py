@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from spaseq.engine.delivered.undelivered import Undelivered
 from spaseq.engine.pipelines.pipeline import Pipeline
@@ -17,6 +17,8 @@ from spaseq.results.match import Match
 
 if TYPE_CHECKING:
     from spaseq.engine.pipelines.groups.seats import Seat
+
+_What = TypeVar("_What")
 
 #: So many matches are made before anybody asks for them, at least.
 AT_ONCE: Final = 1_000
@@ -92,6 +94,30 @@ class OnDemand:
         elif self._found.size < AT_ONCE or self._pipeline.unread is not None:
             # In the second case the events must be taken now, and most of what they complete is left.
             self._look(AT_ONCE - self._found.size)
+
+    def receive(self, visit: Given, read: Callable[[_What], MatchBatch], what: _What) -> bool:
+        """Takes matches that are there, and read at once; false, and nothing done, if that is not all to do.
+
+        As ``add`` for who has no callback, and does not wait for a reader: of a thousand queries each may
+        have a few.
+        """
+        found = self._found
+        if self._on_match is not None or self.coming is not _NOTHING or found.size >= AT_ONCE:
+            return False
+        if self._looking or self._pipeline.unread is not None:
+            return False
+        try:
+            # Whatever interrupts what comes now ends the query.
+            visit.is_taken = True
+            self._keep(read(what))
+            pending = self._limits.pending_matches
+            if pending is not None and found.size > pending and found.before_last > pending:
+                raise self._limits.error("pending_matches", f"keeping {found.size} matches")
+        except BaseException as error:
+            self.fail(error)
+            if not isinstance(error, Exception):
+                raise
+        return True
 
     def take(
         self,

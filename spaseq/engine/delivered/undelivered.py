@@ -70,6 +70,8 @@ class Undelivered:
     def take(self, most: int) -> MatchBatch:
         """Delivers the first of them, as many as are there, up to ``most``."""
         now, at, end = self._now, self._at, self._end
+        if now is None and len(self._batches) == 1 and self.size <= most:
+            return self._taken(self._batches[0], 0, None, 0, 0)
         parts: list[MatchBatch] = []
         count = whole = 0
         if now is not None:
@@ -86,8 +88,11 @@ class Undelivered:
             whole += 1
             if stop < len(batch):
                 now, at, end = batch, stop, len(batch)
-        joined = MatchBatch.joined(parts)
-        left = len(self._batches) - whole
+        return self._taken(MatchBatch.joined(parts), len(self._batches) - whole, now, at, end)
+
+    def _taken(self, given: MatchBatch, left: int, now: MatchBatch | None, at: int, end: int) -> MatchBatch:
+        """Delivers these, behind which there are so many batches, and some matches of one that had begun."""
+        count = len(given)
         self._now, self._at, self._end = now, at, end
         self.size -= count
         self.delivered += count
@@ -95,9 +100,9 @@ class Undelivered:
             self._shorten(left)
         except BaseException:  # an interrupt: nobody gets it
             self._shorten(left)
-            self.give_back(joined)
+            self.give_back(given)
             raise
-        return joined
+        return given
 
     def _shorten(self, left: int) -> None:
         """The first batches are taken; so many are left."""

@@ -58,6 +58,8 @@ _SPARE: Final = 1 << 12
 #: at the same time, and so many that are found.
 _LARGE: Final = 256
 _WAITING: Final = 1 << 9
+#: The same of a query with partitions, of each of which something may wait.
+_APART: Final = 1 << 11
 _FOUND: Final = 1 << 14
 #: At so many gates an event is waited for there.
 _GATES: Final = 8
@@ -124,6 +126,8 @@ class Kernel:
         self._open = Open(bounds.reach)
         self._certain = Certain(c, self._replay, bounds.reach)
         self._floor = floor or _START
+        # Of a large batch, how much may begin in it, and how much may be found yet.
+        self._begun = self._found_yet = 0
         self._memory = memory(self._compiled, self._floor, self._budget)
         self._start = 0
 
@@ -131,17 +135,22 @@ class Kernel:
         """See ``ByColumns.process``."""
         if len(batch):
             columns = self._take(batch, start, solutions)
-            if len(batch) > _LARGE and self._floor is _START and not self._memory.ints.item(header.SERIAL):
-                self._expect_many(solutions)
+            self._begun = self._begins(solutions) if len(batch) > _LARGE else 0
+            if self._begun and self._floor is _START and not self._memory.ints.item(header.SERIAL):
+                self._expect_many()
             self._memory.begin()
             yield from self._go_on(start, columns, self._run(columns))
 
-    def _expect_many(self, solutions: Mapping[str, Solutions]) -> None:
-        """Before the first event: space for what begins in a batch, instead of growing a sweep at a time."""
+    def _begins(self, solutions: Mapping[str, Solutions]) -> int:
+        """How much may begin in a batch."""
         first = {name for gate in self._compiled.analysis.start.gates for name in gate.gpms}
-        begun = sum(len(solutions[name]) for name in first if name in solutions)
+        return sum(len(solutions[name]) for name in first if name in solutions)
+
+    def _expect_many(self) -> None:
+        """Before the first event: space for what begins in a batch, instead of growing a sweep at a time."""
         # Most of what begins ends soon, and what is found stays there until the batch is done.
-        few, most = (self._wider(_START, min(begun, some)) for some in (_WAITING, _FOUND))
+        waiting = _APART if self._keys else _WAITING
+        few, most = (self._wider(_START, min(self._begun, some)) for some in (waiting, _FOUND))
         room = self._within(_START, few._replace(nodes=most.nodes, found=most.found))
         self._memory = memory(self._compiled, room, self._budget)
 
@@ -342,8 +351,10 @@ class Kernel:
         event = self._memory.ints[header.EVENT]
         axis, time = columns[columns[heads.AXIS] + event], columns[columns[heads.TIME] + event]
         # What comes yet of the batch may need room, too.
-        spare = min(int(columns[heads.SIZE] - event), _SPARE)
-        self._sweep(int(axis), int(time), decided, spare)
+        left = int(columns[heads.SIZE] - event)
+        self._found_yet = min(self._begun * left // int(columns[heads.SIZE]), _FOUND)
+        self._sweep(int(axis), int(time), decided, min(left, _SPARE))
+        self._found_yet = 0
 
     def _sweep(self, axis: int, time: int, decided: int, spare: int = 0) -> None:
         """Makes a memory that has room for so many decisions, with the runs that may still go on."""
@@ -371,7 +382,8 @@ class Kernel:
         # An event may be waited for at many gates, those of many queries that begin alike.
         waits = room.waits + spare * min(int(self._tables[v.MOST_GATES]), _GATES)
         # What is found holds a node, as what waits does.
-        return Room(waits, room.nodes + 2 * spare, room.found + spare, room.entries + spare)
+        found = max(spare, self._found_yet)
+        return Room(waits, room.nodes + 2 * found, room.found + found, room.entries + spare)
 
     def _within(self, room: Room, wide: Room) -> Room:
         """The wider of two, unless that comes near a limit."""

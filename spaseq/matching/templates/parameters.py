@@ -14,7 +14,6 @@ from spaseq.terms.dictionary import Dictionary, Term
 from spaseq.terms.values import XSD
 
 _STRING: Final = NamedNode(XSD + "string")
-_INTEGER: Final = NamedNode(XSD + "integer")
 
 
 class Parameters:
@@ -29,11 +28,8 @@ class Parameters:
         """``names``: the parameters that ``rows`` have the constants of; ``member``: what names a row."""
         self.version = 0
         self.member = member
-        # What names a row is an integer, whose value takes no Python object to read. All have as many digits,
-        # so that matches that are put in the order of their texts are in that of the rows.
-        first = 10 ** len(str(len(rows)))
-        own = [Literal(str(number), datatype=_INTEGER) for number in range(first, first + len(rows))]
-        columns = [dictionary.intern_all(own)]
+        # What names a row is an integer, whose value takes no Python object to read.
+        columns = [dictionary.intern_integers(range(len(rows)))]
         self._same = set()
         for place, name in enumerate(names):
             constants = [row[place] for row in rows]

@@ -17,6 +17,7 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.language.syntax import Query
 from spaseq.limits import Limits
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary, Term
 
@@ -31,10 +32,10 @@ _NOTHING: Final[Iterator[MatchBatch]] = iter(())
 class _Found:
     """Matches of one of the queries; ``is_taken``: its handle has them."""
 
-    __slots__ = ("handle", "is_taken", "matches")
+    __slots__ = ("blocks", "handle", "is_taken")
 
-    def __init__(self, handle: Handle, matches: Iterator[MatchBatch]) -> None:
-        self.handle, self.matches = handle, matches
+    def __init__(self, handle: Handle, blocks: Sequence[Block]) -> None:
+        self.handle, self.blocks = handle, blocks
         self.is_taken = False
 
 
@@ -190,7 +191,7 @@ class Crowd:
         if self._group is not None:
             found = self._group.take()
             # Last: an interrupt before it ends the queries, one behind it finds all in their places.
-            self._due.extend([_Found(self._seated[seat.rank][0], seat.answers(of)) for seat, of in found])
+            self._due.extend([_Found(self._seated[seat.rank][0], of) for seat, of in found])
 
     def _take_some(self) -> None:
         """Takes what the group has found so far, and hands it on: who keeps too much is over."""
@@ -216,12 +217,14 @@ class Crowd:
         while self._due:
             # They stay there until the handle has them: an interrupt that comes before must not lose them.
             due = self._due[0]
-            handle, matches = due.handle, due.matches
+            handle, blocks = due.handle, due.blocks
             if not handle.is_over and not due.is_taken:
-                before = handle.failure
+                before, seat = handle.failure, handle.seat
                 try:
-                    handle.add(matches, all_at_once=False, after_all=True, visit=due)
-                    handle.seat.got()
+                    is_simple = len(blocks) == 1 and seat.reads_at_once
+                    if not (is_simple and handle.receive(due, seat.read, blocks[0])):
+                        handle.add(seat.answers(blocks), all_at_once=False, after_all=True, visit=due)
+                    seat.got()
                 except Exception as error:
                     raised = raised or error
                 finally:

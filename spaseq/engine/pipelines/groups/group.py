@@ -76,7 +76,9 @@ class Tally:
     def count(self, gpm: str, events: Ids, rows: Ids) -> None:
         """Counts what a GPM has in a batch: the events of its solutions, and the numbers of their rows."""
         if gpm in self._matched and len(rows):
-            pairs = _distinct(events * self._rows + rows)
+            pairs = events * self._rows + rows
+            if not (pairs[1:] > pairs[:-1]).all():
+                pairs = _distinct(pairs)
             self._add(self._solutions[gpm], rows)
             self._add(self._matched[gpm], pairs % self._rows)
             self._pairs.append(pairs)
@@ -166,7 +168,7 @@ class Group(Pipeline):
         self._live = len(queries)
         rows: dict[tuple[Term, ...], list[Seat]] = {}
         for seat, constants in queries:
-            rows.setdefault(tuple(constants[place] for place in varying), []).append(seat)
+            rows.setdefault(tuple([constants[place] for place in varying]), []).append(seat)
         self._tally = Tally([gpm.name for gpm in query.gpms], len(rows))
         made = self._template
         if made is not None:
@@ -178,6 +180,9 @@ class Group(Pipeline):
         super().__init__(taken, dictionary, kb, None, sharing, start=start, limits=limits.times(len(rows)))
         plain = normalise(query)
         self.reader = Reader(plain, Projector(plain, self._context, dictionary), dictionary)
+        #: Whether rows are what is found, and none of them is looked at to count something.
+        self.is_plain = self.reader.projector.is_plain and not self.reader.projector.offset
+        self.is_plain &= query.skip is None or query.skip.gpm is None
         named = range(len(rows)) if made is None else self._table.rows.tolist()
         for number, (name, seats) in enumerate(zip(named, rows.values(), strict=True)):
             row = self._rows[name] = Row(name, number)

@@ -35,8 +35,8 @@ class Seat:
     """
 
     __slots__ = (
-        "_crowd", "_found", "_group", "_is_handed_on", "_left", "_over", "_reader", "_rest", "_row",
-        "_sample", "_seen", "_stats", "done", "may_leave", "query", "rank", "unread",
+        "_crowd", "_found", "_group", "_is_handed_on", "_left", "_matches", "_over", "_reader", "_rest",
+        "_row", "_rows", "_sample", "_seen", "_stats", "done", "may_leave", "query", "rank", "unread",
     )  # fmt: skip
 
     def __init__(self, crowd: Crowd, query: Query, rank: int) -> None:
@@ -45,8 +45,9 @@ class Seat:
         self.done = query.modifiers.limit == 0
         self._crowd = crowd
         self._left = query.modifiers.limit
-        # Made when something is counted, or somebody asks.
+        # Made when somebody asks; and what is counted here.
         self._stats: Stats | None = None
+        self._matches = self._rows = 0
         self._seen: Callable[[EventBatch], None] | None = None
         self._sample: Sample | None = None
         self._group: Group | None = None
@@ -83,6 +84,7 @@ class Seat:
     def _counts(self) -> Stats:
         if self._stats is None:
             self._stats = Stats(gpms={gpm.name: GpmStats() for gpm in self.query.gpms})
+        self._stats.matches, self._stats.rows = self._matches, self._rows
         return self._stats
 
     @property
@@ -154,6 +156,23 @@ class Seat:
         assert self._group is not None
         return self._answers(self._group.own(found))
 
+    @property
+    def reads_at_once(self) -> bool:
+        """Whether what was found is what it answers: nothing is left out, computed or looked for."""
+        if self._left is not None or self._rest is not None or self._group is None:
+            return False
+        return self._group.is_plain and not isinstance(self.query.form, Ask)
+
+    def read(self, found: Block) -> MatchBatch:
+        """Its matches, if it ``reads_at_once``."""
+        group = self._group
+        assert group is not None
+        if self._reader is None:
+            self._reader = group.reader.of(self.query)
+        self._matches += len(found)
+        self._rows += found.solution_count()
+        return MatchBatch(self._reader, found, group.clock)
+
     def answers(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         """Its matches, of those of its row; unless they may be left, with those that it is to enumerate."""
         if self._rest is None or self._is_handed_on or self.unread is not None:
@@ -167,7 +186,7 @@ class Seat:
             yield from self._of_rest(rest.unread())
 
     def _answers(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
-        group, stats, skip = self._group, self._counts(), self.query.skip
+        group, skip = self._group, self.query.skip
         assert group is not None
         if self._reader is None:
             self._reader = group.reader.of(self.query)
@@ -175,10 +194,11 @@ class Seat:
         for block in found:
             wanted = block.part(0, 1) if only_first else block
             for batch, rows in self._reader.batches(wanted, group.clock, self._left):
-                stats.matches += len(batch)
-                stats.rows += rows
+                self._matches += len(batch)
+                self._rows += rows
                 if skip is not None and skip.gpm is not None:  # else no match has to be made for that
-                    stats.unskipped += sum(falls_back(skip, wanted[i], group.rank) for i in range(len(batch)))
+                    unskipped = sum(falls_back(skip, wanted[i], group.rank) for i in range(len(batch)))
+                    self._counts().unskipped += unskipped
                 if len(batch) < len(wanted):
                     wanted = wanted.part(len(batch), len(wanted))
                 if self._left is not None:

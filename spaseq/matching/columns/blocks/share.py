@@ -33,7 +33,7 @@ class _Whole(Columns):
             block.sites, block.stretch, keys, block.offsets, block.places, block.site, block.rows
         )
         self._bounds_of_shares = bounds
-        self._taken: dict[tuple[str, ...], tuple[Ints, dict[str, tuple[list[int], Taken]]]] = {}
+        self._taken: dict[tuple[str, ...], tuple[Ints, list[tuple[str, list[int], Taken]]]] = {}
         self._solved: dict[tuple[str, ...], Solved] = {}
         self._encoded: dict[tuple[str, ...], tuple[Encoded, list[int], list[int]]] = {}
 
@@ -47,13 +47,13 @@ class _Whole(Columns):
         """As ``sizes``."""
         return self.sizes()
 
-    def all_taken(self, gpms: Sequence[str]) -> tuple[Ints, dict[str, tuple[list[int], Taken]]]:
+    def all_taken(self, gpms: Sequence[str]) -> tuple[Ints, list[tuple[str, list[int], Taken]]]:
         """As ``taken``, and for each GPM where the events of each share begin and end."""
         key = tuple(gpms)
         if key not in self._taken:
             streams, taken = self.taken(gpms)
             bounds = self._bounds_of_shares
-            self._taken[key] = streams, {n: (of.offsets[bounds].tolist(), of) for n, of in taken.items()}
+            self._taken[key] = streams, [(n, of.offsets[bounds].tolist(), of) for n, of in taken.items()]
         return self._taken[key]
 
     def all_solved(self, names: Sequence[str]) -> Solved:
@@ -125,11 +125,11 @@ class Share(Block):
 
     def taken(self, gpms: Sequence[str]) -> tuple[Ints, dict[str, Taken]]:
         streams, taken = self._whole.all_taken(gpms)
-        found = {}
-        for name, (bounds, (offsets, stream, time, n)) in taken.items():
-            first, last = bounds[self._number], bounds[self._number + 1]
-            of_some = self._of_own(offsets, first)
-            found[name] = Taken(of_some, stream[first:last], time[first:last], n[first:last])
+        number, found = self._number, {}
+        for name, bounds, (offsets, stream, time, n) in taken:
+            first, last = bounds[number], bounds[number + 1]
+            own = self._of_own(offsets, first)
+            found[name] = Taken(own, stream[first:last], time[first:last], n[first:last])
         return streams, found
 
     def _of_own(self, offsets: Ints, first: int) -> Ints:
