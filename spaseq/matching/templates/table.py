@@ -224,9 +224,7 @@ class TableGpm:
         first, count = index.ranges([found.column(variable) for variable, _ in self._keys], found)
         rows, places = spread(first, count)
         chosen = index.order[places]
-        # The constants that triples have are a row's own, and known by its name.
-        own = {name: column for name, column in found.columns.items() if name not in self._joined}
-        joined = Solutions(len(found), found.event, own).take(rows)
+        joined = found.take(rows)
         asked = (name for test in self._left for name in test.names if name in table.names)
         needed = {*self._members, *asked}
         columns = {**joined.columns, **{name: table.column(name)[chosen] for name in needed}}
