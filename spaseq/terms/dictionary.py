@@ -136,7 +136,7 @@ class Dictionary:
     def intern_all(self, terms: Sequence[Term]) -> Ids:
         """The ids of many terms; of those that are new no text is kept where they are kept as bytes."""
         with self.lock:
-            if self._table is None or any(isinstance(term, BlankNode) for term in terms):
+            if self._table is None or BlankNode in set(map(type, terms)):
                 return np.array(list(map(self.intern, terms)), dtype=np.int64)
             return self._table.enter("".join([f"{term}\n" for term in terms]).encode(), len(terms))
 

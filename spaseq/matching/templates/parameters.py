@@ -34,7 +34,7 @@ class Parameters:
         for place, name in enumerate(names):
             constants = [row[place] for row in rows]
             columns.append(dictionary.intern_all(constants))
-            if all(isinstance(term, NamedNode) or _is_string(term) for term in constants):
+            if set(map(type, constants)) <= {NamedNode} or all(map(_is_same, constants)):
                 self._same.add(name)
         self._all = dict(zip((member, *names), columns, strict=True))
         self._is_there: Mask = np.ones(len(rows), dtype=np.bool_)
@@ -97,5 +97,7 @@ class Parameters:
             self._made = self.version
 
 
-def _is_string(term: Term) -> bool:
-    return isinstance(term, Literal) and term.language is None and term.datatype == _STRING
+def _is_same(term: Term) -> bool:
+    """Whether a term equals itself alone."""
+    is_string = isinstance(term, Literal) and term.language is None and term.datatype == _STRING
+    return is_string or isinstance(term, NamedNode)

@@ -6,7 +6,7 @@ partitions of the queries themselves; queries that have the same ones have it in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -270,6 +270,10 @@ class Group(Pipeline):
         self._tally.settle()
         return super().process(batch, position)
 
+    def _judge(self, batch: EventBatch, solutions: Mapping[str, Solutions]) -> None:
+        if self._template is None:  # else it is counted by row
+            super()._judge(batch, solutions)
+
     def _take_large(self, quick: Quick, batch: EventBatch, position: int) -> Fleeting | None:
         self._tally.settle()
         return super()._take_large(quick, batch, position)
@@ -283,7 +287,11 @@ class Group(Pipeline):
         if is_enumerating(self._matcher) and emitted(self.pattern) is Emit.ALL:
             found = self._few(self._matcher, found)
         for name, part in self._by_row(found):
-            self.found.setdefault(name, []).append(part)
+            of = self.found
+            if name in of:
+                of[name].append(part)
+            else:
+                of[name] = [part]
             self._unhanded += len(part)
             if self._unhanded >= MOST:
                 self.on_many()
