@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar, cast
 import numba
 
 from spaseq._kept import KernelCache
+from spaseq._linked import Linked
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -77,8 +78,10 @@ def inlined(function: _Function) -> _Function:
 
 
 def _called(function: _Function, **options: bool) -> _Function:
-    """Compiled once for all its calls: not for Python, and not once more for each constant it is given."""
-    compiled = _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+    """Lowered once for all its calls: not for Python, and not once more for each constant it is given."""
+    compiled = _compiled(
+        function, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=Linked, **options
+    )
     template = compiled.get_call_template
     compiled.get_call_template = lambda args, kws: template(tuple(map(numba.types.unliteral, args)), kws)
     return cast(_Function, compiled)

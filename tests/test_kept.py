@@ -108,3 +108,50 @@ def test_a_kernel_is_compiled_anew_when_what_it_is_made_of_changes_and_only_then
     walk = package / "matching" / "enumeration" / "compiled" / "_kernel_walk.py"
     assert walk.with_name("_kernel_node.py") in _jit._read(walk)[1], "a module that is used by its name"
     assert _jit._stamp(terms) != _jit._stamp(ordered)
+
+
+PARTS = """
+from spaseq._jit import inlined, kernel, part
+
+@inlined
+def twice(x):
+    return 2 * x
+
+@part
+def power(x, n):
+    y = 1
+    for _ in range(n):
+        y = y * twice(x)
+    return y
+
+@kernel
+def powers(a):
+    for i in range(len(a)):
+        a[i] = power(a[i], 3) + power(a[i], 2)
+"""
+
+
+def test_parts_are_compiled_with_their_kernels_and_not_by_themselves(tmp_path: Path) -> None:
+    (tmp_path / "p_kernel.py").write_text(PARTS)
+    program = """
+from numba.core.codegen import JITCodeLibrary
+import numpy as np
+made, finalize = [], JITCodeLibrary._finalize_specific
+def count(self):
+    made.extend([self.name] * (self.name != "nrt"))
+    finalize(self)
+JITCodeLibrary._finalize_specific = count
+from p_kernel import powers
+a = np.array([1.0, 3.0])
+powers(a)
+print(a.tolist(), made, sum(powers.stats.cache_hits.values()))
+"""
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    printed = [
+        subprocess.run(
+            [sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, check=True
+        ).stdout.decode()
+        for _ in range(2)
+    ]
+    assert printed == ["[12.0, 252.0] ['powers'] 0\n", "[12.0, 252.0] ['powers'] 1\n"]
