@@ -49,7 +49,6 @@ class _Lowering(NativeLowering):
             lowered.fndesc.lookup_module(), name, "a part of kernels", 0, lowered.env, (library,)
         )
         state.targetctx.insert_user_function(nowhere, lowered.fndesc, [library])
-        state.reload_init.extend(library._reload_init)
         state["cr"] = lowered._replace(cfunc=nowhere)
         return True
 
