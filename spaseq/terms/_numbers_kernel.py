@@ -97,3 +97,12 @@ def read_numbers(
                 found = 0.0  # the zero of integers and decimals has no sign
             numbers[identifier] = found
             ranks[identifier] = rank
+
+
+@kernel
+def first_with(code: int, ids: Ids, codes: npt.NDArray[np.int8]) -> int:
+    """The number of the first of some terms that has a code; how many they are, if none has it."""
+    i = 0
+    while i < len(ids) and codes[ids[i]] != code:
+        i += 1
+    return i

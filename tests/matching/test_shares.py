@@ -1,4 +1,6 @@
-"""The shares of events, written event by event where most have rows, and GPM by GPM where few do."""
+"""Batches for kernels: shares of events, written event by event where most have rows, and GPM by GPM where
+few do; columns that are not copied; the room that queries lend each other.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaseq.matching.columns import _kernel_shares as k
+from spaseq.matching.columns.spare import Spare
 from spaseq.matching.conditions import batch as heads
+from spaseq.terms.dictionary import Dictionary
 
 
 @st.composite
@@ -21,11 +25,12 @@ def _of_gpms(draw: st.DrawFn) -> tuple[int, list[list[int]]]:
 @given(_of_gpms())
 def test_shares_of_each_event(of_gpms: tuple[int, list[list[int]]]) -> None:
     size, events = of_gpms
-    bounds = np.cumsum([0, *map(len, events)])
-    rows = np.array([event for of_gpm in events for event in of_gpm], dtype=np.int64)
+    rows = [np.array(of_gpm, dtype=np.int64) for of_gpm in events]
+    sizes = np.array([*map(len, events)], dtype=np.int64)
     at = 3
-    batch = np.full(at + size + 2 + heads.SHARE * len(rows), -1, dtype=np.int64)
-    k.share(rows, bounds, bounds.copy(), at, size, batch)
+    batch = np.full(at + size + 2 + heads.SHARE * (int(sizes.sum()) + 1), -1, dtype=np.int64)
+    places = [heads.place(of_gpm, heads.address(batch)) for of_gpm in rows]
+    k.share(batch, np.array(places, dtype=np.int64), sizes, np.zeros_like(sizes), at, size)
     for e in range(size):
         first, end = batch[at + e : at + e + 2].tolist()
         assert batch[first:end].reshape(-1, heads.SHARE).tolist() == [
@@ -33,3 +38,33 @@ def test_shares_of_each_event(of_gpms: tuple[int, list[list[int]]]) -> None:
             for g, of_gpm in enumerate(events)
             if e in of_gpm
         ]
+
+
+_INTS = st.lists(st.integers(-5, 5), min_size=1, max_size=8).map(np.array)
+
+
+@given(_INTS, st.sampled_from(["plain", "strided", "narrow", "unaligned", "read-only"]))
+def test_columns_stand_wherever_they_are(column: heads.Ints, how: str) -> None:
+    """A place is told of any column, after a copy of those whose integers do not stand side by side."""
+    if how == "strided":
+        column = np.repeat(column, 3)[::3]
+    elif how == "narrow":
+        column = column.astype(np.int32)
+    elif how == "unaligned":
+        column = np.frombuffer(b"." + column.tobytes(), dtype=np.int64, offset=1)
+    elif how == "read-only":
+        column.flags.writeable = False
+    batch = np.zeros(3, dtype=np.int64)
+    kept = heads.plain(column)
+    at = heads.place(kept, heads.address(batch))
+    assert heads.values(batch, at, len(column)).tolist() == column.tolist()
+    assert (kept is column) == (how in ("plain", "read-only"))
+
+
+def test_room_is_lent_to_one_at_a_time() -> None:
+    spare = Spare.of(Dictionary())
+    first = spare.take(5_000)
+    assert spare.take(5_000) is not first
+    spare.give(first)
+    assert spare.take(4_000) is first
+    assert spare.take(4_000) is not first

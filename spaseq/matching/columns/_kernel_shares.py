@@ -7,61 +7,70 @@ from typing import Final
 from spaseq._jit import kernel, part
 from spaseq.events import Ids
 from spaseq.matching.conditions import batch as heads
+from spaseq.matching.conditions._kernel_values import pointer
 
 #: Where there are so many more places to look at, of each GPM in each event, than rows, rows are counted.
 _SPARSE: Final = 2
 
 
 @kernel
-def share(events: Ids, bounds: Ids, begins: Ids, at: int, size: int, batch: Ids) -> None:
+def share(batch: Ids, places: Ids, sizes: Ids, begins: Ids, at: int, size: int) -> None:
     """Writes the shares of each event, and at ``at`` where those of each begin, and the last ones end.
 
-    ``events`` has the event of each row, the rows of one GPM after the other: those of GPM g are from
-    ``bounds[g]`` to ``bounds[g + 1]``, in the order of events. ``begins`` is a copy of ``bounds``, which is
-    written. ``size``: how many events there are; there is room for one place more than they need.
+    ``places``: where the event of each row of a GPM stands, in the order of events; ``sizes``: how many rows
+    it has; ``begins`` are zeros, which are written. ``size``: how many events there are; there is room for
+    one place, and for one share, more than they need.
     """
-    if size * (len(bounds) - 1) <= _SPARSE * bounds[-1]:
-        _merge(events, bounds, begins, at, size, batch)
+    rows = 0
+    for g in range(len(sizes)):
+        rows += sizes[g]
+    if size * len(sizes) <= _SPARSE * rows:
+        _merge(pointer(batch), pointer(places), pointer(sizes), pointer(begins), len(sizes), at, size)
     else:
-        _count(events, bounds, at, size, batch)
+        _count(pointer(batch), pointer(places), pointer(sizes), len(sizes), at, size)
 
 
 @part
-def _merge(events: Ids, bounds: Ids, begins: Ids, at: int, size: int, batch: Ids) -> None:
+def _merge(b: Ids, places: Ids, sizes: Ids, begins: Ids, gpms: int, at: int, size: int) -> None:
     """Event by event, where most have rows; ``begins`` goes on with them."""
     share = at + size + 2
     for e in range(size):
-        batch[at + e] = share
-        for g in range(len(bounds) - 1):
-            i, end = begins[g], bounds[g + 1]
-            if i < end and events[i] == e:
-                batch[share], batch[share + 1] = g, i - bounds[g]
+        b[at + e] = share
+        for g in range(gpms):
+            i, last = begins[g], sizes[g] - 1
+            if last < 0:
+                continue
+            # Whether it has a row is hard to foretell: to write a share in any case, and go on behind it if
+            # it is one, takes less than to guess wrong.
+            is_one = int(b[places[g] + min(i, last)] == e) & int(i <= last)
+            b[share], b[share + 1] = g, i
+            i += is_one
+            while i <= last and b[places[g] + i] == e:
                 i += 1
-                while i < end and events[i] == e:
-                    i += 1
-                batch[share + 2] = i - bounds[g]
-                begins[g] = i
-                share += heads.SHARE
-    batch[at + size] = batch[at + size + 1] = share
+            b[share + 2] = begins[g] = i
+            share += heads.SHARE * is_one
+    b[at + size] = b[at + size + 1] = share
 
 
 @part
-def _count(events: Ids, bounds: Ids, at: int, size: int, batch: Ids) -> None:
+def _count(b: Ids, places: Ids, sizes: Ids, gpms: int, at: int, size: int) -> None:
     """GPM by GPM, where most events have rows of few of them."""
     for e in range(size + 2):
-        batch[at + e] = 0
-    for g in range(len(bounds) - 1):
-        for i in range(bounds[g], bounds[g + 1]):
-            if i == bounds[g] or events[i] != events[i - 1]:
-                batch[at + events[i] + 2] += heads.SHARE
-    batch[at] = batch[at + 1] = at + size + 2
+        b[at + e] = 0
+    for g in range(gpms):
+        events = places[g]
+        for i in range(events, events + sizes[g]):
+            if i == events or b[i] != b[i - 1]:
+                b[at + b[i] + 2] += heads.SHARE
+    b[at] = b[at + 1] = at + size + 2
     for e in range(size):
-        batch[at + e + 2] += batch[at + e + 1]
+        b[at + e + 2] += b[at + e + 1]
     # Where the next share of event e stands is behind its place: what is there in the end is where it ends.
-    for g in range(len(bounds) - 1):
-        for i in range(bounds[g], bounds[g + 1]):
-            share = batch[at + events[i] + 1]
-            if i == bounds[g] or events[i] != events[i - 1]:
-                batch[share], batch[share + 1] = g, i - bounds[g]
-                batch[at + events[i] + 1] = share = share + heads.SHARE
-            batch[share - 1] = i - bounds[g] + 1
+    for g in range(gpms):
+        events = places[g]
+        for i in range(events, events + sizes[g]):
+            share = b[at + b[i] + 1]
+            if i == events or b[i] != b[i - 1]:
+                b[share], b[share + 1] = g, i - events
+                b[at + b[i] + 1] = share = share + heads.SHARE
+            b[share - 1] = i - events + 1

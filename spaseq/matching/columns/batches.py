@@ -6,6 +6,7 @@ GPMs that ask the same share their columns (``gpm.sharing``), and what is done t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.columns.history import History
+from spaseq.matching.columns.spare import Spare
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.conditions.derived import Derived
 from spaseq.matching.conditions.numbers import Numbers
@@ -30,7 +32,6 @@ Ints = npt.NDArray[np.int64]
 
 #: So many ids are looked at together, and so many numbers packed one by one.
 _FEW: Final = 64
-_NONE: Final[Ints] = np.zeros(0, dtype=np.int64)
 
 
 class Columns:
@@ -67,6 +68,10 @@ class Columns:
         self.numbers = Numbers.of(dictionary)
         self.numbers.cover(np.array(constants, dtype=np.int64))
         self._stale = False
+        self._spare = Spare.of(dictionary)
+        # The columns that the array of the batch in hand tells places of, and that array.
+        self._kept: Sequence[Ints] = ()
+        self._packed: Ints | None = None
         #: What takes events that come alone.
         self.taking = Taking(dictionary, self._streams, read, self.history)
         dictionary.hold(self)
@@ -98,7 +103,15 @@ class Columns:
         """A batch for the kernel."""
         parts = self._parts(chunk)
         self._cover(parts)
-        return packed(chunk, self._numbered(chunk.batch), axis, parts)
+        read = [chunk.batch.time, self._numbered(chunk.batch), chunk.batch.n, axis, *parts]
+        self._packed, self._kept = packed(chunk, read, self._spare)
+        return self._packed
+
+    def done(self) -> None:
+        """The kernel needs the batch no more."""
+        if self._packed is not None:
+            packed, self._packed, self._kept = self._packed, None, ()
+            self._spare.give(packed)
 
     def one(self, chunk: Chunk, axis: Ints) -> Ints:
         """A batch of one event for the kernel: a few numbers are a list faster than they are arrays."""
@@ -142,10 +155,20 @@ class Columns:
     def _numbered(self, batch: EventBatch) -> Ints:
         """The rank of the stream of each event."""
         if self._single:
-            return np.zeros(len(batch), dtype=np.int64)
+            return zeros(len(batch))
         streams, inverse = np.unique(batch.stream, return_inverse=True)
         numbers = [self._streams[stream] for stream in streams.tolist()]
         return np.array(numbers, dtype=np.int64)[inverse]
+
+
+@lru_cache(1)
+def _many_zeros(size: int) -> Ints:
+    return np.zeros(size, dtype=np.int64)
+
+
+def zeros(count: int) -> Ints:
+    """So many zeros, which are not to be written: the same for all batches of about the same length."""
+    return _many_zeros(1 << max(count - 1, 1).bit_length())[:count]
 
 
 def in_order(solutions: Iterable[Solutions]) -> tuple[Solutions, ...]:
@@ -167,23 +190,19 @@ def distinct(columns: Iterable[Ints]) -> list[Ints]:
     return list({id(column): column for column in columns}.values())
 
 
-def packed(chunk: Chunk, streams: Ints, axis: Ints, columns: Sequence[Ints]) -> Ints:
-    """All columns one after the other, behind a header and the places of ``columns``."""
-    batch = chunk.batch
-    read = [batch.time, streams, batch.n, axis, *columns]
-    parts = distinct(read)
-    at, place = heads.HEAD + len(columns), {}
-    for part in parts:
-        place[id(part)] = at
-        at += len(part)
-    events = [table.events for table in chunk.solutions]
-    bounds = np.cumsum([0, *map(len, events)])
-    made = np.empty(at + len(batch) + 2 + heads.SHARE * int(bounds[-1]), dtype=np.int64)
-    of_events = [place[id(column)] for column in read[:4]]
-    made[: heads.HEAD] = len(batch), chunk.start, *of_events, at, heads.HEAD
-    made[heads.HEAD : heads.HEAD + len(columns)] = [place[id(column)] for column in columns]
-    for part in parts:
-        begin = place[id(part)]
-        made[begin : begin + len(part)] = part
-    k.share(np.concatenate([*events, _NONE]), bounds, bounds.copy(), at, len(batch), made)
-    return made
+def packed(chunk: Chunk, read: Iterable[Ints], spare: Spare) -> tuple[Ints, Sequence[Ints]]:
+    """A batch for kernels, and the arrays that it tells places of.
+
+    ``read``: its columns of events in the order of the head, and then those of solutions.
+    """
+    columns = [*map(heads.plain, read)]
+    events = [heads.plain(table.events) for table in chunk.solutions]
+    size, sizes = len(chunk.batch), [*map(len, events)]
+    at = heads.HEAD + len(columns) - 4
+    made = spare.take(at + size + 2 + heads.SHARE * (sum(sizes) + 1))
+    begin = heads.address(made)
+    of_events, of_rows = [[heads.place(column, begin) for column in some] for some in (columns, events)]
+    made[:at] = [size, chunk.start, *of_events[:4], at, heads.HEAD, *of_events[4:]]
+    places, counts, begins = np.array([of_rows, sizes, [0] * len(sizes)], dtype=np.int64)
+    k.share(made, places, counts, begins, at, size)
+    return made, [*columns, *events]

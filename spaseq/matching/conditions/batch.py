@@ -1,11 +1,14 @@
 """A batch of events, as kernels read it: an array of its head, columns of events, and columns of solutions.
 
 ``batch.time(b, e)`` is the time of its event number e. Places in the head have names in capitals, for who
-writes it: of columns, where they begin stands there.
+writes it: of columns, where they begin stands there. That may be anywhere in memory: columns of thousands of
+events are not copied, many queries read the same, and a place is how far from the array's first integer they
+begin, before it or behind its end (``place``). Who has the array keeps them. Kernels read it by a pointer.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from typing import Final
 
@@ -49,6 +52,34 @@ gpm = reads(0)
 first = reads(1)
 end = reads(2)
 SHARE: Final = 3
+
+
+_KIND: Final = np.dtype(np.int64)
+_ITEM: Final = _KIND.itemsize
+
+
+def plain(column: Ints) -> Ints:
+    """A column that a place can be told of: itself, unless its integers do not stand one after the other."""
+    flags = column.flags
+    is_plain = flags.c_contiguous and flags.aligned and column.dtype == _KIND
+    return column if is_plain else np.array(column, dtype=_KIND)
+
+
+def address(array: Ints) -> int:
+    """Where in memory an array begins."""
+    begin: int = array.__array_interface__["data"][0]
+    return begin
+
+
+def values(batch: Ints, place: int, size: int = 1) -> Ints:
+    """So many integers from a place on, wherever that is."""
+    found = (ctypes.c_int64 * size).from_address(address(batch) + _ITEM * int(place))
+    return np.ctypeslib.as_array(found)
+
+
+def place(column: Ints, begin: int) -> int:
+    """The place of a column in a batch whose array begins at an address."""
+    return (address(column) - begin) // _ITEM
 
 
 def shares_of_one(rows: Sequence[tuple[int, int]], at: int) -> list[int]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from pyoxigraph import Literal, NamedNode
 
 from spaseq.matching.conditions import _kernel_values as v
+from spaseq.terms._numbers_kernel import first_with
 from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.distinct import distinct
 from spaseq.terms.values import (
@@ -75,9 +76,11 @@ class Numbers:
         dictionary = self._dictionary
         with dictionary.lock:
             self._make_room()
-            new = ids[self.codes[ids] == _UNKNOWN]
-            if not len(new):
+            first = first_with(_UNKNOWN, ids, self.codes)
+            if first == len(ids):
                 return
+            later = ids[first:]
+            new = later[self.codes[later] == _UNKNOWN]
             for identifier in self._usual(distinct(new, len(self.codes))).tolist():
                 known = _short(dictionary.written(identifier)) or _look(dictionary.value(identifier))
                 self.codes[identifier], self.numbers[identifier] = known

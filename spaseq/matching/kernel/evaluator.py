@@ -57,7 +57,7 @@ _SPARE: Final = 1 << 12
 #: A first batch of more events is given so much space at once: for what begins in it, up to so many that wait
 #: at the same time, and so many that are found.
 _LARGE: Final = 256
-_WAITING: Final = 1 << 9
+_WAITING: Final = (1 << 9) - _START.waits
 #: The same of a query with partitions, of each of which something may wait.
 _APART: Final = 1 << 11
 _FOUND: Final = 1 << 14
@@ -130,6 +130,8 @@ class Kernel:
         self._begun = self._found_yet = 0
         self._memory = memory(self._compiled, self._floor, self._budget)
         self._start = 0
+        # The order of the keys of the batch in hand, if somebody asked for that.
+        self._ranks: Ints | None = None
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``."""
@@ -211,8 +213,10 @@ class Kernel:
             if status == lay.CONSUME:
                 yield from self._consumed(start)
             elif status == lay.UNRANKED:
-                columns = ranked(self._tables, self._memory.ints, columns, self._dictionary)
+                self._ranks = ranked(self._tables, self._memory.ints, columns, self._dictionary)
             elif status != lay.ASK or not self._memory.look_up(self._lookups, self._columns.numbers):
+                if status == lay.DONE:
+                    self._columns.done()
                 yield from self._found()
                 if status == lay.DONE:
                     break
@@ -349,11 +353,11 @@ class Kernel:
         """
         self._floor = Room(*(min(4 * now, enough) for now, enough in zip(self._floor, ENOUGH, strict=True)))
         event = self._memory.ints[header.EVENT]
-        axis, time = columns[columns[heads.AXIS] + event], columns[columns[heads.TIME] + event]
+        axis, time = (heads.values(columns, columns[at] + event).item() for at in (heads.AXIS, heads.TIME))
         # What comes yet of the batch may need room, too.
         left = int(columns[heads.SIZE] - event)
         self._found_yet = min(self._begun * left // int(columns[heads.SIZE]), _FOUND)
-        self._sweep(int(axis), int(time), decided, min(left, _SPARE))
+        self._sweep(axis, time, decided, min(left, _SPARE))
         self._found_yet = 0
 
     def _sweep(self, axis: int, time: int, decided: int, spare: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""A batch for the kernel, with the order of the partition keys where an event has several."""
+"""The order of the partition keys of a batch for the kernel, where an event has several."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def _begins(batch: Ints, gpms: int, size: int) -> Ints:
 
 
 def ranked(tables: Ints, ints: Ints, batch: Ints, dictionary: Dictionary) -> Ints:
-    """The batch that a kernel stopped in, since it has no order of keys, with one; its memory knows where."""
+    """The order of the keys of a batch that a kernel stopped in for want of it; its memory is told where.
+
+    It has to be kept until the batch is done.
+    """
     size, gpms, width = int(batch[heads.SIZE]), int(tables[v.N_GPMS]), int(tables[v.N_KEYS])
     begins = _begins(batch, gpms, size)
     columns = tables[tables[v.PARTITION_COLUMNS] :][: gpms * width].reshape(gpms, width)
@@ -39,8 +42,11 @@ def ranked(tables: Ints, ints: Ints, batch: Ints, dictionary: Dictionary) -> Int
     ends = np.cumsum(counts.sum(axis=1))
     firsts = ends - counts.sum(axis=1)
     for g, j in np.argwhere(columns >= 0).tolist():
-        at = int(batch[batch[heads.COLUMNS] + columns[g, j]])
-        keys[firsts[g] : ends[g], j] = batch[at + begins[g, 0] : at + begins[g, -1]]
-    ints[header.RANKS] = len(batch)
-    places = len(batch) + gpms + firsts - begins[:, 0]
-    return np.concatenate([batch, places, ranks(events, keys, dictionary, int(tables[v.APART]))])
+        at = int(batch[batch[heads.COLUMNS] + columns[g, j]] + begins[g, 0])
+        keys[firsts[g] : ends[g], j] = heads.values(batch, at, int(ends[g] - firsts[g]))
+    of_rows = ranks(events, keys, dictionary, int(tables[v.APART]))
+    order = np.concatenate([np.zeros(gpms, dtype=np.int64), of_rows])
+    at = heads.place(order, heads.address(batch))
+    order[:gpms] = at + gpms + firsts - begins[:, 0]
+    ints[header.RANKS] = at
+    return order

@@ -99,12 +99,14 @@ class Lazy(Immediate):
                 memory.more_found()  # all that an event completes is delivered together
                 status = self._run(columns)
                 continue
+            if status == lay.DONE:
+                self._columns.done()
             yield from self._found(None if status == lay.DONE else event)
             if status == lay.DONE:
                 return
             if status == lay.FULL and memory.is_found_small:
                 memory.more_found()  # few at first, since few may be wanted
-            axis = int(columns[columns[heads.AXIS] + event])
+            axis = heads.values(columns, columns[heads.AXIS] + event).item()
             self._grow(status, heads.counts(columns, event, len(self._compiled.gpms)), axis)
             status = self._run(columns)
 

@@ -95,6 +95,8 @@ class OrderedKernel:
         several = len(set(pattern.streams)) > 1
         self._ranked = Ranked(c.gpms, context.rank) if several else None
         self.families = Families(ordering, budget)
+        # The order of the keys of the batch in hand, if somebody asked for that.
+        self._ranks: Ints | None = None
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``."""
@@ -128,8 +130,10 @@ class OrderedKernel:
         while True:
             every = self.families
             if ended == status.UNRANKED:
-                columns = ranked(self._tables, every.runs.ints, columns, self._dictionary)
+                self._ranks = ranked(self._tables, every.runs.ints, columns, self._dictionary)
             else:
+                if ended == status.DONE:
+                    self._columns.done()
                 yield from self._found()
                 if ended == status.DONE:
                     return

@@ -20,6 +20,8 @@ from spaseq._jit import inlined, kernel, part
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
     APART,
+    CHAINS,
+    CHAINS_END,
     CONSUMES,
     LIMIT,
     MOST_ACCEPTS,
@@ -162,20 +164,22 @@ def run(tables: Ints, ints: Ints, floats: Floats, batch: Ints, numbers: Floats, 
 @part
 def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) -> int:
     e = header.event(m)
+    header.set_wanted(m, 0)
     while e < batch.size(b):
         header.set_now(m, batch.axis(b, e))
-        header.set_wanted(m, wanted(t, b, e))
+        if t[CHAINS] < t[CHAINS_END]:
+            header.set_wanted(m, wanted(t, b, e))
         if is_due(t, m, header.now(m)):
             if header.found_count(m) + header.parked_count(m) > header.most_found(m):
                 return DRAIN
             end_due(t, m, f, numbers, codes, header.now(m), e, batch.start(b))
-        count = find_keys(t, m, b, e, True)
+        count = find_keys(t, m, b, e, True) if t[N_KEYS] > 0 else 1
         if count < 0:
             return MORE_KEYS if count == -1 else UNRANKED
         for k in range(header.event_key(m), count):
             header.set_event_key(m, k)
             key = header.keys(m) + k * t[N_KEYS]
-            p = find_partition(m, t[N_KEYS], key)
+            p = find_partition(m, t[N_KEYS], key) if t[N_KEYS] > 0 else header.partitions(m)
             if p == 0:
                 header.set_decided(m, 0)
                 return ROOM

@@ -19,7 +19,7 @@ from spaseq.matching.conditions._kernel_values import (
     Ints,
 )
 from spaseq.matching.kernel.compiled._kernel_actions import act, blur, may
-from spaseq.matching.kernel.compiled._kernel_end import end
+from spaseq.matching.kernel.compiled._kernel_end import complete, end
 from spaseq.matching.kernel.compiled._kernel_gaps import begin
 from spaseq.matching.kernel.compiled._kernel_gather import bind_entries
 from spaseq.matching.kernel.compiled._kernel_judge import belongs
@@ -102,6 +102,12 @@ def _extend(
 ) -> None:  # fmt: skip
     """A run takes the event: it ends where it may, and waits at the gates of its new place."""
     before = waits.node(m, w)
+    if before != 0:
+        nodes.hold(m, before)
+    node = follow(m, before, batch.start(b) + e, candidates.number(t, c), row)
+    if _just_ends(t, candidates.place(t, c)):
+        _end_all(t, m, e, p, candidates.place(t, c), node)
+        return
     first = waits.first(m, w) if before != 0 else batch.axis(b, e)
     time, stream, number = batch.time(b, e), batch.stream(b, e), batch.number(b, e)
     taken = copy(m, f, w, p, waits.time(m, w), waits.stream(m, w), waits.number(m, w))  # only for its slots
@@ -112,12 +118,29 @@ def _extend(
         blur(t, m, f, taken, units.counting(t, candidates.unit(t, c)))
     if t[N_GAPS] != 0:
         begin(t, m, taken, time, stream, number)
-    if before != 0:
-        nodes.hold(m, before)
-    node = follow(m, before, batch.start(b) + e, candidates.number(t, c), row)
     _arrive(
         t, m, f, b, numbers, codes, e, p, candidates.place(t, c), taken, node, first, time, stream, number
     )
+
+
+@inlined
+def _just_ends(t: Ints, place: int) -> bool:
+    """Whether all that becomes of a run in a place is a match, whatever it knows."""
+    if t[N_GAPS] != 0 or places.gates(t, place) < places.gates_end(t, place):
+        return False
+    for a in range(places.accepts(t, place), places.accepts_end(t, place), accepts.SIZE):
+        acts = accepts.actions(t, a) < accepts.actions_end(t, a)
+        if acts or accepts.code(t, a) < accepts.code_end(t, a):
+            return False
+    return True
+
+
+@inlined
+def _end_all(t: Ints, m: Ints, e: int, p: int, place: int, node: int) -> None:
+    """A run is in a place where it just ends: nothing of it is kept but its events."""
+    for a in range(places.accepts(t, place), places.accepts_end(t, place), accepts.SIZE):
+        complete(m, p, node, e, accepts.number(t, a), 0)
+    release(m, node)
 
 
 @part
@@ -201,8 +224,15 @@ def _arrive(
                 waits.set_node(m, new, 0)
         if not stays:
             forget(m, new)
+    last = places.gates_end(t, to) - gates.SIZE
     for gate in range(places.gates(t, to), places.gates_end(t, to), gates.SIZE):
-        new = copy(m, f, taken, p, time, stream, number)
+        new = taken  # the last one needs no copy
+        if gate < last:
+            new = copy(m, f, taken, p, time, stream, number)
+        else:
+            waits.set_time(m, new, time)
+            waits.set_stream(m, new, stream)
+            waits.set_number(m, new, number)
         if may(
             t, m, f, b, numbers, codes, new,
             gates.actions(t, gate), gates.actions_end(t, gate), gates.code(t, gate), gates.code_end(t, gate),
@@ -216,7 +246,8 @@ def _arrive(
             place(t, m, new, numbers, codes)
         else:
             forget(m, new)
-    forget(m, taken)
+    if places.gates(t, to) == places.gates_end(t, to):
+        forget(m, taken)
     release(m, node)
 
 

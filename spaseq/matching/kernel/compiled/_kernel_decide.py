@@ -21,7 +21,6 @@ from spaseq.matching.conditions._kernel_values import NODE as IS_NODE
 from spaseq.matching.kernel.compiled._kernel_gather import gather
 from spaseq.matching.kernel.compiled._kernel_judge import belongs, judge
 from spaseq.matching.kernel.compiled._kernel_layout import (
-    rows_of,
     share_of,
     value,
 )
@@ -77,10 +76,10 @@ def _show_gathering(
             if candidates.rival(t, c) != 0:
                 bars = max(bars, found)
             continue
-        g = candidates.gpm(t, c)
-        if barred or share_of(b, g, e) == 0:
+        share = share_of(b, candidates.gpm(t, c), e)
+        if barred or share == 0:
             continue
-        verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
+        verdict, row = judge(t, m, f, b, numbers, codes, share, key, w, c)
         if verdict == TRUE:
             if candidates.place(t, c) != 0:
                 note(m, w, c, row)
@@ -102,7 +101,7 @@ def _show_parted(
         while share < last and batch.gpm(b, share) != g:
             share += batch.SHARE
         if share < last and taken & bit == 0:
-            verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
+            verdict, row = judge(t, m, f, b, numbers, codes, share, key, w, c)
             if verdict == TRUE:
                 note(m, w, c, row)
                 parts_with |= bit
@@ -135,10 +134,10 @@ def _show(
         return
     bars = gates.operator(t, gate) == gates.STRICT
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
-        g = candidates.gpm(t, c)
-        if share_of(b, g, e) == 0:
+        share = share_of(b, candidates.gpm(t, c), e)
+        if share == 0:
             continue
-        verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
+        verdict, row = judge(t, m, f, b, numbers, codes, share, key, w, c)
         if verdict == TRUE:
             if candidates.place(t, c) != 0:
                 note(m, w, c, row)
@@ -168,8 +167,10 @@ def _visit_heap(
     c = gates.candidates(t, gate)
     g = candidates.gpm(t, c)
     most = -np.inf
-    first, last = rows_of(b, g, e)
-    for r in range(first, last):
+    share = share_of(b, g, e)
+    if share == 0:
+        return
+    for r in range(batch.first(b, share), batch.end(b, share)):
         if not belongs(t, m, b, g, r, key) or not _is_of_bucket(t, m, b, bucket, gate, r):
             continue
         identifier = value(b, gates.column(t, gate), r)
@@ -198,7 +199,7 @@ def _visit_heap(
         if batch.axis(b, e) - waits.first(m, w) > t[LIMIT]:
             decisions.set_what(m, at, decisions.SKIP)
         else:
-            decisions.set_row(m, at, judge(t, m, f, b, numbers, codes, e, key, w, c)[1])
+            decisions.set_row(m, at, judge(t, m, f, b, numbers, codes, share, key, w, c)[1])
         i += 1
     note(m, bucket, decisions.POP, i - begin)
     note(m, begin, decisions.FORGET, i - begin)
@@ -223,11 +224,11 @@ def _visit(
 @part
 def _visit_keys(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int, gate: int,
-    g: int, at: int,
+    share: int, at: int,
 ) -> None:  # fmt: skip
-    """The waits at a gate that have the key of a GPM's rows, whose columns stand at ``at``."""
-    first, last = rows_of(b, g, e)
-    for r in range(first, last):
+    """The waits at a gate that have the key of a share's rows, whose columns stand at ``at``."""
+    g = batch.gpm(b, share)
+    for r in range(batch.first(b, share), batch.end(b, share)):
         if not belongs(t, m, b, g, r, key):
             continue
         _visit(t, m, f, b, numbers, codes, e, key, bucket_of_row(t, m, b, gate, p, r, at))
@@ -241,13 +242,19 @@ def _visit_gate(
     if gates.keys_end(t, gate) == gates.keys(t, gate):
         _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, 0, 0, 0, 0, False))
         return
-    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
-        if candidates.parts(t, c) == candidates.parts_end(t, c) and share_of(b, candidates.gpm(t, c), e) != 0:
-            _visit_keys(
-                t, m, f, b, numbers, codes, e, key, p, gate, candidates.gpm(t, c), candidates.keys(t, c)
-            )
-        for j in range(candidates.parts(t, c), candidates.parts_end(t, c), parts.SIZE):
-            _visit_keys(t, m, f, b, numbers, codes, e, key, p, gate, parts.gpm(t, j), parts.keys(t, j))
+    c = gates.candidates(t, gate)
+    while c < gates.candidates_end(t, gate):
+        j = candidates.parts(t, c)
+        if j == candidates.parts_end(t, c):
+            share = share_of(b, candidates.gpm(t, c), e)
+            if share != 0:
+                _visit_keys(t, m, f, b, numbers, codes, e, key, p, gate, share, candidates.keys(t, c))
+        while j < candidates.parts_end(t, c):
+            share = share_of(b, parts.gpm(t, j), e)
+            if share != 0:
+                _visit_keys(t, m, f, b, numbers, codes, e, key, p, gate, share, parts.keys(t, j))
+            j += parts.SIZE
+        c += candidates.SIZE
     if header.is_loose(m) != 0:
         _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, -1, -1, -1, -1, False))
 
@@ -260,24 +267,32 @@ def decide(
     header.set_asked(m, 0)
     m[header.kinds(m) + WONDERS] = 0
     header.set_serial(m, header.serial(m) + 1)
-    for gate in range(places.gates(t, t[START]), places.gates_end(t, t[START]), gates.SIZE):
-        for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
-            g = candidates.gpm(t, c)
+    # While where a range with a step would divide, for each event anew.
+    gate, last = places.gates(t, t[START]), places.gates_end(t, t[START])
+    while gate < last:
+        c = gates.candidates(t, gate)
+        while c < gates.candidates_end(t, gate):
             if candidates.parts(t, c) < candidates.parts_end(t, c):
                 _gather(t, m, f, b, numbers, codes, e, p, header.waits(m), c)
-            elif share_of(b, g, e) != 0:
-                verdict, row = judge(t, m, f, b, numbers, codes, e, key, header.waits(m), c)
-                if verdict == TRUE:
-                    note(m, header.waits(m), c, row)
+            else:
+                share = share_of(b, candidates.gpm(t, c), e)
+                if share != 0:
+                    verdict, row = judge(t, m, f, b, numbers, codes, share, key, header.waits(m), c)
+                    if verdict == TRUE:
+                        note(m, header.waits(m), c, row)
+            c += candidates.SIZE
+        gate += gates.SIZE
     w = partitions.head(m, p)
     while w != 0:
         _show(t, m, f, b, numbers, codes, e, key, w)
         w = waits.link(m, w)
-    for share in range(batch.shares(b, e), batch.shares(b, e + 1), batch.SHARE):
-        g = batch.gpm(b, share)
-        for i in range(t[t[WOKEN] + 2 * g], t[t[WOKEN] + 2 * g + 1]):
+    share, last = batch.shares(b, e), batch.shares(b, e + 1)
+    while share < last:
+        woken = t[WOKEN] + 2 * batch.gpm(b, share)
+        for i in range(t[woken], t[woken + 1]):
             gate = t[i]
             seen = header.gates_seen(m) + gates.number(t, gate)
             if m[seen] != header.serial(m):
                 m[seen] = header.serial(m)
                 _visit_gate(t, m, f, b, numbers, codes, e, key, p, gate)
+        share += batch.SHARE

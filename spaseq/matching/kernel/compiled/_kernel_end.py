@@ -35,17 +35,26 @@ from spaseq.matching.kernel.records.tables import accepts
 
 
 @part
-def _found(m: Ints, w: int, e: int, accept: int, unsure: int) -> int:
-    """Writes a match down; where."""
+def _found(m: Ints, p: int, node: int, e: int, accept: int, unsure: int) -> int:
+    """Writes a match of a partition down, by its last event; where."""
     at = header.found(m) + header.found_count(m) * findings.SIZE
     header.set_found_count(m, header.found_count(m) + 1)
     findings.set_event(m, at, e)
-    findings.set_partition(m, at, waits.partition(m, w))
-    findings.set_node(m, at, waits.node(m, w))
+    findings.set_partition(m, at, p)
+    findings.set_node(m, at, node)
     findings.set_accept(m, at, accept)
     findings.set_unsure(m, at, unsure)
-    nodes.hold(m, waits.node(m, w))
+    nodes.hold(m, node)
     return int(at)
+
+
+@inlined
+def complete(m: Ints, p: int, node: int, e: int, accept: int, unsure: int) -> None:
+    """A run of a partition is a match, with an event."""
+    at = _found(m, p, node, e, accept, unsure)
+    findings.set_turn(m, at, e)
+    findings.set_rank(m, at, findings.LAST_RANK)
+    findings.set_waited(m, at, 0)
 
 
 @part
@@ -72,10 +81,7 @@ def end(t: Ints, m: Ints, w: int, e: int, accept: int) -> bool:
             nodes.hold(m, waits.node(m, w))
             park(m, w)
             return True
-    at = _found(m, w, e, accepts.number(t, accept), unsure)
-    findings.set_turn(m, at, e)
-    findings.set_rank(m, at, findings.LAST_RANK)
-    findings.set_waited(m, at, 0)
+    complete(m, waits.partition(m, w), waits.node(m, w), e, accepts.number(t, accept), unsure)
     return False
 
 
@@ -107,9 +113,9 @@ def end_due(
                 if verdict == UNKNOWN:
                     unsure = 1
         if verdict != TRUE:
-            at = _found(
-                m, w, nodes.position(m, waits.node(m, w)) - start, accepts.number(t, waits.gate(m, w)), unsure
-            )
+            node = waits.node(m, w)
+            number = accepts.number(t, waits.gate(m, w))
+            at = _found(m, waits.partition(m, w), node, nodes.position(m, node) - start, number, unsure)
             findings.set_turn(m, at, e)
             findings.set_rank(m, at, partitions.newest(m, waits.partition(m, w)))
             findings.set_waited(m, at, waited)

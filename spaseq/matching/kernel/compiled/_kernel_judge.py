@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spaseq._jit import inlined, part
+from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_machine import holds
 from spaseq.matching.conditions._kernel_values import (
     FALSE,
@@ -15,10 +16,7 @@ from spaseq.matching.conditions._kernel_values import (
     Floats,
     Ints,
 )
-from spaseq.matching.kernel.compiled._kernel_layout import (
-    rows_of,
-    value,
-)
+from spaseq.matching.kernel.compiled._kernel_layout import value
 from spaseq.matching.kernel.records import header, questions, waits
 from spaseq.matching.kernel.records.tables import candidates, units
 
@@ -65,13 +63,15 @@ def judge_row(
 
 @part
 def judge(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int, c: int
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, share: int, key: int, w: int, c: int
 ) -> tuple[int, int]:
-    """Whether the event is relevant for a candidate of a wait; the one row that is, or -1 if several."""
+    """Whether the event is relevant for a candidate of a wait; the one row that is, or -1 if several.
+
+    ``share``: which rows the candidate's GPM has in it.
+    """
     unit, g = candidates.unit(t, c), candidates.gpm(t, c)
     true, unknown, row = 0, 0, -1
-    first, last = rows_of(b, g, e)
-    for r in range(first, last):
+    for r in range(batch.first(b, share), batch.end(b, share)):
         if not belongs(t, m, b, g, r, key):
             continue
         verdict = judge_row(t, m, f, b, numbers, codes, w, unit, r)

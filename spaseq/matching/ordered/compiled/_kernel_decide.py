@@ -136,15 +136,15 @@ def _show(
     gate = waits.gate(m, w)
     mine, bars = waits.members(m, w), 0
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
-        g = candidates.gpm(t, c)
-        if share_of(b, g, e) == 0:
+        share = share_of(b, candidates.gpm(t, c), e)
+        if share == 0:
             continue
         step = preferences.steps(o) + STEP_SIZE * candidates.number(t, c)
         if mine & (o[step] | o[step + STEP_BARS]) == 0:
             continue
         if preferences.asks(o) != 0 and header.asked(m) > header.answered(m):
             return  # what is asked next depends on the answer
-        verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
+        verdict, row = judge(t, m, f, b, numbers, codes, share, key, w, c)
         if verdict == TRUE:
             if mine & o[step] != 0:
                 _note(t, o, m, f, b, numbers, codes, e, key, w, c, row)
@@ -177,10 +177,10 @@ def decide(
         if preferences.members(o) & o[i + 2] == 0:
             continue
         for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
-            g = candidates.gpm(t, c)
-            if share_of(b, g, e) != 0:
+            share = share_of(b, candidates.gpm(t, c), e)
+            if share != 0:
                 if preferences.asks(o) != 0 and header.asked(m) > header.answered(m):
                     return
-                verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
+                verdict, row = judge(t, m, f, b, numbers, codes, share, key, w, c)
                 if verdict == TRUE:
                     _note(t, o, m, f, b, numbers, codes, e, key, w, c, row)
