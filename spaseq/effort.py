@@ -99,7 +99,8 @@ class Shed:
     """What a query gave up to keep its bounds.
 
     ``partial_matches`` were shed, ``by_state`` says in front of what; of ``lazy``, whose partial matches are
-    events in buffers, it says in which. ``events`` were passed over (by ``random-input`` alone). ``active``:
+    events in buffers, it says in which. ``passed_over``: so often one was not shown an event,
+    as too much came at once. ``events`` were passed over (by ``random-input`` alone). ``active``:
     it sheds these days. ``latency``: the seconds that an event takes now, and ``least``: those that it takes
     even if no partial match is kept; None before the first. ``too_tight``: the bound is less than that, so
     that no shedding holds it. ``recall``: the estimated share of all matches that were found; nine of ten
@@ -110,6 +111,7 @@ class Shed:
 
     partial_matches: int = 0
     by_state: dict[str, int] = field(default_factory=dict)
+    passed_over: int = 0
     events: int = 0
     active: bool = False
     latency: float | None = None

@@ -37,7 +37,8 @@ class Account:
         self._name, self._gates, self._policy = name, gates, policy
         # Who knows what was shed does not know which matches it would have kept out.
         self._estimates = policy is not Policy.RANDOM_INPUT and not is_chosen
-        self._missed = 0.0
+        # The matches thought to be missed; of those, what events not shown would have brought.
+        self._missed = self._passed_over = 0.0
         self._by_gate: Counter[int] = Counter()
         # Events since something was shed last.
         self._calm = 0
@@ -56,11 +57,17 @@ class Account:
         self._by_gate.update({gate: int(n) for gate, n in enumerate(by_gate) if n})
         self.shed.partial_matches = self._by_gate.total()
 
+    def pass_over(self, passed: Ints, lost: Floats) -> None:
+        """So many partial matches of each cell were not shown an event, each time so much was ``lost``."""
+        self._calm = 0
+        self.shed.passed_over += int(passed.sum())
+        self._passed_over += float(passed @ lost)
+
     def pass_by(self, events: int, sketch: Sketch) -> None:
         """So many events have passed."""
         self._calm += events
         sketch.forgone.pass_by(events / sketch.age, sketch.lost())
-        self._missed = sketch.forgone.missed
+        self._missed = sketch.forgone.missed + self._passed_over
         self.estimate()
 
     def begin(self, why: str) -> None:

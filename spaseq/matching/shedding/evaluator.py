@@ -10,31 +10,24 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort, Policy, Shed, WorkClock
+from spaseq.effort import Effort, Policy, WorkClock
 from spaseq.errors import warn
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.context import Context
 from spaseq.matching.kernel import evaluator as whole
-from spaseq.matching.kernel.memory import Room, runs_size
+from spaseq.matching.kernel.memory import runs_size
 from spaseq.matching.kernel.records import header as mem
-from spaseq.matching.kernel.records import partitions
 from spaseq.matching.model import Bounds
 from spaseq.matching.obstacles import in_words
-from spaseq.matching.shedding.account import Account
-from spaseq.matching.shedding.compiled import _kernel_firsts as firsts
 from spaseq.matching.shedding.compiled import _kernel_passes as k
-from spaseq.matching.shedding.doubt import Doubt
-from spaseq.matching.shedding.firsts import let_go
 from spaseq.matching.shedding.fits import obstacles
-from spaseq.matching.shedding.learned.sketch import Worth
-from spaseq.matching.shedding.least import least_room
 from spaseq.matching.shedding.lots import admitted_of, part_of, taken_at_once
-from spaseq.matching.shedding.observed import Observed
 from spaseq.matching.shedding.overload import Overload
+from spaseq.matching.shedding.passing import Passing
+from spaseq.matching.shedding.selecting import Selecting
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
@@ -46,16 +39,9 @@ _BRIEF: Final = 8.0
 #: A plan is made anew after such a part of an age, from such a part of the bound on.
 _PLANNED: Final = 0.25
 _NEAR: Final = 0.8
-#: Where memory runs out, so much of it is in use afterwards.
-_FILLED: Final = 0.8
-_FULL: Final = 0.95
-#: What several partial matches begin with goes with the last of them only: so often more are shed.
-_ROUNDS: Final = 6
-#: Scratch space, which no shedding makes smaller, leaves at least so much of it to partial matches.
-_STATE: Final = 0.5
 
 
-class Shedding(Observed):
+class Shedding(Selecting):
     """The kernel, which keeps its bounds by shedding; all that it finds is found without bounds, too.
 
     ``shed`` says what was given up.
@@ -73,12 +59,12 @@ class Shedding(Observed):
         if against := in_words(obstacles(pattern, effort.policy)):
             raise ValueError(f"to shed by {effort.policy}, it must be that {', and '.join(against)}")
         super().__init__(pattern, dictionary, context, bounds, effort)
-        self._pattern = pattern
         self._overload = None if effort.latency is None else Overload(effort.latency)
-        # What each class loads; of each cell, the share that was kept when something was shed last; how many
-        # new ones are shed.
+        self._passing: Passing | None = None
+        if effort.latency is not None and effort.policy is Policy.SHARP and not self._doubt.matters:
+            self._passing = Passing(self._sketch, effort.latency)
+        # What each class loads; how many new ones are shed.
         self._load, self._loads = 0.0, np.zeros(self._features.classes)
-        self._kept: npt.NDArray[np.float64] = np.ones(self._sketch.alive.size)
         self._scratch: Ints = np.zeros_like(self._sketch.alive)
         # Since the last look ended: events, and seconds of work and of the next look; what the last one
         # took, and held events up for.
@@ -89,15 +75,10 @@ class Shedding(Observed):
         # Of the work, what the overload detector knows.
         self._measured = 0.0
         self._chunk = 1
-        # So often partial matches have drawn lots.
-        self._draws = 0
         # Of the events, the share that ``random-input`` lets in.
         self._admitted = 1.0
         # Events since a plan was made.
         self._unplanned = 0
-        gates = [" | ".join(sorted(gate.gpms)) for gate in self._compiled.analysis.gates]
-        self._doubt = Doubt(pattern, bounds)
-        self._account = Account(self._name, gates, effort.policy, is_chosen=self._doubt.matters)
         self._load_passes()
         least = runs_size(self._compiled, whole.ENOUGH) + self._memory.scratch_bytes
         if effort.pool is not None and effort.pool.size < least:
@@ -105,15 +86,6 @@ class Shedding(Observed):
                 f"{self._name} keeps its partial matches in {least:,} bytes at least, and not in the "
                 f"{effort.pool.size:,} that all queries together may take: give more memory"
             )
-
-    @property
-    def shed(self) -> Shed:
-        """What was given up; who reads it may bring the object."""
-        return self._account.shed
-
-    @shed.setter
-    def shed(self, shed: Shed) -> None:
-        self._account.shed = shed
 
     def _load_passes(self) -> None:
         """Compiled code takes a while to be loaded: before anything is measured, not in the first look."""
@@ -132,11 +104,14 @@ class Shedding(Observed):
             if self._admitted < 1:
                 found = self._admit(found, start + at, end - at)
             begin = clock()
+            memory = self._memory
             for block in super().process(part, start + at, found):
                 self._spent += clock() - begin
                 yield block
                 begin = clock()
             self._count(end - at)
+            if self._passing is not None:
+                self._passing.show(self._tables, self._memory.ints, moved=self._memory is not memory)
             self._spent += clock() - begin
             axis, time = self._bounds.places(part, start + at), int(part.time[-1])
             self._events += end - at
@@ -144,7 +119,9 @@ class Shedding(Observed):
             load, units = self._load, self._units
             begun = self._welcome(int(axis[-1]), time)
             if self._overload is not None:
-                self._overload.measure(len(part), self._spent - self._measured, load, units, begun)
+                took = self._overload.measure(len(part), self._spent - self._measured, load, units, begun)
+                if self._passing is not None:
+                    self._passing.took(len(part), took)
             self._measured, self._units = self._spent, 0.0
             if self._hand or self._spent >= _SELDOM * self._pause:
                 self._look(int(axis[-1]), time, start + end, int(units) + 1)
@@ -166,6 +143,19 @@ class Shedding(Observed):
         if isinstance(self._effort.clock, WorkClock) or not self._events or self._effort.latency is None:
             return
         self._chunk = taken_at_once(self._effort.latency, self._spent / self._events)
+
+    def _pass_over(self, columns: Ints) -> None:
+        passing, overload = self._passing, self._overload
+        if passing is None or overload is None:
+            return
+        axis, now = self._place[0], self._sketch.passed(self._position)
+        m = self._memory.ints
+        looked_at, gone = passing.pass_over(self._tables, m, columns, self._known, overload.unit, axis, now)
+        self._add_work(looked_at)
+        if gone:
+            self._account.pass_over(passing.passed, passing.lost)
+            passing.passed[:] = 0
+            self._account.begin(_late(passing.latency))
 
     # --- what the kernel does meanwhile ---------------------------------------------------------
 
@@ -299,85 +289,6 @@ class Shedding(Observed):
             s.plan(overload.most * 1.0 / overload.unit)
             self._unplanned = 0
 
-    def _shed(self, share: float, axis: int, time: int, *, by_size: bool = False) -> int:
-        """Takes all but a share of the load out of the arena, which must be swept then; how many.
-
-        ``by_size``: it is not the work at the next events that counts, but the memory.
-        """
-        s, policy = self._sketch, self._effort.policy
-        policy = Policy.SHARP if policy is Policy.RANDOM_INPUT else policy
-        if self._doubt.matters:
-            return self._let_go(s.worth(policy, by_size=by_size), share, axis, time)
-        kept = s.kept(share, policy, by_size=by_size)
-        if not by_size:
-            self._kept = kept
-        return self._mark(kept, axis, time)
-
-    def _let_go(self, worth: Worth, share: float, axis: int, time: int) -> int:
-        """The same by first events, each with all that begins with it."""
-        m, s = self._memory.ints, self._sketch
-        rows = np.zeros((int(s.alive.sum()), firsts.L_SIZE), dtype=np.int64)
-        now = s.passed(self._position)
-        firsts.listed(self._tables, m, self._known, self._features.bases, rows.ravel(), axis, time, now)
-        if not len(rows):
-            return 0
-        self._draws += 1
-        gone = let_go(m, rows, worth, share, self._effort.policy, self._draws)
-        self._account.add(gone.cells, s)
-        self._doubt.forget(axis)
-        keys = m[gone.partitions[:, None] + (partitions.KEY + np.arange(len(self._keys)))].tolist()
-        for key, place, position in zip(keys, gone.places.tolist(), gone.positions.tolist(), strict=True):
-            self._doubt.add(tuple(key), place, position)
-        return int(gone.cells.sum())
-
-    def _mark(self, kept: npt.NDArray[np.float64], axis: int, time: int) -> int:
-        """Takes partial matches out of the arena, which must be swept then; how many."""
-        s, f = self._sketch, self._features
-        shed = np.zeros_like(s.alive)
-        now = s.passed(self._position)
-        self._draws += 1
-        k.mark(
-            self._tables, self._memory.ints, self._known, f.bases, kept, shed, axis, time, now, self._draws
-        )  # fmt: skip
-        self._account.add(shed, self._sketch)
-        return int(shed.sum())
-
-    def _room(self, live: int, remembered: int, decided: int, axis: int, time: int) -> Room:
-        room = super()._room(live, remembered, decided, axis, time)
-        pool = self._effort.pool
-        if pool is None:
-            return room
-        most = pool.share(self._effort, self._budget.size) - self._budget.but("runs")
-        most = max(most - self._memory.scratch_bytes, int(_STATE * most))
-        if runs_size(self._compiled, room) <= most:
-            return room
-        entries = max(remembered + int(self._memory.ints[mem.WANTED]), whole.ENOUGH.entries)
-        least = self._least(axis, time, decided, entries)
-        enough = max(_FULL * most, runs_size(self._compiled, whole.ENOUGH._replace(entries=entries)))
-        for _ in range(_ROUNDS):
-            size = runs_size(self._compiled, least)
-            if size <= enough or not self._lighten(_FILLED * most / size, axis, time):
-                break
-            self._account.begin(f"more would take more memory than its {most:,} bytes")
-            # What was decided is decided again, for fewer.
-            decided = int(_FILLED * most / size * decided)
-            least = self._least(axis, time, decided, entries)
-        size = runs_size(self._compiled, least)
-        more = max(1.0, min(2.0, most / size))
-        grown = least._replace(waits=int(more * least.waits), nodes=int(more * least.nodes))
-        return grown if runs_size(self._compiled, grown) <= most else least
-
-    def _lighten(self, share: float, axis: int, time: int) -> int:
-        """Leaves this share of the partial matches; how many are gone."""
-        self._observe(axis, time)
-        if not self._sketch.price:
-            # There may be time enough, so that nothing was planned yet.
-            self._sketch.plan(math.inf)
-        return self._shed(share, axis, time, by_size=True)
-
-    def _least(self, axis: int, time: int, decided: int, entries: int) -> Room:
-        return least_room(self._tables, self._memory.ints, axis, time, decided, entries, whole.ENOUGH)
-
     def _notice(self, events: int) -> None:
         self._account.pass_by(events, self._sketch)
         if self._admitted >= 1 and self._account.is_over(self._sketch):
@@ -393,10 +304,6 @@ class Shedding(Observed):
         self._account.estimate()
         if self.shed.active:
             self._account.end()
-
-    @property
-    def _name(self) -> str:
-        return f"SEQ({print_sequence(self._pattern.query.sequence)})"
 
 
 def _late(latency: float | None) -> str:

@@ -79,6 +79,7 @@ class Observed(whole.Kernel):
             self._trials -= tried
             self._add_work(_TRIAL * tried)
         m[mem.DECIDED] = 0
+        self._pass_over(columns)
         self._since_shown += len(batch)
         clock = self._effort.clock
         if isinstance(clock, WorkClock) or self._since_shown >= _SAMPLED:
@@ -88,6 +89,9 @@ class Observed(whole.Kernel):
             if isinstance(clock, WorkClock):
                 clock.add(len(batch) + shown)
         return columns
+
+    def _pass_over(self, columns: Ints) -> None:
+        """Says which partial matches the events of a batch are not shown to."""
 
     def _count(self, events: int) -> None:
         """Counts the work that some events were."""

@@ -58,8 +58,10 @@ class Overload:
         #: The seconds that an event is to take.
         self.most = _ROOM * bound
 
-    def measure(self, events: int, seconds: float, load: float, units: float, begun: int = 0) -> None:
+    def measure(self, events: int, seconds: float, load: float, units: float, begun: int = 0) -> float:
         """So many events took so many seconds, with so much load on average, for so many units of work.
+
+        The seconds of these that are the events' own: not what held them up.
 
         ``begun``: how many of the units were partial matches that began, and not for those there are.
         """
@@ -81,6 +83,7 @@ class Overload:
         keep = (1 - _FORGET_SOON) ** events
         self._spent = keep * self._spent + seconds
         self._units = keep * self._units + units
+        return events * min(each, expected) if was_held_up else seconds
 
     def _spare(self, events: int, each: float, expected: float, keep: float) -> None:
         now = (1 - _FORGET_NOW) ** events

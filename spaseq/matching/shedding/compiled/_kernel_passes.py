@@ -51,6 +51,7 @@ from spaseq.matching.shedding.compiled._kernel_known import (
     learn,
     lot,
 )
+from spaseq.matching.shedding.compiled._kernel_passed import PASSED_OVER
 
 Marks = npt.NDArray[np.int8]
 
@@ -234,7 +235,7 @@ def follow(old_: Ints, new_: Ints, known_: Ints, moved_: Ints) -> None:
 def _length(m: Ints, w: int) -> int:
     count = 0
     while w != 0:
-        count += 1
+        count += waits.barred(m, w) != PASSED_OVER
         w = waits.link(m, w)
     return count
 

@@ -339,6 +339,23 @@ class Sketch:
         """The matches to be expected of one partial match of each cell, if nothing is shed."""
         return self._lost
 
+    def at_once(self) -> tuple[Floats, Floats]:
+        """In an event, of one partial match of each class and age: the matches to be expected of what becomes
+        of it there, and the units of work that this is at once.
+        """
+        matched, ways = self._rates()
+        load = self.load()
+        gain = np.repeat(matched[:, None], k.AGES, axis=1)
+        work = np.repeat((load + matched)[:, None], k.AGES, axis=1)
+        for step, way in zip(self.features.steps, ways, strict=True):
+            base = self.features.bases[step.gate]
+            own = slice(base, base + len(way))
+            for gate in self.features.places[step.target].gates:
+                behind = self.features.bases[gate]
+                gain[own] += way @ self._ahead.value[behind : behind + way.shape[1]]
+                work[own] += way.sum(axis=1)[:, None]
+        return gain, work
+
     def kept(self, share: float, policy: Policy, *, by_size: bool = False) -> Floats:
         """Of each cell, which share of its partial matches is kept, so that ``share`` of the load remains.
 

@@ -1,0 +1,137 @@
+"""What an event is not shown, as too much was taken of late: the partial matches that promise least of it.
+
+Only at gates of ``:``, where to a run that is not shown an event it is as if that had not come: what goes on
+without it is a run of its own. There no event bars a run from others, so that one barred from all is passed
+over.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spaseq._jit import kernel, part
+from spaseq.matching.conditions import batch as heads
+from spaseq.matching.conditions._kernel_values import N_KEYS, WOKEN, Floats, Ints, pointer
+from spaseq.matching.kernel.compiled._kernel import find_keys
+from spaseq.matching.kernel.compiled._kernel_layout import rows_of
+from spaseq.matching.kernel.compiled._kernel_memory import find_bucket, find_partition
+from spaseq.matching.kernel.compiled._kernel_places import bucket_of_row
+from spaseq.matching.kernel.records import buckets, header, waits
+from spaseq.matching.kernel.records.tables import candidates, gates
+from spaseq.matching.shedding.compiled._kernel_known import AGES, CODE, age, known_at
+
+#: Barred from the events of all streams, until long after the last of them.
+PASSED_OVER: Final = -1
+_NEVER: Final = 1 << 62
+
+
+@part
+def is_free(t: Ints, gate: int) -> bool:
+    """Whether a run at a gate loses nothing but an event that it is not shown."""
+    if gates.operator(t, gate) != gates.ANY or gates.gathers(t, gate) != 0 or gates.parted(t, gate) != 0:
+        return False
+    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
+        if candidates.rival(t, c) != 0:
+            return False
+    return True
+
+
+@part
+def _admit(m: Ints, w: int) -> None:
+    """A wait is shown events."""
+    waits.set_barred(m, w, 0)
+    waits.set_bar_time(m, w, 0)
+
+
+@part
+def _list(
+    t: Ints, m: Ints, b: Ints, p: int, gate: int, e: int, g: int, listed: Ints, count: int, most: int
+) -> int:
+    """Lists the partial matches of a partition that wait at a gate for a GPM's rows in an event; how many."""
+    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
+        if candidates.gpm(t, c) != g:
+            continue
+        first, last = rows_of(b, g, e)
+        for r in range(first, last):
+            bucket = 0
+            if gates.keys_end(t, gate) == gates.keys(t, gate):
+                bucket = find_bucket(m, gate, p, 0, 0, 0, 0, False)
+            else:
+                bucket = bucket_of_row(t, m, b, gate, p, r, candidates.keys(t, c))
+            w = buckets.head(m, bucket) if bucket != 0 else 0
+            while w != 0 and count < most:
+                if waits.barred(m, w) == 0:
+                    waits.set_barred(m, w, PASSED_OVER)
+                    waits.set_bar_time(m, w, _NEVER)
+                    listed[count] = w
+                    count += 1
+                w = waits.link(m, w)
+    return count
+
+
+@kernel
+def to_show(tables: Ints, ints: Ints, batch: Ints, listed_: Ints) -> int:
+    """Lists the partial matches that the events of a batch would be shown to, once each, and need not be.
+
+    They are passed over, until ``show`` or ``show_all`` says otherwise. How many there are: no more than
+    there is room for.
+    """
+    t, m, b, listed = pointer(tables), pointer(ints), pointer(batch), pointer(listed_)
+    count = 0
+    for e in range(heads.size(b)):
+        for k in range(max(0, find_keys(t, m, b, e, False))):
+            p = find_partition(m, t[N_KEYS], header.keys(m) + k * t[N_KEYS])
+            if p == 0:
+                continue
+            for share in range(heads.shares(b, e), heads.shares(b, e + 1), heads.SHARE):
+                g = heads.gpm(b, share)
+                for i in range(t[t[WOKEN] + 2 * g], t[t[WOKEN] + 2 * g + 1]):
+                    if is_free(t, t[i]):
+                        count = _list(t, m, b, p, t[i], e, g, listed, count, len(listed_))
+    return count
+
+
+@kernel
+def pass_over(
+    tables: Ints, ints: Ints, known_: Ints, bases_: Ints, promise_: Floats, least: float, listed_: Ints,
+    count: int, passed_: Ints, axis: int, now: int,
+) -> int:  # fmt: skip
+    """Of so many listed, those are to be shown that promise at least so much; how many are not, by cell.
+
+    These are listed from the beginning on.
+    """
+    t, m, known, bases = pointer(tables), pointer(ints), pointer(known_), pointer(bases_)
+    promise, listed, passed = pointer(promise_), pointer(listed_), pointer(passed_)
+    gone = 0
+    for i in range(count):
+        w = listed[i]
+        at = known_at(m, known, waits.node(m, w))
+        # What nobody has looked at yet is shown.
+        cell = -1
+        if at >= 0:
+            number = bases[gates.number(t, waits.gate(m, w))] + known[at + CODE]
+            cell = number * AGES + age(t, axis, waits.first(m, w), now)
+        if cell < 0 or promise[cell] >= least:
+            _admit(m, w)
+        else:
+            passed[cell] += 1
+            listed[gone] = w
+            gone += 1
+    return gone
+
+
+@kernel
+def show(ints: Ints, listed_: Ints, count: int) -> None:
+    """The first so many listed are shown events again; none of them was moved since."""
+    m, listed = pointer(ints), pointer(listed_)
+    for i in range(count):
+        _admit(m, listed[i])
+
+
+@kernel
+def show_all(tables: Ints, ints: Ints) -> None:
+    """All that were passed over are shown events again, wherever they stand now."""
+    t, m = pointer(tables), pointer(ints)
+    for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):
+        if waits.gate(m, w) != 0 and waits.bucket(m, w) != waits.IS_PARKED and is_free(t, waits.gate(m, w)):
+            _admit(m, w)

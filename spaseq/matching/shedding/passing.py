@@ -1,0 +1,111 @@
+"""A burst: of the partial matches that an event would be shown to, those that promise least are passed over.
+
+What an event takes on average is kept by shedding, before it comes. That a few events in a row take many
+times as much is not known before; and to shed what they are to be shown would lose what matches are of.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.matching.shedding.compiled import _kernel_passed as k
+from spaseq.matching.shedding.learned.sketch import Sketch
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+#: A bound is of what so many events take on average.
+_EVENTS: Final = 64
+#: From where on of that something is passed over, and where most is; of the load at hand, the part that
+#: promises most is always shown: of it most matches come.
+_FROM: Final = 0.85
+_TO: Final = 1.0
+_SHOWN: Final = 0.5
+#: Less than this of it, nobody asks what an event is to be shown; and nothing is passed over of an event
+#: that takes less than this.
+_CALM: Final = 0.5
+_LITTLE: Final = 0.25
+#: So many partial matches are passed over at once, at most.
+_MOST: Final = 4_096
+
+
+class Passing:
+    """What the latest events took, of a ``bound`` in seconds, and who is passed over for it."""
+
+    def __init__(self, sketch: Sketch, bound: float) -> None:
+        self._sketch, self._bound = sketch, bound
+        self._took = deque([0.0] * (_EVENTS - 1), _EVENTS - 1)
+        self._listed: Ints = np.zeros(_MOST, dtype=np.int64)
+        self._count = 0
+        # Of each cell the promise; the loads of cells, the best first, as a running total; for how many
+        # events these have been used.
+        self._promise: Floats = np.zeros_like(sketch.alive, dtype=np.float64)
+        self._order: Ints = np.zeros(0, dtype=np.int64)
+        self._total: Floats = np.zeros(0)
+        self._used = _EVENTS
+        # How many were passed over, and which matches are lost by each, by cell.
+        self.passed: Ints = np.zeros_like(sketch.alive)
+        self.lost: Floats = np.zeros_like(self._promise)
+
+    @property
+    def latency(self) -> float:
+        """The seconds that an event took of late."""
+        return sum(self._took) / len(self._took)
+
+    def took(self, events: int, seconds: float) -> None:
+        """So many events took so many seconds."""
+        self._took.extend([seconds / events] * min(events, _EVENTS))
+        self._used += events
+
+    def pass_over(
+        self, tables: Ints, ints: Ints, batch: Ints, known: Ints, unit: float, axis: int, now: int
+    ) -> tuple[int, int]:
+        """Passes over some that the events of a batch would be shown to, until ``show``.
+
+        ``unit``: the seconds that it takes to show one an event. How many were looked at, and how many are
+        passed over: counted by cell in ``passed``, too.
+        """
+        room = _EVENTS * self._bound
+        taken = sum(self._took) / room
+        if taken < _CALM or not unit:
+            return 0, 0
+        count = k.to_show(tables, ints, batch, self._listed)
+        comes = count * unit / room
+        least = -np.inf
+        if taken + comes > _FROM and comes * _EVENTS > _LITTLE:
+            least = self._least(1 - (1 - _SHOWN) * min(1.0, (taken + comes - _FROM) / (_TO - _FROM)))
+        bases = self._sketch.features.bases
+        self._count = k.pass_over(
+            tables, ints, known, bases, self._promise, least, self._listed, count, self.passed, axis, now
+        )
+        return count, self._count
+
+    def show(self, tables: Ints, ints: Ints, *, moved: bool) -> None:
+        """Those that were passed over are shown what comes. ``moved``: they stand elsewhere now."""
+        if self._count and moved:
+            k.show_all(tables, ints)
+        elif self._count:
+            k.show(ints, self._listed, self._count)
+        self._count = 0
+
+    def _least(self, share: float) -> float:
+        """What the best ones promise at least, which are such a share of the load there is."""
+        if self._used >= _EVENTS:
+            self._used = 0
+            s = self._sketch
+            gain, work = s.at_once()
+            self._promise = (gain / np.maximum(work, 1e-12)).ravel()
+            load = s.load()[:, None]
+            self.lost = (gain * np.where(load > 0, 1 / np.maximum(load, 1e-12), 0.0)).ravel()
+            loads = s.alive * load.repeat(gain.shape[1])
+            some = np.flatnonzero(loads)
+            self._order = some[np.argsort(-self._promise[some], kind="stable")]
+            self._total = np.cumsum(loads[self._order])
+        if not len(self._order):
+            return -np.inf
+        last = int(np.searchsorted(self._total, share * self._total[-1]))
+        return float(self._promise[self._order[min(last, len(self._order) - 1)]])

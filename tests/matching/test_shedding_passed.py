@@ -1,0 +1,129 @@
+"""Under a bound, in a burst: what an event is not shown makes no false match, and is shown the next one."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spaseq import Engine, SpaseqWarning
+from spaseq.effort import Effort, Policy, WorkClock
+from spaseq.engine.handle import Handle
+from spaseq.matching.kernel import evaluator as kernel
+from spaseq.matching.kernel import memory as kernel_memory
+from spaseq.matching.shedding import passing
+from spaseq.matching.shedding.fits import doubts, obstacles, reads_in_one_way
+from tests.benchmarks import sharp
+from tests.matching.kernel_cases import by_reference
+from tests.matching.random_sequences import random_query, random_sample
+from tests.matching.test_shedding import readings, shedding, whole_rows
+
+pytestmark = pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
+
+STREAM: Final = "http://example.org/s"
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each event is a burst of which nothing is shown that promises less than the best."""
+    monkeypatch.setattr(passing, "_FROM", -1.0)
+    monkeypatch.setattr(passing, "_TO", -0.5)
+    monkeypatch.setattr(passing, "_SHOWN", 0.0)
+    monkeypatch.setattr(passing, "_CALM", 0.0)
+    monkeypatch.setattr(passing, "_LITTLE", 0.0)
+
+
+@pytest.mark.usefixtures("eager")
+@given(st.integers(0, 2**64 - 1))
+def test_no_false_matches(seed: int) -> None:
+    """Of ``;``, ``,``, ``&``, negations and ``?`` nothing is passed over; of ``:`` anything may be."""
+    rng = random.Random(seed)
+    for _ in range(20):
+        query = random_query(rng, alls=False, kernel=rng.random() < 0.5)
+        if not query.misfit and not any(obstacles(query.pattern)) and not any(doubts(query.pattern)):
+            break
+    else:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "ENOUGH", kernel_memory.Room(1, 1, 1, 1))
+        for _ in range(5):
+            sample = replace(random_sample(rng, query, 9), drops=frozenset())
+            # Enough that hardly anything is shed.
+            effort = Effort(rng.choice([1e3, 8.0, 0.5]), clock=WorkClock(1.0))
+            found, doubtful = shedding(sample, effort)
+            assert not doubtful
+            for ours, all_of_them in zip(found, by_reference(sample), strict=True):
+                assert not readings(ours) - readings(all_of_them)
+                if reads_in_one_way(query.pattern):
+                    assert not whole_rows(ours) - whole_rows(all_of_them)
+
+
+TEXT: Final = f"""PREFIX : <http://example.org/>
+    SELECT ?a ?b WITHIN 2000 EVENTS SLIDING FROM STREAM S <{STREAM}>
+    WHERE {{ SEQ(A : B) DEFINE GPM A ON S {{ ?a :a ?x }}
+                        DEFINE GPM B ON S {{ ?b :b ?y . FILTER(?y > ?x) }} }}"""
+
+
+def _found(engine: Engine, handle: Handle, events: int) -> int:
+    """How many matches there are of so many events, of which one in four is a B."""
+    count = 0
+    for t in range(events):
+        kind, value = ("b", (t * 37) % 100) if t % 4 == 3 else ("a", (t * 61) % 100)
+        engine.push(STREAM, f"<urn:{t}> <http://example.org/{kind}> {value} .", t)
+        count += len(list(handle.matches()))
+    return count
+
+
+def test_who_was_passed_over_is_shown_what_comes_next_and_it_is_said(
+    monkeypatch: pytest.MonkeyPatch, eager: None
+) -> None:
+    del eager
+    other = Engine(evaluator="kernel")
+    every = _found(other, other.register(TEXT), 200)
+    engine = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-3))
+    handle = engine.register(TEXT)
+    with pytest.warns(SpaseqWarning, match="sheds partial matches: an event takes"):
+        some = _found(engine, handle, 200)
+    shed = handle.stats.shed
+    assert shed is not None
+    assert shed.partial_matches == 0
+    monkeypatch.undo()
+    engine.push(STREAM, "<urn:last> <http://example.org/b> 1000 .", 200)
+    assert len(list(handle.matches())) == 150
+    engine.close()
+    assert 0 < every - some <= shed.passed_over
+    assert shed.recall is not None
+    assert 0.2 < shed.recall < 1.0
+
+
+def test_only_the_best_policy_passes_over_and_nothing_where_a_match_keeps_out_another(eager: None) -> None:
+    del eager
+    for policy, after in (
+        (Policy.RANDOM_STATE, ""),
+        (Policy.SHARP, "EMIT LAST"),
+        (Policy.SHARP, "CONSUME ANY"),
+    ):
+        engine = Engine(evaluator="kernel", latency=timedelta(days=1), policy=policy, clock=WorkClock(1e-3))
+        handle = engine.register(f"{TEXT} {after}")
+        _found(engine, handle, 100)
+        assert handle.stats.shed is not None
+        assert handle.stats.shed.passed_over == 0
+        engine.close()
+
+
+@pytest.mark.slow
+def test_a_burst_is_held_and_hardly_a_match_is_lost() -> None:
+    """Two events of 25 bounds each, and two of 17, were in one block of 64."""
+    stream = sharp.Stream(4_000, 2.5, seed=24)
+    whole = sharp.run("Q4", stream, None)
+    bound = 0.5 * float(whole.latency.mean())
+    ran = sharp.run("Q4", stream, bound)
+    assert ran.matches <= whole.matches
+    assert len(ran.matches) > 0.9 * len(whole.matches)
+    assert np.quantile(ran.latency, 0.99) <= 1.15 * bound
