@@ -105,13 +105,16 @@ class Shedding(Selecting):
                 found = self._admit(found, start + at, end - at)
             begin = clock()
             memory = self._memory
-            for block in super().process(part, start + at, found):
-                self._spent += clock() - begin
-                yield block
-                begin = clock()
+            try:
+                for block in super().process(part, start + at, found):
+                    self._spent += clock() - begin
+                    yield block
+                    begin = clock()
+            finally:
+                # Also where somebody who is given a match raises something: what comes next is shown to all.
+                if self._passing is not None:
+                    self._passing.show(self._tables, self._memory.ints, moved=self._memory is not memory)
             self._count(end - at)
-            if self._passing is not None:
-                self._passing.show(self._tables, self._memory.ints, moved=self._memory is not memory)
             self._spent += clock() - begin
             axis, time = self._bounds.places(part, start + at), int(part.time[-1])
             self._events += end - at
