@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spaseq import Engine, Match, SpaseqWarning
+from spaseq import Engine, SpaseqWarning
 from spaseq.effort import Effort, Policy, WorkClock
 from spaseq.engine.handle import Handle
 from spaseq.matching.kernel import evaluator as kernel
@@ -101,31 +100,6 @@ def test_who_was_passed_over_is_shown_what_comes_next_and_it_is_said(
     assert 0 < every - some <= shed.passed_over
     assert shed.recall is not None
     assert 0.2 < shed.recall < 1.0
-
-
-def test_who_was_passed_over_is_shown_what_comes_next_though_somebody_raised(
-    monkeypatch: pytest.MonkeyPatch, eager: None
-) -> None:
-    del eager
-    engine = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-3))
-    found = []
-
-    def take(match: Match) -> None:
-        found.append(match)
-        raise ValueError("enough")
-
-    handle = engine.register(TEXT, callback=take)
-    for t in range(200):
-        kind, value = ("b", (t * 37) % 100) if t % 4 == 3 else ("a", (t * 61) % 100)
-        with suppress(ValueError):
-            engine.push(STREAM, f"<urn:{t}> <http://example.org/{kind}> {value} .", t)
-    assert handle.stats.shed is not None
-    assert handle.stats.shed.passed_over > 0
-    monkeypatch.undo()
-    before = handle.stats.matches
-    with suppress(ValueError):
-        engine.push(STREAM, "<urn:last> <http://example.org/b> 1000 .", 200)
-    assert handle.stats.matches - before == 150
 
 
 def test_only_the_best_policy_passes_over_and_nothing_where_a_match_keeps_out_another(eager: None) -> None:

@@ -111,7 +111,7 @@ class Shedding(Selecting):
                     yield block
                     begin = clock()
             finally:
-                # Also where somebody who is given a match raises something: what comes next is shown to all.
+                # Whoever stops midway: what comes next is shown to all.
                 if self._passing is not None:
                     self._passing.show(self._tables, self._memory.ints, moved=self._memory is not memory)
             self._count(end - at)
