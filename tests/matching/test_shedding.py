@@ -64,7 +64,8 @@ def whole_rows(matches: list[Any]) -> Counter[object]:
     rows: Counter[object] = Counter()
     for key, events, found in matches:
         for row in {row for row, _ in found}:
-            rows[key, events, row, str(sorted(str(ways) for other, ways in found if other == row))] += 1
+            ways = Counter(ways for other, ways in found if other == row)
+            rows[key, events, row, frozenset(ways.items())] += 1
     return rows
 
 

@@ -52,6 +52,8 @@ def test_no_false_matches(seed: int) -> None:
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "ENOUGH", kernel_memory.Room(1, 1, 1, 1))
+        # Of some events all is passed over that may be, of others nothing.
+        patch.setattr(passing.Passing, "_least", lambda *_: rng.choice([-np.inf, np.inf]))
         for _ in range(5):
             sample = replace(random_sample(rng, query, 9), drops=frozenset())
             # Enough that hardly anything is shed.
