@@ -119,6 +119,15 @@ def test_only_the_best_policy_passes_over_and_nothing_where_a_match_keeps_out_an
         engine.close()
 
 
+def test_what_an_event_takes_by_itself_is_no_burst() -> None:
+    """Where the bound is less than that, half of the load was passed over at each event, for nothing."""
+    engine = Engine(evaluator="kernel", latency=timedelta(microseconds=900), clock=WorkClock(1e-3))
+    handle = engine.register(TEXT)
+    _found(engine, handle, 400)
+    assert handle.stats.shed is not None
+    assert handle.stats.shed.passed_over == 0
+
+
 @pytest.mark.slow
 def test_a_burst_is_held_and_hardly_a_match_is_lost() -> None:
     """Two events of 25 bounds each, and two of 17, were in one block of 64."""

@@ -153,7 +153,9 @@ class Shedding(Selecting):
             return
         axis, now = self._place[0], self._sketch.passed(self._position)
         m = self._memory.ints
-        looked_at, gone = passing.pass_over(self._tables, m, columns, self._known, overload.unit, axis, now)
+        looked_at, gone = passing.pass_over(
+            self._tables, m, columns, self._known, overload.unit, overload.least, axis, now
+        )
         self._add_work(looked_at)
         if gone:
             self._account.pass_over(passing.passed, passing.lost)

@@ -20,8 +20,8 @@ Floats = npt.NDArray[np.float64]
 
 #: A bound is of what so many events take on average.
 _EVENTS: Final = 64
-#: From where on of that something is passed over, and where most is; of the load at hand, the part that
-#: promises most is always shown: of it most matches come.
+#: From where on of that, but for what events take by themselves, something is passed over, and where most is;
+#: of the load at hand, the part that promises most is always shown: of it most matches come.
 _FROM: Final = 0.85
 _TO: Final = 1.0
 _SHOWN: Final = 0.5
@@ -62,17 +62,27 @@ class Passing:
         self._used += events
 
     def pass_over(
-        self, tables: Ints, ints: Ints, batch: Ints, known: Ints, unit: float, axis: int, now: int
+        self,
+        tables: Ints,
+        ints: Ints,
+        batch: Ints,
+        known: Ints,
+        unit: float,
+        alone: float,
+        axis: int,
+        now: int,
     ) -> tuple[int, int]:
         """Passes over some that the events of a batch would be shown to, until ``show``.
 
-        ``unit``: the seconds that it takes to show one an event. How many were looked at, and how many are
-        passed over: counted by cell in ``passed``, too.
+        ``unit``: the seconds that it takes to show one an event; ``alone``: those that an event takes by
+        itself, which none of them is to blame for. How many were looked at, and how many are passed over:
+        counted by cell in ``passed``, too.
         """
-        room = _EVENTS * self._bound
-        taken = sum(self._took) / room
-        if taken < _CALM or not unit:
+        room = _EVENTS * (self._bound - alone)
+        taken = sum(self._took) - _EVENTS * alone
+        if room <= 0 or taken < _CALM * room or not unit:
             return 0, 0
+        taken /= room
         count = k.to_show(tables, ints, batch, self._listed)
         comes = count * unit / room
         least = -np.inf
