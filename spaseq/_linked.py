@@ -38,8 +38,9 @@ class _Lowering(NativeLowering):
 
     def run_pass(self, state: Any) -> bool:
         """As Numba's, with a library of ours, and an entry point that is none."""
-        state.library = library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
+        library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
         library.enable_object_caching()
+        state["library"] = library
         state.flags.no_compile = True
         super().run_pass(state)
         state.flags.no_compile = False
