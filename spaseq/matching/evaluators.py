@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.normal import is_strict
@@ -23,6 +23,9 @@ from spaseq.matching.runs.evaluator import Runs
 from spaseq.matching.runs.program import Program
 from spaseq.matching.templates.form import shape
 from spaseq.terms.dictionary import Dictionary
+
+if TYPE_CHECKING:
+    from spaseq.matching.shedding.bounded import Bounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +194,10 @@ def by_columns(
     ``effort``: the bounds that it keeps by shedding, which ``kernel``, ``ordered`` and ``lazy`` can.
     """
     # Imported only here, because compiled code takes a while to load.
+    if effort is not None:
+        from spaseq.matching.shedding.bounded import Bounded
+
+        return _shedding(name, Bounded(pattern, dictionary, context, bounds, effort))
     if name == "parameterized":
         from spaseq.matching.parameterized.evaluator import Parameterized
 
@@ -199,31 +206,34 @@ def by_columns(
         from spaseq.matching.enumeration.evaluator import Enumeration
 
         return Enumeration(pattern, dictionary, context, bounds)
-    if name == "lazy" and effort is not None:
-        from spaseq.matching.shedding.buffered.evaluator import SheddingLazy
-
-        return SheddingLazy(pattern, dictionary, context, bounds, effort)
     if name in ("lazy", "tree"):
         from spaseq.matching.lazy.evaluator import Lazy
 
         return Lazy(pattern, dictionary, context, bounds, tree=name == "tree")
-    if name == "kernel" and effort is not None:
-        from spaseq.matching.shedding.evaluator import Shedding
-
-        return Shedding(pattern, dictionary, context, bounds, effort)
     if name == "kernel":
         from spaseq.matching.kernel.evaluator import Kernel
 
         return Kernel(pattern, dictionary, context, bounds)
-    if name == "ordered" and effort is not None:
-        from spaseq.matching.shedding.families import SheddingFamilies
-
-        return SheddingFamilies(pattern, dictionary, context, bounds, effort)
     if name == "ordered" and not _beyond_order_tables(pattern):
         from spaseq.matching.ordered.evaluator import OrderedKernel
 
         return OrderedKernel(pattern, dictionary, context, bounds)
     return None
+
+
+def _shedding(name: str, query: Bounded) -> ByColumns:
+    """The evaluator of that name for a query under a bound."""
+    if name == "lazy":
+        from spaseq.matching.shedding.buffered.evaluator import SheddingLazy
+
+        return SheddingLazy(query)
+    if name == "ordered":
+        from spaseq.matching.shedding.families import SheddingFamilies
+
+        return SheddingFamilies(query)
+    from spaseq.matching.shedding.evaluator import Shedding
+
+    return Shedding(query)
 
 
 def load(name: str) -> None:

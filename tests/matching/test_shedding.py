@@ -25,6 +25,7 @@ from spaseq.matching.kernel import evaluator as kernel
 from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.model import Bounds
 from spaseq.matching.shedding.account import recall_of
+from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.fits import doubts, obstacles, reads_in_one_way
 from spaseq.matching.shedding.learned.shrinking import shrunk
@@ -43,7 +44,7 @@ def shedding(sample: Sample, effort: Effort) -> tuple[list[list[object]], int]:
     made: list[Shedding] = []
 
     def make(pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds) -> Shedding:
-        made.append(Shedding(pattern, dictionary, context, bounds, effort))
+        made.append(Shedding(Bounded(pattern, dictionary, context, bounds, effort)))
         return made[0]
 
     return by_kernel(sample, make), made[0].shed.doubtful

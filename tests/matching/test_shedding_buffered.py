@@ -29,6 +29,7 @@ from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.matching.lazy.records import counter, posting, ring
 from spaseq.matching.model import Bounds
 from spaseq.matching.plan import explain
+from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.buffered.evaluator import SheddingLazy
 from spaseq.matching.shedding.buffered.fits import obstacles
 from spaseq.matching.shedding.fits import doubts
@@ -51,7 +52,7 @@ def shedding(sample: Sample, effort: Effort) -> tuple[list[list[object]], Sheddi
     def make(
         pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
     ) -> SheddingLazy:
-        made.append(SheddingLazy(pattern, dictionary, context, bounds, effort))
+        made.append(SheddingLazy(Bounded(pattern, dictionary, context, bounds, effort)))
         return made[0]
 
     return by_kernel(sample, make), made[0]
@@ -131,7 +132,9 @@ class Stream:
         """The evaluator afterwards, and the matches and units of each event."""
         pattern = pattern_of(text)
         context = Context(pattern, self.dictionary, None)
-        lazy = SheddingLazy(pattern, self.dictionary, context, Bounds(window, True, True, 0, True), effort)
+        lazy = SheddingLazy(
+            Bounded(pattern, self.dictionary, context, Bounds(window, True, True, 0, True), effort)
+        )
         clock = cast("WorkClock", effort.clock)
         taken = []
         for start in range(0, len(self.kinds), at_once):
@@ -211,7 +214,9 @@ def test_rows_that_came_since_it_looked_are_all_there_for_the_estimate(
     _, whole = stream.run(three(), 200, clocked(1e18), at_once=200)
     pattern = pattern_of(three())
     context = Context(pattern, stream.dictionary, None)
-    lazy = SheddingLazy(pattern, stream.dictionary, context, Bounds(200, True, True, 0, True), clocked(1e18))
+    lazy = SheddingLazy(
+        Bounded(pattern, stream.dictionary, context, Bounds(200, True, True, 0, True), clocked(1e18))
+    )
     found = 0
     for start in (0, 200):
         batch, solutions = stream._batch(start, start + 200, pattern)
@@ -268,7 +273,7 @@ def test_memory_is_kept_by_half_the_rows_and_with_all_of_it_nothing_goes() -> No
 def test_what_is_forbidden_and_what_comes_last_is_never_shed() -> None:
     pattern = pattern_of(three("A : !B : C", "?c > ?a"))
     context = Context(pattern, Dictionary(), None)
-    lazy = SheddingLazy(pattern, Dictionary(), context, Bounds(9, True, True, 0, True), clocked(1.0))
+    lazy = SheddingLazy(Bounded(pattern, Dictionary(), context, Bounds(9, True, True, 0, True), clocked(1.0)))
     assert [gpm for gpm, goes in zip("ABC", lazy._worth.classes.goes, strict=False) if goes] == ["A"]
 
 

@@ -25,6 +25,7 @@ from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.model import Bounds
 from spaseq.matching.ordered import memory
 from spaseq.matching.plan import explain
+from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.families import SheddingFamilies
 from spaseq.matching.shedding.fits import obstacles
 from spaseq.terms.dictionary import Dictionary
@@ -43,7 +44,7 @@ def shedding(sample: Sample, effort: Effort) -> Yields:
     def make(
         pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
     ) -> SheddingFamilies:
-        return SheddingFamilies(pattern, dictionary, context, bounds, effort)
+        return SheddingFamilies(Bounded(pattern, dictionary, context, bounds, effort))
 
     return by_kernel(sample, make)
 

@@ -9,26 +9,23 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort, Policy, WorkClock
+from spaseq.effort import Policy, WorkClock
 from spaseq.errors import warn
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked
-from spaseq.matching.context import Context
 from spaseq.matching.kernel import evaluator as whole
 from spaseq.matching.kernel.memory import runs_size
 from spaseq.matching.kernel.records import header as mem
-from spaseq.matching.model import Bounds
 from spaseq.matching.obstacles import in_words
+from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.fits import obstacles
 from spaseq.matching.shedding.lots import admitted_of, part_of, taken_at_once
 from spaseq.matching.shedding.overload import Overload
 from spaseq.matching.shedding.passing import Passing
 from spaseq.matching.shedding.selecting import Selecting
-from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
@@ -47,18 +44,12 @@ class Shedding(Selecting):
     ``shed`` says what was given up.
     """
 
-    def __init__(
-        self,
-        pattern: SequencePattern,
-        dictionary: Dictionary,
-        context: Context,
-        bounds: Bounds,
-        effort: Effort,
-    ) -> None:
+    def __init__(self, query: Bounded) -> None:
         """Raises ``ValueError`` if false matches could be found (``fits.obstacles``)."""
-        if against := in_words(obstacles(pattern, effort.policy)):
+        effort = query.effort
+        if against := in_words(obstacles(query.pattern, effort.policy)):
             raise ValueError(f"to shed by {effort.policy}, it must be that {', and '.join(against)}")
-        super().__init__(pattern, dictionary, context, bounds, effort)
+        super().__init__(query)
         self._overload = None if effort.latency is None else Overload(effort.latency)
         self._passing: Passing | None = None
         if effort.latency is not None and effort.policy is Policy.SHARP and not self._doubt.matters:

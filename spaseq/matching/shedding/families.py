@@ -12,25 +12,21 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort, Policy, Shed, WorkClock
+from spaseq.effort import Policy, Shed, WorkClock
 from spaseq.errors import warn
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked
-from spaseq.matching.context import Context
 from spaseq.matching.kernel.memory import Room, runs_size
 from spaseq.matching.kernel.records import header
-from spaseq.matching.model import Bounds
 from spaseq.matching.ordered.compiled import _kernel_shed as k
 from spaseq.matching.ordered.evaluator import OrderedKernel
 from spaseq.matching.ordered.records import families, matches, roster
 from spaseq.matching.shedding.account import found_in_words, recall_of
+from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.lots import part_of, taken_at_once
 from spaseq.matching.shedding.overload import Overload
-from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -49,19 +45,13 @@ _FILLED: Final = 0.8
 class SheddingFamilies(OrderedKernel):
     """The preferred matches of the first events that a bound lets go on. ``shed`` says what was given up."""
 
-    def __init__(
-        self,
-        pattern: SequencePattern,
-        dictionary: Dictionary,
-        context: Context,
-        bounds: Bounds,
-        effort: Effort,
-    ) -> None:
-        super().__init__(pattern, dictionary, context, bounds)
+    def __init__(self, query: Bounded) -> None:
+        effort, bounds = query.effort, query.bounds
+        super().__init__(query.pattern, query.dictionary, query.context, bounds)
         self.shed = Shed()
         self._effort = effort
-        self._budget = context.budget
-        self._name = f"SEQ({print_sequence(pattern.query.sequence)})"
+        self._budget = query.context.budget
+        self._name = query.name
         self._gates = [" | ".join(sorted(gate.gpms)) for gate in self._compiled.analysis.gates]
         self._overload = None if effort.latency is None else Overload(effort.latency)
         self._worth = _Worth(len(self._gates), bounds.reach, effort.policy)

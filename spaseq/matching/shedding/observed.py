@@ -8,20 +8,17 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort, WorkClock
+from spaseq.effort import WorkClock
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.matching.context import Context
 from spaseq.matching.kernel import evaluator as whole
 from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.tables.compiling import compile_tables
-from spaseq.matching.model import Bounds
+from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_known as cells
 from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.learned.features import features
 from spaseq.matching.shedding.learned.sketch import Sketch
-from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
@@ -42,17 +39,11 @@ class Observed(whole.Kernel):
     What is seen, and what matches come of, is in the sketch.
     """
 
-    def __init__(
-        self,
-        pattern: SequencePattern,
-        dictionary: Dictionary,
-        context: Context,
-        bounds: Bounds,
-        effort: Effort,
-    ) -> None:
+    def __init__(self, query: Bounded) -> None:
+        pattern, dictionary, bounds = query.pattern, query.dictionary, query.bounds
         compiled = compile_tables(pattern, dictionary.pin)
-        super().__init__(pattern, dictionary, context, bounds, compiled, floor=whole.ENOUGH)
-        self._effort = effort
+        super().__init__(pattern, dictionary, query.context, bounds, compiled, floor=whole.ENOUGH)
+        self._effort = query.effort
         self._features = features(self._compiled, dictionary.pin)
         self._sketch = Sketch(self._features, bounds.reach)
         self._known: Ints = self._unknown()

@@ -8,16 +8,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort, Policy, Shed
-from spaseq.language.syntax.printing import print_sequence
-from spaseq.matching.context import Context
+from spaseq.effort import Policy, Shed
 from spaseq.matching.kernel import evaluator as whole
 from spaseq.matching.kernel.memory import Room, runs_size
 from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.records import partitions
-from spaseq.matching.model import Bounds
 from spaseq.matching.shedding.account import Account
+from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_firsts as firsts
 from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.doubt import Doubt
@@ -25,7 +22,6 @@ from spaseq.matching.shedding.firsts import let_go
 from spaseq.matching.shedding.learned.sketch import Worth
 from spaseq.matching.shedding.least import least_room
 from spaseq.matching.shedding.observed import Observed
-from spaseq.terms.dictionary import Dictionary
 
 #: Where memory runs out, so much of it is in use afterwards.
 _FILLED: Final = 0.8
@@ -42,19 +38,12 @@ class Selecting(Observed):
     A bound of memory is kept so.
     """
 
-    def __init__(
-        self,
-        pattern: SequencePattern,
-        dictionary: Dictionary,
-        context: Context,
-        bounds: Bounds,
-        effort: Effort,
-    ) -> None:
-        super().__init__(pattern, dictionary, context, bounds, effort)
-        self._name = f"SEQ({print_sequence(pattern.query.sequence)})"
-        self._doubt = Doubt(pattern, bounds)
+    def __init__(self, query: Bounded) -> None:
+        super().__init__(query)
+        self._name = query.name
+        self._doubt = Doubt(query.pattern, query.bounds)
         gates = [" | ".join(sorted(gate.gpms)) for gate in self._compiled.analysis.gates]
-        self._account = Account(self._name, gates, effort.policy, is_chosen=self._doubt.matters)
+        self._account = Account(self._name, gates, query.effort.policy, is_chosen=self._doubt.matters)
         # Of each cell, the share that was kept when something was shed last.
         self._kept: npt.NDArray[np.float64] = np.ones(self._sketch.alive.size)
         # So often partial matches have drawn lots.

@@ -13,26 +13,22 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort, Pool, Shed, WorkClock
+from spaseq.effort import Pool, Shed, WorkClock
 from spaseq.errors import warn
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked
-from spaseq.matching.context import Context
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.matching.lazy.records import outcome
-from spaseq.matching.model import Bounds
 from spaseq.matching.shedding.account import found_in_words, recall_of
+from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.buffered.classes import classes
 from spaseq.matching.shedding.buffered.rows import Rows
 from spaseq.matching.shedding.buffered.worth import Worth
 from spaseq.matching.shedding.lots import part_of, taken_at_once
 from spaseq.matching.shedding.overload import Overload
-from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -53,20 +49,14 @@ _STATE: Final = 0.5
 class SheddingLazy(Lazy):
     """The lazy evaluator, which keeps its bounds by shedding. ``shed`` says what was given up."""
 
-    def __init__(
-        self,
-        pattern: SequencePattern,
-        dictionary: Dictionary,
-        context: Context,
-        bounds: Bounds,
-        effort: Effort,
-    ) -> None:
-        super().__init__(pattern, dictionary, context, bounds)
+    def __init__(self, query: Bounded) -> None:
+        effort, context = query.effort, query.context
+        super().__init__(query.pattern, query.dictionary, context, query.bounds)
         self.shed = Shed()
         self._effort = effort
-        self._name = f"SEQ({print_sequence(pattern.query.sequence)})"
+        self._name = query.name
         self._overload = None if effort.latency is None else Overload(effort.latency)
-        self._worth = Worth(classes(self._compiled), bounds.reach, effort.policy)
+        self._worth = Worth(classes(self._compiled), query.bounds.reach, effort.policy)
         self._rows = Rows(self._compiled, self._memory, self._worth)
         self._chunk = 1
         # Since the last look: events, seconds, and what it took itself. Units of work, and of these what was
