@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.alone import Single
+from spaseq.alone import Single, gathered
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
@@ -87,13 +87,16 @@ class OrderedKernel:
             self._tables[self._tables[v.LIMITS] + i] = bounds.lasts(limit)
         self._bounds = bounds
         self._dictionary = dictionary
+        self._clock = Clock.TICKS
         self._keys = len(pattern.query.partition)
         self._columns = Columns(dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, budget)
         self._lookups = Lookups(c.lookups, dictionary)
         self._replay = Replay(lambda: c, context, self._columns.history)
         self._matches = Matches(pattern, c, self._columns.history, self._replay, context.order, decided=True)
         several = len(set(pattern.streams)) > 1
-        self._ranked = Ranked(c.gpms, context.rank) if several else None
+        self._ranked = Ranked(c.gpms, context.rank, dictionary) if several else None
+        # What an event completed that was too large to be taken alone, before it was taken.
+        self._before: list[Block] = []
         self.families = Families(ordering, budget)
         # The order of the keys of the batch in hand, if somebody asked for that.
         self._ranks: Ints | None = None
@@ -105,6 +108,9 @@ class OrderedKernel:
         if self._ranked is None:
             yield from self._process(batch, start, solutions)
         else:
+            before, self._before = self._before, []
+            yield from before
+            self._gather(self._ranked)
             yield from self._in_order(self._ranked.push(batch, solutions))
 
     def _in_order(self, ready: Ready | None) -> Iterator[Block]:
@@ -154,11 +160,14 @@ class OrderedKernel:
         return self._compiled.gpms
 
     def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
-        """See ``Quick.expect``: not where simultaneous events of several streams wait for each other."""
-        return self._ranked is None and self._columns.expect(asked, clock)
+        """See ``Quick.expect``."""
+        self._clock = clock
+        return self._columns.expect(asked, clock)
 
     def counts(self) -> Counts | None:
         """See ``Quick.counts``."""
+        if self._ranked is not None:
+            self._gather(self._ranked)
         return self._columns.taking.counts()
 
     def take_one(
@@ -171,16 +180,66 @@ class OrderedKernel:
         self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
     ) -> Iterator[Block] | None:
         """See ``Quick.take_single``: time has come to the event's thereby, too."""
+        if self._ranked is not None:
+            return self._take_ranked(self._ranked, at, graph, terms, event)
         axis = self._bounds.place(at.time, start)
         columns = self._columns.taking.take(at, graph, terms, start, axis, self._oldest(axis), event)
         if columns is None:
             raise UnsolvedError
+        return self._look(columns, start)
+
+    def _look(self, columns: Ints, start: int) -> Iterator[Block] | None:
+        """What an event completes that came alone, as the kernel reads it."""
         self._renew()
         self.families.runs.begin()
         ended = self._run(columns)
         if ended == status.DONE and not self.families.found:
             return None
         return self._go_on(columns, start, ended)
+
+    def _take_ranked(
+        self, ranked: Ranked, at: Stamp, graph: int, terms: Sequence[int], event: Single | None
+    ) -> Iterator[Block] | None:
+        """Takes an event of one of several streams, or holds it as long as others may come before it."""
+        taking, time, rank = self._columns.taking, at.time, ranked.rank(at.stream)
+        if ranked.time == time:
+            raise UnsolvedError  # to be put in order with the batch that is held
+        found: list[Block] = []
+        if rank > 0:
+            solved = taking.solve(at, graph, terms, event)
+            if solved is None:
+                raise UnsolvedError
+            found += self.advance(time)
+            ranked.hold(rank, at, graph, terms, solved)
+            return iter(found) if found else None
+        found += self._released(ranked, time)
+        axis = self._bounds.place(time, ranked.next)
+        columns = taking.take(at, graph, terms, ranked.next, axis, self._oldest(axis), event)
+        if columns is None:
+            self._before = found
+            raise UnsolvedError
+        found += self._look(columns, ranked.step()) or ()
+        return iter(found) if found else None
+
+    def _released(self, ranked: Ranked, time: int) -> Iterator[Block]:
+        """What those complete that were held before a time."""
+        yield from self._in_order(ranked.advance(time))
+        for held in ranked.due(time):
+            axis = self._bounds.place(held.at.time, ranked.next)
+            columns = self._columns.taking.take_solved(
+                held.at, held.graph, held.terms, ranked.next, axis, self._oldest(axis), held.solved
+            )
+            yield from self._look(columns, ranked.step()) or ()
+
+    def _gather(self, ranked: Ranked) -> None:
+        """Makes a batch of what is held and came alone, and counts it."""
+        if not ranked.held:
+            return
+        taking, held, ranked.held = self._columns.taking, ranked.held, []
+        for one in held:
+            taking.count(one.solved)
+        events = [Single(self._dictionary, self._clock, one.at, one.graph, one.terms) for one in held]
+        ranked.keep(gathered(events), taking.tables([one.solved for one in held]))
 
     @property
     def waits(self) -> bool:
@@ -195,7 +254,7 @@ class OrderedKernel:
     def advance(self, time: int) -> Iterator[Block]:
         """Time has come to ``time``: yields the matches that are certain thereby."""
         if self._ranked is not None:
-            yield from self._in_order(self._ranked.advance(time))
+            yield from self._released(self._ranked, time)
         if self._bounds.counted:
             # It ends no window, but what must be WITHIN a time.
             yield from self._finish(-NEVER, time)
@@ -205,7 +264,7 @@ class OrderedKernel:
     def close(self) -> Iterator[Block]:
         """No event will come any more: every window ends."""
         if self._ranked is not None:
-            yield from self._in_order(self._ranked.advance(NEVER))
+            yield from self._released(self._ranked, NEVER)
         yield from self._finish(NEVER, NEVER)
 
     def settled(self, time: int, members: int = -1) -> int:

@@ -6,16 +6,20 @@ may still come. The rest is held until time goes on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import insort
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.events import EventBatch, concatenate
+from spaseq.events import EventBatch, Stamp, concatenate
+from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.ordered.skipping import Rank
+from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
@@ -29,18 +33,72 @@ class Ready:
     solutions: Mapping[str, Solutions]
 
 
-class Ranked:
-    """Puts events in order. ``gpms`` are those whose solutions are wanted."""
+class Held(NamedTuple):
+    """An event that came alone and is held; ``solved``: what the GPMs have in it, see ``Taking.solve``."""
 
-    def __init__(self, gpms: Sequence[str], rank: Rank) -> None:
+    rank: int
+    n: int
+    at: Stamp
+    graph: int
+    terms: Sequence[int]
+    solved: Sequence[Values]
+
+
+class Ranked:
+    """Puts events in order. ``gpms`` are those whose solutions are wanted.
+
+    Events that come alone are ``held`` as they are, until others come with others: all are of one time.
+    """
+
+    def __init__(self, gpms: Sequence[str], rank: Rank, dictionary: Dictionary) -> None:
         self._gpms = gpms
         self._rank = rank
         self._held: Chunk | None = None
-        self._next = 0
+        #: The position of the next event.
+        self.next = 0
+        self.held: list[Held] = []
+        dictionary.hold(self)
+
+    def live_ids(self) -> Iterable[Ints]:
+        """The ids in what came alone and in its solutions."""
+        for held in self.held:
+            rows = [term for values in held.solved for row in values for term in row]
+            yield np.array([held.at.stream, held.graph, *held.terms, *rows], dtype=np.int64)
+
+    @property
+    def time(self) -> int | None:
+        """The time of the batch that is held, if one is."""
+        return None if self._held is None else self._held.batch.time.item(0)
 
     def oldest(self, otherwise: int) -> int:
         """The time of what is held, if anything is."""
+        if self.held:
+            return self.held[0].at.time
         return otherwise if self._held is None else self._held.batch.time.item(0)
+
+    def rank(self, stream: int) -> int:
+        """The place of a stream among the others."""
+        return self._rank(stream)
+
+    def step(self) -> int:
+        """The position of an event that came alone, whose turn has come."""
+        self.next += 1
+        return self.next - 1
+
+    def hold(self, rank: int, at: Stamp, graph: int, terms: Sequence[int], solved: Sequence[Values]) -> None:
+        """Holds an event that came alone."""
+        insort(self.held, Held(rank, at.n, at, graph, terms, solved))
+
+    def due(self, time: int) -> Sequence[Held]:
+        """What came alone and was held before a time; it is not any more."""
+        if not self.held or self.held[0].at.time >= time:
+            return ()
+        due, self.held = self.held, []
+        return due
+
+    def keep(self, batch: EventBatch, tables: Sequence[Solutions]) -> None:
+        """Holds events, in their order, while no batch is held."""
+        self._held = _chunk(batch, tables, np.arange(len(batch)))
 
     def push(self, batch: EventBatch, solutions: Mapping[str, Solutions]) -> Ready | None:
         """Takes further events, none of which is before any that came; gives those whose turn has come."""
@@ -68,8 +126,8 @@ class Ranked:
         return self._ready(held)
 
     def _ready(self, chunk: Chunk) -> Ready:
-        start = self._next
-        self._next += len(chunk.batch)
+        start = self.next
+        self.next += len(chunk.batch)
         return Ready(chunk.batch, start, dict(zip(self._gpms, chunk.solutions, strict=True)))
 
 

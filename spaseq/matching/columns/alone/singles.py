@@ -252,6 +252,24 @@ class Singles:
         relevant = int(np.count_nonzero(some[:, self._told].any(axis=1)))
         return Counts(before.relevant + relevant, before.matched + some.sum(0), before.rows + found.sum(0))
 
+    def count(self, solutions: Sequence[Values]) -> None:
+        """Counts what the GPMs have in an event that is none of them."""
+        of, rows = self._counts, np.array([*map(len, solutions)], dtype=np.int64)
+        some = rows > 0
+        self._counts = Counts(of.relevant + int(some[self._told].any()), of.matched + some, of.rows + rows)
+        for values, names, tell in zip(solutions, self._names, self._tells, strict=False):
+            if tell is not None:
+                tell(np.zeros(len(values), dtype=np.int64), np.array(values).reshape(-1, len(names)))
+
+    def given(self) -> list[Values]:
+        """What the GPMs have in the event that was written, and joined by compiled code."""
+        begins, ends = self._firsts[self.size : self.size + 2].tolist()
+        rows = [
+            tuple(map(tuple, kept[begin:end].tolist()))
+            for kept, begin, end in zip(self.kept, begins, ends, strict=True)
+        ]
+        return [rows[question] for question in self.asked]
+
     def take(self) -> tuple[Chunk, int]:
         """They as a batch, and from where on the axis others may still count; none are left."""
         self._counts = self.counts()

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from spaseq.alone import Single
 from spaseq.events import Clock, Stamp
 from spaseq.gpm.sharing import Values
+from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.alone._kernel_alone import LARGE, MOST_ROWS
 from spaseq.matching.columns.alone.joins import Joins
 from spaseq.matching.columns.alone.singles import Counts, Singles
@@ -104,13 +105,77 @@ class Taking:
         solved = self._solved(event or Single(self._dictionary, self._clock, at, graph, terms))
         if solved is None:
             return None
+        self._keep(singles, solved, at, graph, terms, start, axis)
+        self._history.add_one(singles, start, count, axis, oldest)
+        return self._one(singles, at, start, solved, axis)
+
+    def solve(self, at: Stamp, graph: int, terms: Sequence[int], event: Single | None) -> list[Values] | None:
+        """What the GPMs have in an event, which is not taken; None if it is too large."""
+        singles, joins, count = self._singles, self._joins, len(terms)
+        if singles is None or joins is None:
+            singles, joins = self._begin()
+        if not singles.fits(count):
+            self._history.end_singles()
+        if not singles.fits(count):
+            return None
+        singles.write(0, at, self.rank(at.stream), graph, terms, 0, len(self._numbers.codes))
+        if event is None and joins.asks:
+            event = Single(self._dictionary, self._clock, at, graph, terms)
+        if joins.take(singles, count, event) != LARGE:
+            return singles.given()
+        return self._solved(event or Single(self._dictionary, self._clock, at, graph, terms))
+
+    def take_solved(
+        self,
+        at: Stamp,
+        graph: int,
+        terms: Sequence[int],
+        start: int,
+        axis: int,
+        oldest: int,
+        solved: Sequence[Values],
+    ) -> Ints:
+        """As ``take`` of an event of which ``solve`` has given this."""
+        singles, count = self._singles, len(terms)
+        assert singles is not None
+        self._history.make_room(singles, start, count)
+        singles.write(start, at, self.rank(at.stream), graph, terms, axis, len(self._numbers.codes))
+        self._keep(singles, solved, at, graph, terms, start, axis)
+        self._history.add_one(singles, start, count, axis, oldest)
+        return self._one(singles, at, start, solved, axis)
+
+    def count(self, solved: Sequence[Values]) -> None:
+        """Counts an event of which ``solve`` has given this, and which is not taken alone."""
+        if self._singles is not None:
+            self._singles.count(solved)
+
+    def tables(self, solved: Sequence[Sequence[Values]]) -> list[Solutions]:
+        """What ``solve`` has given of some events as columns, GPM by GPM."""
+        found = []
+        for asked, of in zip(self._asked, zip(*solved, strict=True), strict=True):
+            at = np.repeat(np.arange(len(of)), [*map(len, of)])
+            rows = np.array([row for rows in of for row in rows], dtype=np.int64).reshape(
+                len(at), len(asked.names)
+            )
+            found.append(Solutions(len(at), at, dict(zip(asked.names, rows.T, strict=True))))
+        return found
+
+    def _keep(
+        self,
+        singles: Singles,
+        solved: Sequence[Values],
+        at: Stamp,
+        graph: int,
+        terms: Sequence[int],
+        start: int,
+        axis: int,
+    ) -> None:
+        """Keeps the solutions of the event that was written, which is written anew if there is no room."""
         if not singles.solved(solved):
             self._history.end_singles()
             singles.widen(solved)
             singles.solved(solved)
-            singles.write(start, at, rank, graph, terms, axis, len(numbers.codes))
-        self._history.add_one(singles, start, count, axis, oldest)
-        return self._one(singles, at, start, solved, axis)
+            singles.write(start, at, self.rank(at.stream), graph, terms, axis, len(self._numbers.codes))
 
     def _solved(self, event: Single) -> list[Values] | None:
         """What each GPM has in an event; None for a large one."""
