@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NoReturn, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from spaseq.events import Clock, Ids
 from spaseq.language.syntax import Construct, Query
 from spaseq.matching.columns.blocks.encoding import Encoded, numbered
-from spaseq.matching.columns.blocks.found import Block, Chosen, joined
+from spaseq.matching.columns.blocks.found import Block, Chosen, Events, Times, joined, shown
 from spaseq.matching.columns.blocks.picked import ids
 from spaseq.matching.columns.blocks.plain import Columns
 from spaseq.results.encoded import Bindings, Terms
@@ -35,27 +33,6 @@ _FEW: Final = 16
 
 #: Rows of a batch are put together where a match has no more of them on average.
 _MANY_ROWS: Final = 16
-
-#: Times as ``datetime64[us]`` in UTC, or ticks as ``int64``.
-Times = npt.NDArray[np.int64] | npt.NDArray[np.datetime64]
-
-_INSTANTS: Final = np.dtype("datetime64[us]")
-
-
-# Not frozen: that would take five times as long to make, and many batches have a few matches each.
-@dataclass(slots=True, eq=False)
-class Events:
-    """The events that a GPM chose: those of match i are from ``offsets[i]`` to ``offsets[i + 1]``.
-
-    ``time`` is in UTC as ``datetime64[us]``, or in ticks; ``n`` is the arrival number in the stream.
-    """
-
-    offsets: Ids
-    stream: npt.NDArray[np.int32]
-    time: Times
-    n: Ids
-    #: What the numbers in ``stream`` mean.
-    streams: tuple[str, ...]
 
 
 class MatchBatch(Sequence[Match]):
@@ -79,6 +56,15 @@ class MatchBatch(Sequence[Match]):
     (array([0, 1], dtype=int32), ['"3"^^<http://www.w3.org/2001/XMLSchema#integer>', '"4"^^<http://www.w3.org/2001/XMLSchema#integer>'])
     """
 
+    # What few batches have, or none yet: of a thousand queries each may have a batch of a few matches.
+    # ``cached_property`` takes as long as to cut out what is asked for.
+    _last: int | None = None
+    _made: Sequence[Rows] | None = None
+    _events: dict[str, Events] | None = None
+    _bindings: Bindings | None = None
+    #: What shows the events of the matches from one number to another: where one looked last.
+    _near: tuple[int, int, EventViews | None] = 0, 0, None
+
     def __init__(
         self,
         reader: Reader,
@@ -89,17 +75,12 @@ class MatchBatch(Sequence[Match]):
         made: Sequence[Rows] | None = None,
     ) -> None:
         """``last``: so many rows at most has the last match. ``made``: the rows, where they are computed."""
-        self._reader = reader
-        self._block = block
+        self._reader, self._block, self.clock = reader, block, clock
         self._size = len(block)
-        self.clock = clock
-        self._last = last
-        self._made = made
-        # What was asked for already: ``cached_property`` takes as long as to cut it out.
-        self._events: dict[str, Events] | None = None
-        self._bindings: Bindings | None = None
-        #: What shows the events of the matches from one number to another: where one looked last.
-        self._near: tuple[int, int, EventViews | None] = 0, 0, None
+        if last is not None:
+            self._last = last
+        if made is not None:
+            self._made = made
 
     @classmethod
     def joined(cls, batches: Sequence[MatchBatch]) -> MatchBatch:
@@ -165,23 +146,20 @@ class MatchBatch(Sequence[Match]):
     @cached_property
     def start(self) -> Times:
         """The times of the first events: ``datetime64[us]`` in UTC, or ticks."""
-        return self._times(self.spans[0])
+        return shown(self.spans[0], self.clock)
 
     @cached_property
     def end(self) -> Times:
         """The times of the last events."""
-        return self._times(self.spans[1])
+        return shown(self.spans[1], self.clock)
 
     @property
     def events(self) -> dict[str, Events]:
         """The chosen events, per GPM."""
         found = self._events
         if found is None:
-            streams, taken = self._block.taken(self._reader.gpms)
-            names, found = self._reader.term.names(streams), {}
-            for name, (offsets, stream, time, n) in taken.items():
-                found[name] = Events(offsets, stream, self._times(time), n, names)
-            self._events = found
+            reader = self._reader
+            found = self._events = self._block.events(reader.gpms, self.clock, reader.term.names)
         return found
 
     @property
@@ -189,15 +167,18 @@ class MatchBatch(Sequence[Match]):
         """The rows of all matches."""
         found = self._bindings
         if found is None:
-            found = self._bindings = self._found_bindings()
+            projector, dictionary = self._reader.projector, self._reader.dictionary
+            if self._made is None and self._last is None and not projector.offset:
+                found = self._bound(self._block.encoded(projector.variables, dictionary.limit))
+            else:
+                found = self._some_bindings(projector.offset)
+            self._bindings = found
         return found
 
-    def _found_bindings(self) -> Bindings:
+    def _some_bindings(self, skipped: int) -> Bindings:
+        """Those where not all rows are what was found."""
         if self._made is not None:
             return self._of_made(self.variables, self._made)
-        skipped = self._reader.projector.offset
-        if not skipped and self._last is None:
-            return self._bound(self._block.encoded(self.variables, self._reader.dictionary.limit))
         solved = self._block.solved(self.variables)
         sizes = np.maximum(np.diff(solved.offsets) - skipped, 0)
         if self._last is not None:
@@ -295,12 +276,6 @@ class MatchBatch(Sequence[Match]):
             return None
         return RowViews(self.bindings, self._reader)
 
-    def _times(self, times: Ids) -> Times:
-        if self.clock is Clock.TICKS:
-            return times
-        seen: Times = times.view(_INSTANTS)
-        return seen
-
     @cached_property
     def spans(self) -> tuple[Ids, Ids]:
         """``start`` and ``end`` as the engine has them."""
@@ -319,8 +294,8 @@ class MatchBatch(Sequence[Match]):
 
     def _bound(self, encoded: Encoded) -> Bindings:
         """The same with terms, which the block keeps."""
-        terms = Terms(encoded.used, self._reader.dictionary, self._block)
-        return Bindings(encoded.offsets, encoded.columns, terms)
+        offsets, columns, used = encoded
+        return Bindings(offsets, columns, Terms(used, self._reader.dictionary, self._block))
 
     @staticmethod
     def _of_made(names: Sequence[str], made: Sequence[Rows]) -> Bindings:

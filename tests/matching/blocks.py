@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from spaseq.events import Clock
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.picked import ids
 from spaseq.matching.host import Key
@@ -46,8 +47,8 @@ def _check(block: Block, found: list[Found]) -> None:
 
 
 def _check_taken(block: Block, found: list[Found], gpms: list[str]) -> None:
-    streams, taken = block.taken(gpms)
-    for gpm, of in taken.items():
+    for gpm, of in block.events(gpms, Clock.TICKS, lambda ids: tuple(map(str, ids.tolist()))).items():
+        streams = np.array([*map(int, of.streams)], dtype=np.int64)
         stamps = [[b.stamp(i) for name, b, i in match.places if name == gpm] for match in found]
         assert np.diff(of.offsets).tolist() == [*map(len, stamps)]
         flat = [stamp for of_match in stamps for stamp in of_match]

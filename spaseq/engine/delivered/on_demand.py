@@ -109,7 +109,8 @@ class OnDemand:
         try:
             # Whatever interrupts what comes now ends the query.
             visit.is_taken = True
-            self._keep(read(what))
+            if found.add(read(what)):
+                self.on_found()
             pending = self._limits.pending_matches
             if pending is not None and found.size > pending and found.before_last > pending:
                 raise self._limits.error("pending_matches", f"keeping {found.size} matches")
@@ -173,7 +174,7 @@ class OnDemand:
 
         False if there are none, or if one is just looking.
         """
-        if self._looking:
+        if self._looking or (self.coming is _NOTHING and self._pipeline.unread is None):
             return False
         count = 0
         self._looking = True

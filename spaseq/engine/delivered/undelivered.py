@@ -25,7 +25,8 @@ class Undelivered:
     __slots__ = ("_at", "_batches", "_end", "_now", "again", "delivered", "size")
 
     def __init__(self) -> None:
-        # A batch whose matches from ``_at`` to ``_end`` were not delivered, while others were; then others.
+        # A batch of which the matches from ``_at`` to ``_end`` are there; then others, if there are any: of a
+        # thousand queries most have one batch, and to begin a list would take longer than to keep that.
         self._now: MatchBatch | None = None
         self._batches = _NO_MATCHES
         self._at = self._end = self.size = self.delivered = self.again = 0
@@ -44,9 +45,12 @@ class Undelivered:
                 return 0
             batch = batch.part(before, len(batch))
             self.again -= before
+        count = len(batch)
+        if not self.size:
+            self._now, self._at, self._end, self.size = batch, 0, count, count
+            return count
         if self._batches is _NO_MATCHES:
             self._batches = deque()
-        count = len(batch)
         self.size += count
         self._batches.append(batch)
         return count
@@ -70,8 +74,11 @@ class Undelivered:
     def take(self, most: int) -> MatchBatch:
         """Delivers the first of them, as many as are there, up to ``most``."""
         now, at, end = self._now, self._at, self._end
-        if now is None and len(self._batches) == 1 and self.size <= most:
-            return self._taken(self._batches[0], 0, None, 0, 0)
+        if now is not None and end - at == self.size <= most:
+            given = now.part(at, end)
+            self.delivered += self.size
+            self._now, self.size = None, 0
+            return given
         parts: list[MatchBatch] = []
         count = whole = 0
         if now is not None:
@@ -111,11 +118,11 @@ class Undelivered:
 
     def give_back(self, batch: MatchBatch) -> None:
         """What was taken last, and came to nobody, is the first again."""
+        if self._batches is _NO_MATCHES:
+            self._batches = deque()
         if self._now is not None:
             self._batches.appendleft(self._now.part(self._at, self._end))
             self._now = None
-        if self._batches is _NO_MATCHES:
-            self._batches = deque()
         self._batches.appendleft(batch)
         self.size += len(batch)
         self.delivered -= len(batch)

@@ -29,13 +29,17 @@ if TYPE_CHECKING:
 _NOTHING: Final[Iterator[MatchBatch]] = iter(())
 
 
-class _Found:
-    """Matches of one of the queries; ``is_taken``: its handle has them."""
+#: Matches of one of the queries, and who gets them.
+_Found = tuple["Handle", "Seat", Sequence[Block]]
 
-    __slots__ = ("blocks", "handle", "is_taken")
 
-    def __init__(self, handle: Handle, blocks: Sequence[Block]) -> None:
-        self.handle, self.blocks = handle, blocks
+class _Given:
+    """Those that are just handed on; ``is_taken``: their handle has them."""
+
+    __slots__ = ("is_taken", "what")
+
+    def __init__(self) -> None:
+        self.what: _Found | None = None
         self.is_taken = False
 
 
@@ -71,8 +75,9 @@ class Crowd:
         self._live: list[Handle] = []
         self._group: Group | None = None
         self._failed: list[Handle] = []
-        # What was found, and not yet handed on.
+        # What was found, and not yet handed on; and the first of it, if it may be in its place already.
         self._due: deque[_Found] = deque()
+        self._given = _Given()
         # What a callback raised, while the group was looking.
         self._raised: Exception | None = None
 
@@ -191,7 +196,7 @@ class Crowd:
         if self._group is not None:
             found = self._group.take()
             # Last: an interrupt before it ends the queries, one behind it finds all in their places.
-            self._due.extend([_Found(self._seated[seat.rank][0], of) for seat, of in found])
+            self._due.extend([(self._seated[seat.rank][0], seat, of) for seat, of in found])
 
     def _take_some(self) -> None:
         """Takes what the group has found so far, and hands it on: who keeps too much is over."""
@@ -214,23 +219,26 @@ class Crowd:
 
     def _hand_on(self, raised: Exception | None = None) -> None:
         """Gives matches to their handles; what callbacks raise is for the end."""
-        while self._due:
+        due, given = self._due, self._given
+        while due:
             # They stay there until the handle has them: an interrupt that comes before must not lose them.
-            due = self._due[0]
-            handle, blocks = due.handle, due.blocks
-            if not handle.is_over and not due.is_taken:
-                before, seat = handle.failure, handle.seat
+            handle, seat, blocks = first = due[0]
+            if given.what is not first:
+                # No interrupt comes between these: that takes a call, or a loop.
+                given.what, given.is_taken = first, False
+            if not given.is_taken and not handle.is_over:
                 try:
                     is_simple = len(blocks) == 1 and seat.reads_at_once
-                    if not (is_simple and handle.receive(due, seat.read, blocks[0])):
-                        handle.add(seat.answers(blocks), all_at_once=False, after_all=True, visit=due)
+                    if not (is_simple and handle.receive(given, seat.read, blocks[0])):
+                        handle.add(seat.answers(blocks), all_at_once=False, after_all=True, visit=given)
                     seat.got()
                 except Exception as error:
                     raised = raised or error
                 finally:
-                    if handle.failure is not before:
+                    if handle.failure is not None:
                         self._note(handle)
-            del self._due[0]
+            del due[0]
+            given.what = None
         if raised is not None:
             raise raised
 

@@ -51,10 +51,10 @@ class Row:
 
     __slots__ = ("name", "number", "seats")
 
-    def __init__(self, name: int, number: int) -> None:
+    def __init__(self, name: int, number: int, seats: list[Seat]) -> None:
         self.name = name
         self.number = number
-        self.seats: list[Seat] = []
+        self.seats = seats
 
     @property
     def is_behind(self) -> bool:
@@ -185,7 +185,7 @@ class Group(Pipeline):
         self.is_plain &= query.skip is None or query.skip.gpm is None
         named = range(len(rows)) if made is None else self._table.rows.tolist()
         for number, (name, seats) in enumerate(zip(named, rows.values(), strict=True)):
-            row = self._rows[name] = Row(name, number)
+            row = self._rows[name] = Row(name, number, seats)
             for seat in seats:
                 seat.sit(self, row)
 
@@ -286,23 +286,26 @@ class Group(Pipeline):
             return iter(())
         if is_enumerating(self._matcher) and emitted(self.pattern) is Emit.ALL:
             found = self._few(self._matcher, found)
-        for name, part in self._by_row(found):
+        for parts in self._by_row(found):
             of = self.found
-            if name in of:
-                of[name].append(part)
-            else:
-                of[name] = [part]
-            self._unhanded += len(part)
+            count = 0
+            for name, part in parts:
+                if name in of:
+                    of[name].append(part)
+                else:
+                    of[name] = [part]
+                count += len(part)
+            self._unhanded += count
             if self._unhanded >= MOST:
                 self.on_many()
                 if self.done:
                     break
         return iter(())
 
-    def _by_row(self, found: Iterable[Block]) -> Iterator[tuple[int, Block]]:
+    def _by_row(self, found: Iterable[Block]) -> Iterator[Iterable[tuple[int, Block]]]:
         if self._template is None:
             # What those who read them make of them is made once.
-            return ((0, block) for block in (shared_by_all(found) if self._live > 1 else found))
+            return (((0, block),) for block in (shared_by_all(found) if self._live > 1 else found))
         return shares_of_all(found)
 
     def _few(self, matcher: Enumerating, found: Iterable[Block]) -> Iterator[Block]:
@@ -335,8 +338,8 @@ class Group(Pipeline):
             yield from found
             return
         for block in found:
-            for _, part in shares_of_all((block,)):
-                yield part
+            for parts in shares_of_all((block,)):
+                yield from (part for _, part in parts)
 
     def take(self) -> list[tuple[Seat, list[Block]]]:
         """What was found since the last time, in the order in which the queries were registered."""

@@ -35,8 +35,8 @@ class Seat:
     """
 
     __slots__ = (
-        "_crowd", "_found", "_group", "_is_handed_on", "_left", "_matches", "_over", "_reader", "_rest",
-        "_row", "_rows", "_sample", "_seen", "_stats", "done", "may_leave", "query", "rank", "unread",
+        "_crowd", "_found", "_group", "_is_handed_on", "_is_plain", "_left", "_matches", "_over", "_reader",
+        "_rest", "_row", "_rows", "_sample", "_seen", "_stats", "done", "may_leave", "query", "rank", "unread",
     )  # fmt: skip
 
     def __init__(self, crowd: Crowd, query: Query, rank: int) -> None:
@@ -61,6 +61,8 @@ class Seat:
         self._rest: Rest | None = None
         self._is_handed_on = False
         self._found: Undelivered | None = None
+        # Whether each match that is found is one of its own, if there is no LIMIT.
+        self._is_plain = False
 
     def count(self) -> None:
         """See ``Pipeline.count``."""
@@ -115,7 +117,7 @@ class Seat:
     def sit(self, group: Group, row: Row) -> None:
         """The query has its row from now on."""
         self._group, self._row = group, row
-        row.seats.append(self)
+        self._is_plain = group.is_plain and not isinstance(self.query.form, Ask)
 
     def begin(self) -> None:
         """The first events are about to come."""
@@ -149,6 +151,9 @@ class Seat:
 
     def got(self) -> None:
         """What was found came to its handle."""
+        found = self._found
+        if self.unread is None and (found is None or found.size < AT_ONCE):
+            return  # as most of a thousand
         if self._row is not None and self._group is not None and self.is_behind:
             self._group.behind.add(self._row.name)
 
@@ -159,9 +164,7 @@ class Seat:
     @property
     def reads_at_once(self) -> bool:
         """Whether what was found is what it answers: nothing is left out, computed or looked for."""
-        if self._left is not None or self._rest is not None or self._group is None:
-            return False
-        return self._group.is_plain and not isinstance(self.query.form, Ask)
+        return self._is_plain and self._left is None and self._rest is None
 
     def read(self, found: Block) -> MatchBatch:
         """Its matches, if it ``reads_at_once``."""

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.events import EventBatch
+from spaseq.events import Clock, EventBatch
 from spaseq.matching.columns.blocks.encoding import Encoded, numbered
 from spaseq.matching.columns.blocks.picked import Column, Pieces
 from spaseq.matching.host import Key
@@ -25,6 +25,22 @@ from spaseq.matching.model import Found
 from spaseq.terms.distinct import in_order
 
 Ints = npt.NDArray[np.int64]
+
+#: Times as ``datetime64[us]`` in UTC, or ticks as ``int64``.
+Times = npt.NDArray[np.int64] | npt.NDArray[np.datetime64]
+
+#: Gives the names of some streams.
+Named = Callable[[Ints], tuple[str, ...]]
+
+_INSTANTS: Final = np.dtype("datetime64[us]")
+
+
+def shown(times: Ints, clock: Clock) -> Times:
+    """Times as users see them."""
+    if clock is Clock.TICKS:
+        return times
+    seen: Times = times.view(_INSTANTS)
+    return seen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,16 +59,20 @@ class Chosen:
     index: Ints
 
 
-class Taken(NamedTuple):
-    """The events of matches that one GPM chose: those of match i are from ``offsets[i]`` on.
+# Not frozen: that would take five times as long to make, and many batches have a few matches each.
+@dataclass(slots=True, eq=False)
+class Events:
+    """The events that a GPM chose: those of match i are from ``offsets[i]`` to ``offsets[i + 1]``.
 
-    ``stream`` are numbers in the list of streams that is given beside.
+    ``time`` is in UTC as ``datetime64[us]``, or in ticks; ``n`` is the arrival number in the stream.
     """
 
     offsets: Ints
     stream: npt.NDArray[np.int32]
-    time: Ints
+    time: Times
     n: Ints
+    #: What the numbers in ``stream`` mean.
+    streams: tuple[str, ...]
 
 
 class Solved(NamedTuple):
@@ -117,8 +137,8 @@ class Block(ABC):
     def chosen(self) -> Chosen:
         """The events of all matches."""
 
-    def taken(self, gpms: Sequence[str]) -> tuple[Ints, dict[str, Taken]]:
-        """The same by GPM, and the ids of the streams that they are of."""
+    def events(self, gpms: Sequence[str], clock: Clock, names: Named) -> dict[str, Events]:
+        """The same by GPM, as users see them."""
         chosen = self.chosen()
         starts = np.cumsum([0, *map(len, chosen.batches)])[:-1]
         places = starts[chosen.which] + chosen.index
@@ -128,15 +148,15 @@ class Block(ABC):
             for name in ("time", "n", "stream")
         )
         streams = in_order(stream)
-        codes = np.searchsorted(streams, stream).astype(np.int32)
+        codes, named = np.searchsorted(streams, stream).astype(np.int32), names(streams)
         found = {}
         for name in gpms:
             is_of = np.zeros(len(places), dtype=np.bool_)
             if name in chosen.names:
                 is_of = chosen.gpm == list(chosen.names).index(name)
             offsets = np.concatenate([[0], np.cumsum(is_of)])[chosen.offsets]
-            found[name] = Taken(offsets, codes[is_of], time[is_of], n[is_of])
-        return streams, found
+            found[name] = Events(offsets, codes[is_of], shown(time[is_of], clock), n[is_of], named)
+        return found
 
     @abstractmethod
     def solved(self, names: Sequence[str]) -> Solved:
@@ -280,28 +300,26 @@ class Joined(Block):
             np.concatenate([part.index for part in chosen]),
         )
 
-    def taken(self, gpms: Sequence[str]) -> tuple[Ints, dict[str, Taken]]:
-        parts = [part.taken(gpms) for part in self._parts]
-        streams = parts[0][0]
-        are_alike = len({tuple(ids.tolist()) for ids, _ in parts}) == 1
-        if not are_alike:
-            streams = np.unique(np.concatenate([ids for ids, _ in parts]))
+    def events(self, gpms: Sequence[str], clock: Clock, names: Named) -> dict[str, Events]:
+        parts = [part.events(gpms, clock, names) for part in self._parts]
         found = {}
         for name in gpms:
-            of_gpm = [taken[name] for _, taken in parts]
+            of_gpm = [events[name] for events in parts]
+            streams = tuple(dict.fromkeys(stream for of in of_gpm for stream in of.streams))
             codes = [
-                taken[name].stream
-                if are_alike
-                else np.searchsorted(streams, ids).astype(np.int32)[taken[name].stream]
-                for ids, taken in parts
+                of.stream
+                if of.streams == streams
+                else np.array([*map(streams.index, of.streams)], dtype=np.int32)[of.stream]
+                for of in of_gpm
             ]
-            found[name] = Taken(
-                one_after_the_other([part.offsets for part in of_gpm]),
+            found[name] = Events(
+                one_after_the_other([of.offsets for of in of_gpm]),
                 np.concatenate(codes),
-                np.concatenate([part.time for part in of_gpm]),
-                np.concatenate([part.n for part in of_gpm]),
+                np.concatenate([of.time for of in of_gpm]),
+                np.concatenate([of.n for of in of_gpm]),
+                streams,
             )
-        return streams, found
+        return found
 
     def solved(self, names: Sequence[str]) -> Solved:
         parts = [part.solved(names) for part in self._parts]

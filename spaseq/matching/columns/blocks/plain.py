@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.events import Clock
 from spaseq.matching.columns.blocks import _kernel_found as k
 from spaseq.matching.columns.blocks.constant import counted, zeros
-from spaseq.matching.columns.blocks.found import Block, Chosen, Objects, Solved, Taken
+from spaseq.matching.columns.blocks.found import Block, Chosen, Events, Named, Objects, Solved, shown
 from spaseq.matching.columns.blocks.one import One
 from spaseq.matching.columns.blocks.picked import Ids, Picked, ids
 from spaseq.matching.columns.stretch import Stretch
@@ -151,9 +152,10 @@ class Columns(Block):
             self.places - stretch.begins[which],
         )
 
-    def taken(self, gpms: Sequence[str]) -> tuple[Ints, dict[str, Taken]]:
+    def events(self, gpms: Sequence[str], clock: Clock, names: Named) -> dict[str, Events]:
         stretch = self.stretch
         streams, codes = stretch.streams()
+        named = names(streams)
         time, n = stretch.events("time"), stretch.events("n")
         form, found = self.form, {}
         if form is not None:
@@ -169,14 +171,16 @@ class Columns(Block):
                 place = [of_gpm[site] for site in form].index(True)
                 several = len(streams) > 1
                 of_stream = codes[self.places[place :: len(form)]] if several else of_one
-                found[gpm] = Taken(self.one_each, of_stream, times[place], numbers[place])
+                found[gpm] = Events(
+                    self.one_each, of_stream, shown(times[place], clock), numbers[place], named
+                )
                 continue
             offsets, places = np.zeros(len(self) + 1, dtype=np.int64), np.empty_like(self.places)
             wanted = np.array(of_gpm, dtype=np.bool_)
             count = k.pick(self.offsets, self.places, self.site, wanted, offsets[1:], places)
             places = places[:count]
-            found[gpm] = Taken(offsets, codes[places], time[places], n[places])
-        return streams, found
+            found[gpm] = Events(offsets, codes[places], shown(time[places], clock), n[places], named)
+        return found
 
     @cached_property
     def one_each(self) -> Ints:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.matching.columns.blocks.encoding import Encoded, numbered_by_part
-from spaseq.matching.columns.blocks.found import Block, Chosen, Solved, Taken, one_after_the_other
+from spaseq.events import Clock
+from spaseq.matching.columns.blocks.constant import counted, zeros
+from spaseq.matching.columns.blocks.encoding import Encoded, Numbers, numbered_by_part
+from spaseq.matching.columns.blocks.found import Block, Chosen, Events, Named, Solved, one_after_the_other
 from spaseq.matching.columns.blocks.picked import Column, ids
 from spaseq.matching.columns.blocks.plain import Columns
 from spaseq.matching.columns.stretch import Stretch
@@ -23,6 +25,24 @@ Ints = npt.NDArray[np.int64]
 #: So many matches are put together before others are looked for.
 MOST: Final = 1 << 18
 
+#: Of all shares the events of one GPM, by its name, and where those of each share begin and end.
+_OfGpm = tuple[str, list[int] | None, Events]
+
+
+class _Numbered(NamedTuple):
+    """The solutions of all shares, dictionary-encoded for each by itself; see ``Encoded``.
+
+    ``rows`` and ``ends``: where the rows and the ids of each begin, and those of the last one end. Without
+    ``rows``, each match has one.
+    """
+
+    names: Sequence[str]
+    offsets: Ints
+    columns: Sequence[tuple[str, Numbers]]
+    rows: list[int] | None
+    used: Ints
+    ends: list[int]
+
 
 class _Whole(Columns):
     """The matches of many queries, those of each side by side; what is made of them is kept."""
@@ -33,9 +53,10 @@ class _Whole(Columns):
             block.sites, block.stretch, keys, block.offsets, block.places, block.site, block.rows
         )
         self._bounds_of_shares = bounds
-        self._taken: dict[tuple[str, ...], tuple[Ints, list[tuple[str, list[int], Taken]]]] = {}
+        # What was asked for last, and that: all shares are asked for the same.
+        self._events: tuple[Sequence[str], Clock, list[_OfGpm]] | None = None
         self._solved: dict[tuple[str, ...], Solved] = {}
-        self._encoded: dict[tuple[str, ...], tuple[Encoded, list[int], list[int]]] = {}
+        self._encoded: _Numbered | None = None
 
     @cached_property
     def all_spans(self) -> tuple[Ints, Ints]:
@@ -47,14 +68,18 @@ class _Whole(Columns):
         """As ``sizes``."""
         return self.sizes()
 
-    def all_taken(self, gpms: Sequence[str]) -> tuple[Ints, list[tuple[str, list[int], Taken]]]:
-        """As ``taken``, and for each GPM where the events of each share begin and end."""
-        key = tuple(gpms)
-        if key not in self._taken:
-            streams, taken = self.taken(gpms)
-            bounds = self._bounds_of_shares
-            self._taken[key] = streams, [(n, of.offsets[bounds].tolist(), of) for n, of in taken.items()]
-        return self._taken[key]
+    def all_events(self, gpms: Sequence[str], clock: Clock, names: Named) -> list[_OfGpm]:
+        """As ``events``, and for each GPM where those of each share begin and end; None: one a match."""
+        known = self._events
+        if known is not None and known[0] is gpms and known[1] is clock:
+            return known[2]
+        bounds = self._bounds_of_shares
+        found: list[_OfGpm] = [
+            (name, None if of.offsets is self.one_each else of.offsets[bounds].tolist(), of)
+            for name, of in self.events(gpms, clock, names).items()
+        ]
+        self._events = gpms, clock, found
+        return found
 
     def all_solved(self, names: Sequence[str]) -> Solved:
         """As ``solved``."""
@@ -64,16 +89,19 @@ class _Whole(Columns):
             self._solved[key] = Solved(solved.offsets, {n: ids(c) for n, c in solved.columns.items()})
         return self._solved[key]
 
-    def all_encoded(self, names: Sequence[str], limit: int) -> tuple[Encoded, list[int], list[int]]:
-        """As ``encoded``, for each share by itself; and where the rows and the ids of each begin and end."""
-        key = tuple(names)
-        if key not in self._encoded:
+    def all_encoded(self, names: Sequence[str], limit: int) -> _Numbered:
+        """As ``encoded``, for each share by itself."""
+        known = self._encoded
+        if known is None or known.names is not names:
             offsets, columns = self.all_solved(names)
             rows = offsets[self._bounds_of_shares]
             used, ends, numbers = numbered_by_part([ids(c) for c in columns.values()], rows, limit)
-            encoded = Encoded(offsets, dict(zip(columns, numbers, strict=True)), used)
-            self._encoded[key] = encoded, rows.tolist(), ends.tolist()
-        return self._encoded[key]
+            listed = None if offsets is self.one_each else rows.tolist()
+            known = _Numbered(
+                names, offsets, [*zip(columns, numbers, strict=True)], listed, used, ends.tolist()
+            )
+            self._encoded = known
+        return known
 
 
 class Share(Block):
@@ -123,19 +151,23 @@ class Share(Block):
     def chosen(self) -> Chosen:
         return self._alone.chosen()
 
-    def taken(self, gpms: Sequence[str]) -> tuple[Ints, dict[str, Taken]]:
-        streams, taken = self._whole.all_taken(gpms)
-        number, found = self._number, {}
-        for name, bounds, (offsets, stream, time, n) in taken:
-            first, last = bounds[number], bounds[number + 1]
-            own = self._of_own(offsets, first)
-            found[name] = Taken(own, stream[first:last], time[first:last], n[first:last])
-        return streams, found
+    def events(self, gpms: Sequence[str], clock: Clock, names: Named) -> dict[str, Events]:
+        begin, end, number = self._from, self._to, self._number
+        one_each, found = counted(end - begin + 1), {}
+        for name, bounds, of in self._whole.all_events(gpms, clock, names):
+            first, last, offsets = begin, end, one_each
+            if bounds is not None:
+                first, last = bounds[number], bounds[number + 1]
+                offsets = self._of_own(of.offsets, first)
+            streams = of.streams
+            stream = of.stream[first:last] if len(streams) > 1 else zeros(last - first)
+            found[name] = Events(offsets, stream, of.time[first:last], of.n[first:last], streams)
+        return found
 
     def _of_own(self, offsets: Ints, first: int) -> Ints:
         """Offsets into what all have as those into what the share has of it, which begins at ``first``."""
         if offsets is self._whole.one_each:
-            return offsets[: self._to - self._from + 1]
+            return counted(self._to - self._from + 1)
         return offsets[self._from : self._to + 1] - first
 
     def solved(self, names: Sequence[str]) -> Solved:
@@ -145,16 +177,18 @@ class Share(Block):
         return Solved(self._of_own(offsets, first), some)
 
     def encoded(self, names: Sequence[str], limit: int) -> Encoded:
-        (offsets, columns, used), rows, ends = self._whole.all_encoded(names, limit)
-        first, last = rows[self._number], rows[self._number + 1]
-        return Encoded(
-            self._of_own(offsets, first),
-            {name: column[first:last] for name, column in columns.items()},
-            used[ends[self._number] : ends[self._number + 1]],
-        )
+        _, offsets, columns, rows, used, ends = self._whole.all_encoded(names, limit)
+        first, last, number = self._from, self._to, self._number
+        if rows is None:
+            own = counted(last - first + 1)
+        else:
+            first, last = rows[number], rows[number + 1]
+            own = self._of_own(offsets, first)
+        of_names = {name: column[first:last] for name, column in columns}
+        return Encoded(own, of_names, used[ends[number] : ends[number + 1]])
 
 
-def shares(block: Columns) -> Iterator[tuple[int, Block]]:
+def shares(block: Columns) -> list[tuple[int, Block]]:
     """The matches by the first value of their keys, which these then lack."""
     of = block.keys[:, 0]
     order = np.argsort(of, kind="stable")
@@ -163,14 +197,17 @@ def shares(block: Columns) -> Iterator[tuple[int, Block]]:
     bounds = np.concatenate([[0], cuts, [len(block)]])
     whole = _Whole(ordered, ordered.keys[:, 1:], bounds)
     names = of[order[bounds[:-1]]].tolist()
-    for number, (name, (begin, end)) in enumerate(zip(names, pairwise(bounds.tolist()), strict=True)):
-        yield name, Share(whole, number, begin, end)
+    listed = zip(names, pairwise(bounds.tolist()), strict=True)
+    return [(name, Share(whole, i, begin, end)) for i, (name, (begin, end)) in enumerate(listed)]
 
 
-def shares_of_all(found: Iterable[Block]) -> Iterator[tuple[int, Block]]:
-    """The matches of several blocks by query, those of each in their order: as few shares as can be."""
+def shares_of_all(found: Iterable[Block]) -> Iterator[Iterable[tuple[int, Block]]]:
+    """The matches of several blocks by query, those of each in their order: as few shares as can be.
+
+    Each time those of all queries among so many matches, of each query once.
+    """
     for block in _gathered(found):
-        yield from shares(block) if isinstance(block, Columns) else block.split()
+        yield shares(block) if isinstance(block, Columns) else block.split()
 
 
 def shared_by_all(found: Iterable[Block]) -> Iterator[Block]:
