@@ -36,7 +36,8 @@ class Seat:
 
     __slots__ = (
         "_crowd", "_found", "_group", "_is_handed_on", "_is_plain", "_left", "_matches", "_over", "_reader",
-        "_rest", "_row", "_rows", "_sample", "_seen", "_stats", "done", "may_leave", "query", "rank", "unread",
+        "_rest", "_row", "_rows", "_sample", "_seen", "_stats", "done", "may_leave", "query", "rank",
+        "unread",
     )  # fmt: skip
 
     def __init__(self, crowd: Crowd, query: Query, rank: int) -> None:
