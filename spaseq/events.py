@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from pyoxigraph import BlankNode, NamedNode, Triple
 
+from spaseq import _kernel_events as k
+from spaseq._places import address, place, plain
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 from spaseq.terms.identified import Row, identified, identifier
 
@@ -60,9 +62,6 @@ def microseconds(moment: datetime) -> int:
 
 
 _FIRST_INSTANT: Final = microseconds(datetime.min)
-
-#: Parts of so many events are looked up one by one.
-_LARGE: Final = 512
 
 
 class Stamp(NamedTuple):
@@ -148,39 +147,30 @@ class EventBatch:
             self.o[rows],
         )
 
-    def parts(self, of: Sequence[Ids]) -> Iterator[EventBatch]:
-        """What ``take`` gives of each: small ones are looked up at once, which takes less, many of them."""
+    def parts(self, of: Sequence[Ids]) -> list[EventBatch]:
+        """What ``take`` gives of each, with one look at each event, where that takes less."""
+        if len(of) < 2:
+            return [self.take(events) for events in of]
+        columns = [*map(plain, (self.stream, self.graph, self.time, self.n, self.offset, self.s, self.p, self.o))]
         sizes = [len(events) for events in of]
-        begin = 0
-        while begin < len(of):
-            # No more at once than the batch itself is.
-            end, size = begin + 1, sizes[begin]
-            while end < len(of) and max(sizes[end - 1 : end + 1]) < _LARGE and size + sizes[end] <= len(self):
-                size += sizes[end]
-                end += 1
-            if end - begin == 1:
-                yield self.take(of[begin])
-            else:
-                whole = self.take(np.concatenate(of[begin:end]))
-                yield from whole._neighbours(np.cumsum([0, *sizes[begin:end]]))
-            begin = end
+        every, ends = np.concatenate(of), np.cumsum(sizes)
+        triples = np.empty(len(of), dtype=np.int64)
+        k.count(self.offset, every, ends, triples)
+        counts = triples.tolist()
+        # An array for each part, so that one which is kept does not keep the others.
+        made = [np.empty(5 * size + 1 + 3 * rows, dtype=np.int64) for size, rows in zip(sizes, counts, strict=True)]
+        # Kernels tell all places from the first column.
+        begin = address(columns[0])
+        where = (np.array([place(array, begin) for array in arrays]) for arrays in (columns, made))
+        done = np.zeros(2 * len(of), dtype=np.int64)
+        k.spread(columns[0], *where, every, ends, triples, done, len(self))
+        return [self._part(array, size, rows) for array, size, rows in zip(made, sizes, counts, strict=True)]
 
-    def _neighbours(self, bounds: Ids) -> Iterator[EventBatch]:
-        """The events between bounds. Copies, so that a part that is kept does not keep the others."""
-        rows = self.offset[bounds].tolist()
-        for (begin, end), (first, last) in zip(pairwise(bounds.tolist()), pairwise(rows), strict=True):
-            yield EventBatch(
-                self.dictionary,
-                self.clock,
-                self.stream[begin:end].copy(),
-                self.graph[begin:end].copy(),
-                self.time[begin:end].copy(),
-                self.n[begin:end].copy(),
-                self.offset[begin : end + 1] - first,
-                self.s[first:last].copy(),
-                self.p[first:last].copy(),
-                self.o[first:last].copy(),
-            )
+    def _part(self, made: Ids, size: int, rows: int) -> EventBatch:
+        """The events whose columns stand in an array one after the other."""
+        ends = [0, size, 2 * size, 3 * size, 4 * size, 5 * size + 1]
+        ends += [ends[-1] + rows, ends[-1] + 2 * rows, ends[-1] + 3 * rows]
+        return EventBatch(self.dictionary, self.clock, *(made[begin:end] for begin, end in pairwise(ends)))
 
 
 def concatenate(batches: Iterable[EventBatch]) -> EventBatch:

@@ -10,7 +10,7 @@ Hanson's discrimination networks with intervals beside it.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final, Generic, TypeVar
 
@@ -18,6 +18,7 @@ import numpy as np
 from pyoxigraph import BlankNode, NamedNode
 
 from spaseq.events import EventBatch, Ids
+from spaseq.gpm import _kernel_concern as k
 from spaseq.language.scope import conjuncts
 from spaseq.language.syntax import (
     Binary,
@@ -155,10 +156,12 @@ class Discrimination(Generic[_Item]):
         self._mixed: dict[Shape, dict[Shape, list[_Item]]] = {}
         # What was found by the predicates of an event.
         self._known: dict[tuple[int, ...], list[_Item]] = {}
+        self._sets: _Sets[_Item] | None = None
 
     def add(self, item: _Item, needed: Needs) -> None:
         """One item more."""
         self._known.clear()
+        self._sets = None
         for shapes in needed:
             best = max(shapes, key=self._selects, default=(UNBOUND, UNBOUND, UNBOUND))
             self._bucket(best).append(item)
@@ -226,14 +229,12 @@ class Discrimination(Generic[_Item]):
         ``asks``: whether an item is to have these; None for others.
         """
         found: dict[_Item, list[Ids]] = {item: [np.arange(len(batch))] for item in self._any}
-        of_triple = np.repeat(np.arange(len(batch)), np.diff(batch.offset))
-        if self._by_predicate and len(of_triple):
-            for p, of in _by_predicate(batch.p, self._by_predicate):
-                events = of_triple[of]
-                for item in self._by_predicate[p]:
-                    several = found.setdefault(item, [])
-                    if not several or several[-1] is not events:  # several GPMs may ask for it
-                        several.append(events)
+        if self._by_predicate:
+            self._sets = self._sets or _Sets(self._by_predicate)
+            for items, events in self._sets.concerned(batch):
+                for item in items:
+                    found.setdefault(item, []).append(events)
+        of_triple = np.repeat(np.arange(len(batch)), np.diff(batch.offset)) if self._mixed else batch.p
         for mask, table in self._mixed.items():
             found_rows: dict[Shape, list[int]] = {}
             for row, key in _keyed(batch, mask, table):
@@ -253,20 +254,39 @@ class Discrimination(Generic[_Item]):
         return each
 
 
-def _by_predicate(predicates: Ids, asked: Collection[int]) -> Iterator[tuple[int, Ids]]:
-    """Those of some predicates that are asked for, each with the numbers of the triples that have it."""
-    known = [UNBOUND, *asked]
-    # Numbers of few bits: they are sorted in no time.
-    number_of = np.zeros(max(int(predicates.max()), *known) + 1, dtype=np.min_scalar_type(len(known)))
-    number_of[known] = np.arange(len(known))
-    numbers = number_of[predicates]
-    rows = np.flatnonzero(numbers)
-    order = rows[np.argsort(numbers[rows], kind="stable")]
-    ordered = numbers[order]
-    ends = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
-    for of in np.split(order, ends):
-        if len(of):
-            yield known[numbers[of[0]]], of
+class _Sets(Generic[_Item]):
+    """Items by the sets of predicates that they have: those of the same set are concerned by the same events."""
+
+    def __init__(self, by_predicate: Mapping[int, Sequence[_Item]]) -> None:
+        of_item: dict[_Item, dict[int, None]] = {}
+        for p, items in by_predicate.items():
+            for item in items:
+                of_item.setdefault(item, {})[p] = None
+        sets: dict[tuple[int, ...], list[_Item]] = {}
+        for item, predicates in of_item.items():
+            sets.setdefault((*predicates,), []).append(item)
+        self._items = [*sets.values()]
+        self._last = np.full(len(sets), -1)
+        with_p: dict[int, list[int]] = {p: [] for p in by_predicate}
+        for each, predicates in enumerate(sets):
+            for p in predicates:
+                with_p[p].append(each)
+        # Of each predicate's number the sets that it is in; 0 is that of the others.
+        self._sets = np.array([each for several in with_p.values() for each in several])
+        self._begins = np.cumsum([0, 0, *map(len, with_p.values())])
+        self._numbers = np.zeros(max(with_p) + 1, dtype=np.int32)
+        self._numbers[[*with_p]] = np.arange(1, len(with_p) + 1)
+
+    def concerned(self, batch: EventBatch) -> Iterator[tuple[Sequence[_Item], Ids]]:
+        """The items that some events of a batch may concern, and the numbers of these, in order."""
+        index = batch.p, batch.offset, self._numbers, self._begins, self._sets
+        bounds = np.zeros(len(self._items) + 1, dtype=np.int64)
+        k.concern(*index, bounds[1:], self._last.copy(), bounds[:0])
+        np.cumsum(bounds, out=bounds)
+        events = np.empty(bounds[-1], dtype=np.int64)
+        k.concern(*index, bounds[:-1].copy(), self._last.copy(), events)
+        for each in np.flatnonzero(bounds[1:] > bounds[:-1]).tolist():
+            yield self._items[each], events[bounds[each] : bounds[each + 1]]
 
 
 def _distinct(events: Sequence[Ids], size: int) -> Ids:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Triple
 
+from spaseq.events import concatenate
 from spaseq.gpm.discrimination import Discrimination, needs
 from spaseq.gpm.general.oxigraph import General
 from spaseq.language import prepare
@@ -58,20 +57,26 @@ def test_an_event_is_given_once_among_few_and_among_many(others: int) -> None:
     assert found.tolist() == [others, others + 1, others + 3]
 
 
-@given(st.lists(graphs, min_size=6, max_size=9), st.sampled_from([1, 2, 512]), st.data())
+@given(st.lists(graphs, min_size=1, max_size=9), st.integers(1, 600), st.data())
 def test_parts_of_a_batch_are_as_if_taken_one_by_one(
-    events: list[list[Triple]], large: int, data: st.DataObject
+    events: list[list[Triple]], times: int, data: st.DataObject
 ) -> None:
+    """Of few events, and of more than are looked at together."""
     whole = batch(events, Dictionary())
-    numbers = st.lists(st.integers(0, len(events) - 1), min_size=1, max_size=3)
-    of = [np.array(sorted(part)) for part in data.draw(st.lists(numbers, min_size=3, max_size=6))]
-    with patch("spaseq.events._LARGE", large):
-        found = list(whole.parts(of))
+    whole = concatenate([whole] * times)
+    numbers = st.lists(st.integers(0, len(whole) - 1), max_size=4).map(sorted)
+    every = st.integers(1, 5).map(lambda step: [*range(0, len(whole), step)])
+    of = [
+        np.array(part, dtype=np.int64)
+        for part in data.draw(st.lists(st.one_of(numbers, every), min_size=1, max_size=6))
+    ]
+    found = whole.parts(of)
     assert len(found) == len(of)
     for part, taken in zip(found, map(whole.take, of), strict=True):
         for name in ("stream", "graph", "time", "n", "offset", "s", "p", "o"):
             assert getattr(part, name).tolist() == getattr(taken, name).tolist()
-            assert getattr(part, name).base is None  # it keeps no other part
+            kept = getattr(part, name).base
+            assert kept is None or len(kept) == 5 * len(part) + 1 + 3 * len(part.s)  # it keeps no other part
 
 
 @pytest.mark.parametrize(

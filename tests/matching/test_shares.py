@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spaseq._places import address, place, plain
 from spaseq.matching.columns import _kernel_shares as k
 from spaseq.matching.columns.spare import Spare
 from spaseq.matching.conditions import batch as heads
@@ -29,7 +30,7 @@ def test_shares_of_each_event(of_gpms: tuple[int, list[list[int]]]) -> None:
     sizes = np.array([*map(len, events)], dtype=np.int64)
     at = 3
     batch = np.full(at + size + 2 + heads.SHARE * (int(sizes.sum()) + 1), -1, dtype=np.int64)
-    places = [heads.place(of_gpm, heads.address(batch)) for of_gpm in rows]
+    places = [place(of_gpm, address(batch)) for of_gpm in rows]
     k.share(batch, np.array(places, dtype=np.int64), sizes, np.zeros_like(sizes), at, size)
     for e in range(size):
         first, end = batch[at + e : at + e + 2].tolist()
@@ -55,8 +56,8 @@ def test_columns_stand_wherever_they_are(column: heads.Ints, how: str) -> None:
     elif how == "read-only":
         column.flags.writeable = False
     batch = np.zeros(3, dtype=np.int64)
-    kept = heads.plain(column)
-    at = heads.place(kept, heads.address(batch))
+    kept = plain(column)
+    at = place(kept, address(batch))
     assert heads.values(batch, at, len(column)).tolist() == column.tolist()
     assert (kept is column) == (how in ("plain", "read-only"))
 

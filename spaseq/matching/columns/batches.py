@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from spaseq._places import address, place, plain
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions, per_distinct
@@ -195,13 +196,13 @@ def packed(chunk: Chunk, read: Iterable[Ints], spare: Spare) -> tuple[Ints, Sequ
 
     ``read``: its columns of events in the order of the head, and then those of solutions.
     """
-    columns = [*map(heads.plain, read)]
-    events = [heads.plain(table.events) for table in chunk.solutions]
+    columns = [*map(plain, read)]
+    events = [plain(table.events) for table in chunk.solutions]
     size, sizes = len(chunk.batch), [*map(len, events)]
     at = heads.HEAD + len(columns) - 4
     made = spare.take(at + size + 2 + heads.SHARE * (sum(sizes) + 1))
-    begin = heads.address(made)
-    of_events, of_rows = [[heads.place(column, begin) for column in some] for some in (columns, events)]
+    begin = address(made)
+    of_events, of_rows = [[place(column, begin) for column in some] for some in (columns, events)]
     made[:at] = [size, chunk.start, *of_events[:4], at, heads.HEAD, *of_events[4:]]
     places, counts, begins = np.array([of_rows, sizes, [0] * len(sizes)], dtype=np.int64)
     k.share(made, places, counts, begins, at, size)

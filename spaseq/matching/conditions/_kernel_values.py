@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from numba import types
-from numba.extending import intrinsic
+
+from spaseq import _places
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -140,15 +140,4 @@ ACC_LAST: Final = 5
 ACC_PREVIOUS: Final = 6
 
 
-def _pointer(_context: Any, array: Any) -> Any:
-    """Where an array's numbers begin. It is indexed like the array, and a call passes it in one register."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = context.make_array(signature.args[0])
-        return kind(context, builder, arguments[0]).data
-
-    pointer_to: Any = types.CPointer
-    return pointer_to(array.dtype)(array), generate
-
-
-pointer: Any = intrinsic(_pointer)
+pointer: Any = _places.pointer

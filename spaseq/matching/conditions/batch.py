@@ -3,7 +3,7 @@
 ``batch.time(b, e)`` is the time of its event number e. Places in the head have names in capitals, for who
 writes it: of columns, where they begin stands there. That may be anywhere in memory: columns of thousands of
 events are not copied, many queries read the same, and a place is how far from the array's first integer they
-begin, before it or behind its end (``place``). Who has the array keeps them. Kernels read it by a pointer.
+begin, before it or behind its end (``_places.place``). Who has the array keeps them. Kernels read it by a pointer.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq._fields import reads, reads_column, reads_head
+from spaseq._places import address
 
 Ints = npt.NDArray[np.int64]
 
@@ -54,32 +55,10 @@ end = reads(2)
 SHARE: Final = 3
 
 
-_KIND: Final = np.dtype(np.int64)
-_ITEM: Final = _KIND.itemsize
-
-
-def plain(column: Ints) -> Ints:
-    """A column that a place can be told of: itself, unless its integers do not stand one after the other."""
-    flags = column.flags
-    is_plain = flags.c_contiguous and flags.aligned and column.dtype == _KIND
-    return column if is_plain else np.array(column, dtype=_KIND)
-
-
-def address(array: Ints) -> int:
-    """Where in memory an array begins."""
-    begin: int = array.__array_interface__["data"][0]
-    return begin
-
-
 def values(batch: Ints, place: int, size: int = 1) -> Ints:
     """So many integers from a place on, wherever that is."""
-    found = (ctypes.c_int64 * size).from_address(address(batch) + _ITEM * int(place))
+    found = (ctypes.c_int64 * size).from_address(address(batch) + 8 * int(place))
     return np.ctypeslib.as_array(found)
-
-
-def place(column: Ints, begin: int) -> int:
-    """The place of a column in a batch whose array begins at an address."""
-    return (address(column) - begin) // _ITEM
 
 
 def shares_of_one(rows: Sequence[tuple[int, int]], at: int) -> list[int]:

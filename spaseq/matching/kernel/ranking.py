@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from spaseq._places import address, place
 from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions import batch as heads
@@ -46,7 +47,7 @@ def ranked(tables: Ints, ints: Ints, batch: Ints, dictionary: Dictionary) -> Int
         keys[firsts[g] : ends[g], j] = heads.values(batch, at, int(ends[g] - firsts[g]))
     of_rows = ranks(events, keys, dictionary, int(tables[v.APART]))
     order = np.concatenate([np.zeros(gpms, dtype=np.int64), of_rows])
-    at = heads.place(order, heads.address(batch))
+    at = place(order, address(batch))
     order[:gpms] = at + gpms + firsts - begins[:, 0]
     ints[header.RANKS] = at
     return order

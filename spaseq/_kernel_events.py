@@ -1,0 +1,64 @@
+"""Some events of a batch, for each of several who are given some → their columns, in one go through the batch."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq._jit import kernel
+from spaseq._places import pointer
+
+Ids = npt.NDArray[np.int64]
+
+#: So many events are looked at for all parts, before the next ones are: their columns stay near.
+_NEAR: Final = 1 << 11
+#: Columns of events that are copied as they are; then comes where the triples of each begin.
+_OF_EVENTS: Final = 4
+_OF_TRIPLES: Final = 3
+
+
+@kernel
+def count(offset: Ids, events: Ids, ends: Ids, triples: Ids) -> None:
+    """Writes how many triples the events of each part have; ``ends``: where those of each end."""
+    at = 0
+    for part in range(len(ends)):
+        found = 0
+        while at < ends[part]:
+            found += offset[events[at] + 1] - offset[events[at]]
+            at += 1
+        triples[part] = found
+
+
+@kernel
+def spread(
+    base: Ids, columns: Ids, parts: Ids, events: Ids, ends: Ids, triples: Ids, done: Ids, size: int
+) -> None:
+    """Writes the columns of each part: four of its events, where their triples begin, and three of these.
+
+    ``columns``: where those of the batch stand, and ``parts``: where those of each part are to, one after the
+    other, as places that are told from ``base`` on. ``events``, ``ends`` and ``triples`` as for ``count``;
+    ``done`` are zeros, two a part, which are written. ``size``: how many events the batch has.
+    """
+    b = pointer(base)
+    offset, near = columns[_OF_EVENTS], 0
+    while near < size:
+        near += _NEAR
+        for part in range(len(ends)):
+            begin = ends[part - 1] if part > 0 else 0
+            own, triple, to = ends[part] - begin, done[2 * part + 1], parts[part]
+            at = begin + done[2 * part]
+            while at < ends[part] and events[at] < near:
+                event, new = events[at], to + at - begin
+                for column in range(_OF_EVENTS):
+                    b[new + column * own] = b[columns[column] + event]
+                b[new + _OF_EVENTS * own] = triple
+                for row in range(b[offset + event], b[offset + event + 1]):
+                    new = to + (_OF_EVENTS + 1) * own + 1 + triple
+                    for column in range(_OF_TRIPLES):
+                        b[new + column * triples[part]] = b[columns[_OF_EVENTS + 1 + column] + row]
+                    triple += 1
+                at += 1
+            done[2 * part], done[2 * part + 1] = at - begin, triple
+            b[to + (_OF_EVENTS + 1) * own] = triple
