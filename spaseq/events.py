@@ -151,14 +151,19 @@ class EventBatch:
         """What ``take`` gives of each, with one look at each event, where that takes less."""
         if len(of) < 2:
             return [self.take(events) for events in of]
-        columns = [*map(plain, (self.stream, self.graph, self.time, self.n, self.offset, self.s, self.p, self.o))]
+        columns = [
+            *map(plain, (self.stream, self.graph, self.time, self.n, self.offset, self.s, self.p, self.o))
+        ]
         sizes = [len(events) for events in of]
         every, ends = np.concatenate(of), np.cumsum(sizes)
         triples = np.empty(len(of), dtype=np.int64)
         k.count(self.offset, every, ends, triples)
         counts = triples.tolist()
         # An array for each part, so that one which is kept does not keep the others.
-        made = [np.empty(5 * size + 1 + 3 * rows, dtype=np.int64) for size, rows in zip(sizes, counts, strict=True)]
+        made = [
+            np.empty(5 * size + 1 + 3 * rows, dtype=np.int64)
+            for size, rows in zip(sizes, counts, strict=True)
+        ]
         # Kernels tell all places from the first column.
         begin = address(columns[0])
         where = (np.array([place(array, begin) for array in arrays]) for arrays in (columns, made))

@@ -29,6 +29,7 @@ from spaseq.matching.conditions.lookups import Lookups
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key, Order, may_end_together
 from spaseq.matching.kernel.compiled import _kernel as k
+from spaseq.matching.kernel.compiled import _kernel_laid as out
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.exact import Exact
 from spaseq.matching.kernel.matches import Matches
@@ -77,9 +78,8 @@ def load() -> None:
     codes = np.zeros(1, dtype=np.int8)
     k.run(nothing, m, floats, nothing, floats, codes)
     k.unroll(m, nothing)
-    k.size_of_plain(m)
-    k.spread(m, 0, *(nothing.copy() for _ in range(8)))
-    k.forget_found(m)
+    out.size_of_found(m)
+    out.lay(m, nothing, 0, 0, nothing.copy(), nothing.copy())
     k.look(m, nothing.astype(np.bool_), nothing.astype(np.bool_), nothing)
     k.sweep(nothing, m, floats, nothing[:0], floats, 0, 0, floats, codes)
     alone(nothing, nothing, nothing, 0, nothing, nothing, floats, codes, floats, nothing.copy())

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Atom, Both, Kleene, Node, SequencePattern, walk
 from spaseq.language.syntax import Emit, Filter
-from spaseq.matching.columns.blocks import _kernel_found as blocks
 from spaseq.matching.columns.blocks.delivery import arranged, mixed
 from spaseq.matching.columns.blocks.few import FEW, apart
 from spaseq.matching.columns.blocks.found import Block, Objects
@@ -22,6 +21,7 @@ from spaseq.matching.columns.history import History
 from spaseq.matching.conditions.postfix import needs
 from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
 from spaseq.matching.kernel.compiled import _kernel as k
+from spaseq.matching.kernel.compiled import _kernel_laid as out
 from spaseq.matching.kernel.records import findings, header, partitions
 from spaseq.matching.kernel.records.nodes import DEPTH
 from spaseq.matching.kernel.replay import Replay
@@ -50,6 +50,18 @@ class Runs(NamedTuple):
     steps: Ints
 
 
+class Looks(NamedTuple):
+    """What matches consist of: the sites of their events; and whether these, and how a match ended, are plain.
+
+    Which is so where an event adds its solution to Ω, and nothing else. ``simple``: of each candidate;
+    ``simple_ends``: of each way to end.
+    """
+
+    sites: Sites
+    simple: Mask
+    simple_ends: Mask
+
+
 def unrolled(m: Ints, keys: int) -> Runs:
     """The runs found since the last call in a kernel's memory, which forgets them; ``keys`` a partition."""
     count = int(m[header.FOUND_COUNT])
@@ -60,11 +72,6 @@ def unrolled(m: Ints, keys: int) -> Runs:
     steps = np.zeros((int(depths.sum()), 3), dtype=np.int64)
     k.unroll(m, steps.ravel())
     return Runs(ends, values, ways, depths, steps)
-
-
-def _columns(*sizes: int) -> list[Ints]:
-    """Arrays that are to be written."""
-    return [np.empty(size, dtype=np.int64) for size in sizes]
 
 
 class Matches:
@@ -90,30 +97,13 @@ class Matches:
         self._keys = len(pattern.query.partition)
         self._history = history
         self._replay = replay
-        kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
-        plain = plain_kleenes(pattern)
-        sites: list[Site] = []
-        simple = []
-        for candidate in compiled.candidates:
-            actions = (*candidate.gate.ends, *candidate.begins)
-            keeps = _keeps(actions, plain) and set(candidate.inside) <= plain
-            simple.append((decided or not pattern.where) and candidate.apart and keeps)
-            inside = kleenes[candidate.inside[-1]] if candidate.inside else None
-            sites.append(
-                Site(
-                    compiled.gpms.index(candidate.unit.gpm),
-                    candidate.unit.gpm,
-                    None if inside is None else inside.id,
-                    any(isinstance(action, Enter | Again) for action in actions),
-                    frozenset() if inside is None else inside.own,
-                )
-            )
-        self.sites = Sites(sites, compiled.gpms)
+        looks = compiled.looks.get(decided)
+        if looks is None:
+            looks = compiled.looks[decided] = _looks(pattern, compiled, decided)
+        self.sites, self._simple, self._simple_ends = looks
         # The events of a few runs.
         self._steps = np.empty(3 * _DEEP, dtype=np.int64)
-        self._simple = np.array(simple, dtype=np.bool_)
-        self._all_simple = all(simple)
-        self._simple_ends = np.array([_keeps(ends, plain) for ends in compiled.accepts], dtype=np.bool_)
+        self._all_simple = bool(self._simple.all())
         self._are_plain = self.are_simple and self.are_in_order
 
     @property
@@ -128,29 +118,26 @@ class Matches:
 
     def of(self, m: Ints) -> Iterator[Block]:
         """The matches found since the last call in a kernel's memory, which forgets them."""
-        if self._are_plain and (size := k.size_of_plain(m)):
-            block = self._plain(m, size)
+        if self._are_plain:
+            block = self._plain(m)
             if block is not None:
                 return iter((block,))
         return self.of_runs(unrolled(m, self._keys))
 
-    def _plain(self, m: Ints, size: int) -> Columns | None:
-        """The same where each is nothing but its events, of which there are so many.
+    def _plain(self, m: Ints) -> Columns | None:
+        """The same where each is nothing but its events.
 
-        None if two of one partition and last event are of the same events; then nothing is forgotten.
+        None if two of one partition and last event are of the same events, or one was taken for several of
+        its solutions; then nothing is forgotten.
         """
-        count, n_keys = m.item(header.FOUND_COUNT), self._keys
-        keys, groups, offsets, order, work, again = _columns(count * n_keys, count, count + 1, *[count] * 3)
-        positions, sites, rows, paths = _columns(size, size, size, size)
-        k.spread(m, n_keys, self.sites.ranks, keys, groups, offsets, positions, sites, rows, paths)
-        is_moved = blocks.arrange(paths, offsets, groups, order, work, again)
-        if again.any():
+        count, n_keys, size = m.item(header.FOUND_COUNT), self._keys, out.size_of_found(m)
+        ends = [count * n_keys, count + 1, size, size, size]
+        laid = np.empty(sum(ends), dtype=np.int64)
+        work = np.empty(3 * count + 1 + size, dtype=np.int64)
+        if not out.lay(m, self.sites.ranks, n_keys, size, laid, work):
             return None
-        k.forget_found(m)
-        if is_moved:
-            old = keys, offsets, positions, sites, rows
-            keys, offsets, positions, sites, rows = _columns(*map(len, old))
-            blocks.reorder(order, n_keys, *old, keys, offsets, positions, sites, rows)
+        bounds = pairwise(accumulate(ends, initial=0))
+        keys, offsets, positions, sites, rows = (laid[begin:end] for begin, end in bounds)
         return self._block(keys.reshape(count, n_keys), offsets, positions, sites, rows)
 
     def few(self, m: Ints) -> Block | None:
@@ -265,6 +252,32 @@ class Matches:
         if len(by_path) == len(found) and self._emit is Emit.ALL:
             return list(by_path.values())
         return sorted(select(self._emit, distinct(found), self._order), key=attrgetter("path"))
+
+
+def _looks(pattern: SequencePattern, compiled: Compiled, decided: bool) -> Looks:
+    """What is the same for the matches of all queries whose tables are alike; see ``Matches``."""
+    kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
+    plain = plain_kleenes(pattern)
+    sites: list[Site] = []
+    simple = []
+    for candidate in compiled.candidates:
+        actions = (*candidate.gate.ends, *candidate.begins)
+        keeps = _keeps(actions, plain) and set(candidate.inside) <= plain
+        simple.append((decided or not pattern.where) and candidate.apart and keeps)
+        inside = kleenes[candidate.inside[-1]] if candidate.inside else None
+        sites.append(
+            Site(
+                compiled.gpms.index(candidate.unit.gpm),
+                candidate.unit.gpm,
+                None if inside is None else inside.id,
+                any(isinstance(action, Enter | Again) for action in actions),
+                frozenset() if inside is None else inside.own,
+            )
+        )
+    ends = [_keeps(ends, plain) for ends in compiled.accepts]
+    return Looks(
+        Sites(sites, compiled.gpms), np.array(simple, dtype=np.bool_), np.array(ends, dtype=np.bool_)
+    )
 
 
 def plain_kleenes(pattern: SequencePattern) -> frozenset[int]:

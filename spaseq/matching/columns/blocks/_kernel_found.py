@@ -83,23 +83,6 @@ def arrange(paths: Ints, offsets: Ints, groups: Ints, order: Ints, work: Ints, a
 
 
 @kernel
-def reorder(
-    order: Ints, n_keys: int, keys: Ints, offsets: Ints, places: Ints, sites: Ints, rows: Ints,
-    new_keys: Ints, new_offsets: Ints, new_places: Ints, new_sites: Ints, new_rows: Ints,
-) -> None:  # fmt: skip
-    """Writes matches in another order: their keys, where their events begin, and those."""
-    at = 0
-    for i in range(len(order)):
-        new_offsets[i] = at
-        for j in range(n_keys):
-            new_keys[i * n_keys + j] = keys[order[i] * n_keys + j]
-        for j in range(offsets[order[i]], offsets[order[i] + 1]):
-            new_places[at], new_sites[at], new_rows[at] = places[j], sites[j], rows[j]
-            at += 1
-    new_offsets[len(order)] = at
-
-
-@kernel
 def are_alike(offsets: Ints, site: Ints, size: int) -> bool:
     """Whether all matches have ``size`` events each, taken at the same sites in turn."""
     for i in range(len(offsets) - 1):

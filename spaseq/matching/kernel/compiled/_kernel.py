@@ -252,63 +252,6 @@ def unroll(ints: Ints, paths: Ints) -> None:
 
 
 @kernel
-def size_of_plain(ints: Ints) -> int:
-    """How many events the runs found have; 0 if one of them was taken for several of its solutions."""
-    m: Ints = pointer(ints)
-    size = 0
-    for i in range(header.found_count(m)):
-        node = findings.node(m, header.found(m) + i * findings.SIZE)
-        size += nodes.depth(m, node)
-        while node != 0:
-            if nodes.row(m, node) < 0:
-                return 0
-            node = nodes.previous(m, node)
-    return int(size)
-
-
-@kernel
-def spread(
-    ints: Ints, n_keys: int, ranks: Ints, keys: Ints, groups: Ints, offsets: Ints, positions: Ints,
-    sites: Ints, rows: Ints, paths: Ints,
-) -> None:  # fmt: skip
-    """Writes the runs found as columns, and forgets none; ``size_of_plain``: how long those of events are.
-
-    Of each run: its partition's key, a number that neighbours share that end with one event of one partition,
-    and where its events begin (and at last, where those of the last one end). Of each event: position,
-    candidate, row, and a number that compares as its position and ``ranks`` of its candidate.
-    """
-    m: Ints = pointer(ints)
-    at, group = 0, -1
-    end, partition = -1, -1
-    for i in range(header.found_count(m)):
-        found = header.found(m) + i * findings.SIZE
-        if findings.event(m, found) != end or findings.partition(m, found) != partition:
-            group += 1
-            end, partition = findings.event(m, found), findings.partition(m, found)
-        groups[i], offsets[i] = group, at
-        for j in range(n_keys):
-            keys[i * n_keys + j] = partitions.key(m, partition, j)
-        node = findings.node(m, found)
-        at += nodes.depth(m, node)
-        j = at
-        while node != 0:
-            j -= 1
-            positions[j], sites[j], rows[j] = nodes.position(m, node), nodes.way(m, node), nodes.row(m, node)
-            paths[j] = positions[j] * len(ranks) + ranks[sites[j]]
-            node = nodes.previous(m, node)
-    offsets[header.found_count(m)] = at
-
-
-@kernel
-def forget_found(ints: Ints) -> None:
-    """Forgets the runs found."""
-    m: Ints = pointer(ints)
-    for i in range(header.found_count(m)):
-        release(m, findings.node(m, header.found(m) + i * findings.SIZE))
-    header.set_found_count(m, 0)
-
-
-@kernel
 def look(ints: Ints, simple: Mask, simple_ends: Mask, paths: Ints) -> int:
     """As ``unroll``, of runs that are nothing but events, each with one solution.
 

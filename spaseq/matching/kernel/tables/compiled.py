@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from spaseq.automaton.nfa import Action
 from spaseq.language.syntax import Duration
@@ -11,6 +12,9 @@ from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.derived import Derived
 from spaseq.matching.conditions.postfix import Lookup
 from spaseq.matching.kernel.tables.analysis import Analysis, Candidate
+
+if TYPE_CHECKING:
+    from spaseq.matching.kernel.matches import Looks
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,8 @@ class Compiled:
     columns stand. ``derived`` are columns that are computed, ``lookups`` the expressions whose values are
     asked for, ``limits`` bounds of time (``LIMITS`` is for what they are on the streams' clock).
     ``ambiguous``: a match that waits may have the events of one that does not. ``analysis`` is what all of it
-    was written from.
+    was written from. ``looks``: what was said of matches, by whether they are decided; tables that are alike
+    have it in common.
     """
 
     analysis: Analysis
@@ -41,3 +46,4 @@ class Compiled:
     lookups: tuple[Lookup, ...]
     limits: tuple[Duration, ...]
     ambiguous: bool
+    looks: dict[bool, Looks] = field(default_factory=dict)
