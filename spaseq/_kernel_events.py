@@ -1,4 +1,4 @@
-"""Some events of a batch, for each of several who are given some → their columns, in one go through the batch."""
+"""Some events of a batch for each of several → their columns, in one go through the batch."""
 
 from __future__ import annotations
 
@@ -20,26 +20,27 @@ _OF_TRIPLES: Final = 3
 
 
 @kernel
-def count(offset: Ids, events: Ids, ends: Ids, triples: Ids) -> None:
-    """Writes how many triples the events of each part have; ``ends``: where those of each end."""
-    at = 0
+def count(base: Ids, columns: Ids, events: Ids, ends: Ids, triples: Ids) -> None:
+    """Writes how many triples the events of each part have; ``ends``: where those of each end.
+
+    ``base`` and ``columns`` as for ``spread``.
+    """
+    b, offset, at = pointer(base), columns[_OF_EVENTS], 0
     for part in range(len(ends)):
         found = 0
         while at < ends[part]:
-            found += offset[events[at] + 1] - offset[events[at]]
+            found += b[offset + events[at] + 1] - b[offset + events[at]]
             at += 1
         triples[part] = found
 
 
 @kernel
-def spread(
-    base: Ids, columns: Ids, parts: Ids, events: Ids, ends: Ids, triples: Ids, done: Ids, size: int
-) -> None:
+def spread(base: Ids, columns: Ids, parts: Ids, events: Ids, ends: Ids, triples: Ids, size: int) -> None:
     """Writes the columns of each part: four of its events, where their triples begin, and three of these.
 
     ``columns``: where those of the batch stand, and ``parts``: where those of each part are to, one after the
-    other, as places that are told from ``base`` on. ``events``, ``ends`` and ``triples`` as for ``count``;
-    ``done`` are zeros, two a part, which are written. ``size``: how many events the batch has.
+    other, as places that are told from ``base`` on, which are zeros, two a part, and written. ``events``,
+    ``ends`` and ``triples`` as for ``count``. ``size``: how many events the batch has.
     """
     b = pointer(base)
     offset, near = columns[_OF_EVENTS], 0
@@ -47,8 +48,8 @@ def spread(
         near += _NEAR
         for part in range(len(ends)):
             begin = ends[part - 1] if part > 0 else 0
-            own, triple, to = ends[part] - begin, done[2 * part + 1], parts[part]
-            at = begin + done[2 * part]
+            own, triple, to = ends[part] - begin, base[2 * part + 1], parts[part]
+            at = begin + base[2 * part]
             while at < ends[part] and events[at] < near:
                 event, new = events[at], to + at - begin
                 for column in range(_OF_EVENTS):
@@ -60,5 +61,5 @@ def spread(
                         b[new + column * triples[part]] = b[columns[_OF_EVENTS + 1 + column] + row]
                     triple += 1
                 at += 1
-            done[2 * part], done[2 * part + 1] = at - begin, triple
+            base[2 * part], base[2 * part + 1] = at - begin, triple
             b[to + (_OF_EVENTS + 1) * own] = triple

@@ -151,24 +151,21 @@ class EventBatch:
         """What ``take`` gives of each, with one look at each event, where that takes less."""
         if len(of) < 2:
             return [self.take(events) for events in of]
-        columns = [
-            *map(plain, (self.stream, self.graph, self.time, self.n, self.offset, self.s, self.p, self.o))
-        ]
+        of_events = self.stream, self.graph, self.time, self.n, self.offset
+        columns = [plain(column) for column in (*of_events, self.s, self.p, self.o)]
         sizes = [len(events) for events in of]
-        every, ends = np.concatenate(of), np.cumsum(sizes)
-        triples = np.empty(len(of), dtype=np.int64)
-        k.count(self.offset, every, ends, triples)
-        counts = triples.tolist()
-        # An array for each part, so that one which is kept does not keep the others.
-        made = [
-            np.empty(5 * size + 1 + 3 * rows, dtype=np.int64)
-            for size, rows in zip(sizes, counts, strict=True)
-        ]
-        # Kernels tell all places from the first column.
-        begin = address(columns[0])
-        where = (np.array([place(array, begin) for array in arrays]) for arrays in (columns, made))
+        every, ends, triples = np.concatenate(of), np.cumsum(sizes), np.zeros(len(of), dtype=np.int64)
+        # Kernels tell all places from this array.
         done = np.zeros(2 * len(of), dtype=np.int64)
-        k.spread(columns[0], *where, every, ends, triples, done, len(self))
+        begin = address(done)
+        stand = np.array([place(column, begin) for column in columns])
+        k.count(done, stand, every, ends, triples)
+        # An array for each part, so that one which is kept does not keep the others.
+        counts = triples.tolist()
+        rooms = [5 * size + 1 + 3 * rows for size, rows in zip(sizes, counts, strict=True)]
+        made = [np.empty(room, dtype=np.int64) for room in rooms]
+        parts = np.array([place(array, begin) for array in made])
+        k.spread(done, stand, parts, every, ends, triples, len(self))
         return [self._part(array, size, rows) for array, size, rows in zip(made, sizes, counts, strict=True)]
 
     def _part(self, made: Ids, size: int, rows: int) -> EventBatch:

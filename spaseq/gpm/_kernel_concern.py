@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq._jit import kernel
+from spaseq._places import pointer
 
 Ids = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
@@ -13,17 +14,21 @@ Numbers = npt.NDArray[np.int32]
 
 @kernel
 def concern(
-    p: Ids, offset: Ids, numbers: Numbers, begins: Ids, sets: Ids, ends: Ids, last: Ids, events: Ids
-) -> None:
-    """Adds to ``ends``, of each set, how many events have a predicate of it; writes them there, if it has room.
+    ends: Ids, p: int, offset: int, size: int, numbers: Numbers, begins: Ids, sets: Ids, last: Ids,
+    events: Ids,
+) -> None:  # fmt: skip
+    """Adds to ``ends``, of each set, how many events have a predicate of it; writes these, if it has room.
 
-    ``p``: the predicate of each triple; ``offset``: where those of each event begin. ``numbers`` has, by id,
-    a number from 1 on for the predicates that are in some set; the sets of one stand in ``sets``, from
-    ``begins`` of its number on. ``last`` is -1 for each set. ``events`` is empty, or as long as needed.
+    ``size``: how many events there are; ``p``: where the predicate of each triple stands, and ``offset``:
+    where it is said where those of each event begin, as places that are told from ``ends`` on. ``numbers``
+    has, by id, a number from 1 on for the predicates that are in some set; the sets of one stand in ``sets``,
+    from ``begins`` of its number on. ``last`` is -1 for each set. ``events`` is empty, or as long as needed.
     """
-    for event in range(len(offset) - 1):
-        for row in range(offset[event], offset[event + 1]):
-            number = numbers[p[row]] if p[row] < len(numbers) else 0
+    b = pointer(ends)
+    for event in range(size):
+        for row in range(b[offset + event], b[offset + event + 1]):
+            predicate = b[p + row]
+            number = numbers[predicate] if predicate < len(numbers) else 0
             for i in range(begins[number], begins[number + 1]):
                 each = sets[i]
                 if last[each] != event:

@@ -17,6 +17,7 @@ from typing import Final, Generic, TypeVar
 import numpy as np
 from pyoxigraph import BlankNode, NamedNode
 
+from spaseq._places import address, place, plain
 from spaseq.events import EventBatch, Ids
 from spaseq.gpm import _kernel_concern as k
 from spaseq.language.scope import conjuncts
@@ -255,7 +256,7 @@ class Discrimination(Generic[_Item]):
 
 
 class _Sets(Generic[_Item]):
-    """Items by the sets of predicates that they have: those of the same set are concerned by the same events."""
+    """Items by the sets of predicates that they need: those of one set are concerned by the same events."""
 
     def __init__(self, by_predicate: Mapping[int, Sequence[_Item]]) -> None:
         of_item: dict[_Item, dict[int, None]] = {}
@@ -263,8 +264,8 @@ class _Sets(Generic[_Item]):
             for item in items:
                 of_item.setdefault(item, {})[p] = None
         sets: dict[tuple[int, ...], list[_Item]] = {}
-        for item, predicates in of_item.items():
-            sets.setdefault((*predicates,), []).append(item)
+        for item, own in of_item.items():
+            sets.setdefault((*own,), []).append(item)
         self._items = [*sets.values()]
         self._last = np.full(len(sets), -1)
         with_p: dict[int, list[int]] = {p: [] for p in by_predicate}
@@ -279,14 +280,20 @@ class _Sets(Generic[_Item]):
 
     def concerned(self, batch: EventBatch) -> Iterator[tuple[Sequence[_Item], Ids]]:
         """The items that some events of a batch may concern, and the numbers of these, in order."""
-        index = batch.p, batch.offset, self._numbers, self._begins, self._sets
         bounds = np.zeros(len(self._items) + 1, dtype=np.int64)
-        k.concern(*index, bounds[1:], self._last.copy(), bounds[:0])
+        nothing = np.zeros(0, dtype=np.int64)
+        self._concern(batch, bounds[1:], nothing)
         np.cumsum(bounds, out=bounds)
         events = np.empty(bounds[-1], dtype=np.int64)
-        k.concern(*index, bounds[:-1].copy(), self._last.copy(), events)
+        self._concern(batch, bounds[:-1].copy(), events)
         for each in np.flatnonzero(bounds[1:] > bounds[:-1]).tolist():
             yield self._items[each], events[bounds[each] : bounds[each + 1]]
+
+    def _concern(self, batch: EventBatch, ends: Ids, events: Ids) -> None:
+        predicates, offset = plain(batch.p), plain(batch.offset)
+        p, at = (place(column, address(ends)) for column in (predicates, offset))
+        index = self._numbers, self._begins, self._sets
+        k.concern(ends, p, at, len(batch), *index, self._last.copy(), events)
 
 
 def _distinct(events: Sequence[Ids], size: int) -> Ids:

@@ -3,7 +3,8 @@
 ``batch.time(b, e)`` is the time of its event number e. Places in the head have names in capitals, for who
 writes it: of columns, where they begin stands there. That may be anywhere in memory: columns of thousands of
 events are not copied, many queries read the same, and a place is how far from the array's first integer they
-begin, before it or behind its end (``_places.place``). Who has the array keeps them. Kernels read it by a pointer.
+begin, before it or behind its end (``_places.place``). Who has the array keeps them. Kernels read it by a
+pointer.
 """
 
 from __future__ import annotations

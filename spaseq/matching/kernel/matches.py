@@ -51,7 +51,7 @@ class Runs(NamedTuple):
 
 
 class Looks(NamedTuple):
-    """What matches consist of: the sites of their events; and whether these, and how a match ended, are plain.
+    """What matches consist of: the sites of their events, and whether these, and how one ended, are plain.
 
     Which is so where an event adds its solution to Ω, and nothing else. ``simple``: of each candidate;
     ``simple_ends``: of each way to end.

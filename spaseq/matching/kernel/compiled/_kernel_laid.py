@@ -119,10 +119,10 @@ def _sort(m: Ints, first: int, count: int, w: Ints, rank: Ints, ranks: int) -> b
         for to in range(count):
             w[to] = w[other + to]
         width *= 2
+    repeated = 0
     for i in range(1, count):
-        if _compare(w, begins, w[i - 1], w[i]) == 0:
-            return False
-    return True
+        repeated += _compare(w, begins, w[i - 1], w[i]) == 0
+    return repeated == 0
 
 
 @inlined
