@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import pyoxigraph as ox
 
@@ -18,6 +19,9 @@ from spaseq.events import EventBatch, Stamp
 from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.sample import Sample
+
+if TYPE_CHECKING:
+    from spaseq.matching.sharing.member import Member
 
 
 class Registered:
@@ -47,6 +51,8 @@ class Registered:
         self._start = self._late = 0
         self._counts: Counter[int] = Counter()
         self.is_over = pipeline.done
+        #: What it is in a group that takes events which come alone for all of its members: see ``Pipeline``.
+        self.member: Member | None = None
         # The intake's time when it was over: matches that it left are looked for later, and not beyond that.
         self._ended: int | None = None
 
@@ -179,4 +185,5 @@ class Registered:
 
     def attend(self) -> None:
         """Every event is for it from now on."""
+        self.member = None
         self.intake.attend(self)

@@ -351,6 +351,27 @@ def test_an_interrupt_at_any_call_of_evaluators_of_events_that_come_alone(
     is_clean_at_any_call("push", True, file, (text,))
 
 
+@pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(
+    ("what", "sequence", "file"),
+    [
+        ("push", "A ; B ; C", "pipelines/flow.py"),
+        ("push", "A ; B ; C", "pipelines/visits.py"),
+        ("push", "A ; B ; C", "sharing/by_kernel.py"),
+        ("push", "A ; B ; C", "sharing/member.py"),
+        ("push", "A : B : C", "sharing/by_enumeration.py"),
+        ("each", "A : B : C", "pipelines/visits.py"),
+        ("each", "A ; B ; C", "sharing/group.py"),
+    ],
+)
+def test_an_interrupt_at_any_call_of_events_that_come_alone_to_queries_that_begin_alike(
+    what: str, sequence: str, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "Sample", partial(Sample, 1, 1))
+    queries = tuple(query(sequence).replace("WITHIN 9", f"WITHIN {size}") for size in (9, 12, 15))
+    is_clean_at_any_call(what, what == "push", file, queries)
+
+
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
 @pytest.mark.parametrize(
     "file", ["pipelines/flow.py", "pipelines/intake.py", "pipelines/order.py", "pipelines/pipeline.py"]

@@ -17,6 +17,7 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import ByEvent, Sharing
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax import Bind, Gpm, Group, Query, SubSelect
+from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.evaluator import Asked, Quick
 from spaseq.matching.model import Occurrence, Solution
 from spaseq.terms.dictionary import Dictionary
@@ -86,10 +87,12 @@ class Asking:
 
     def _count_singles(self, matcher: Quick) -> None:
         """Counts what ``matcher`` had of events that came alone."""
-        counts = matcher.counts()
+        self._count_those(matcher.gpms, matcher.counts())
+
+    def _count_those(self, gpms: Sequence[str], counts: Counts | None) -> None:
         if counts is not None:
             self._stats.relevant += counts.relevant
-            for g, matched, rows in zip(matcher.gpms, counts.matched, counts.rows, strict=True):
+            for g, matched, rows in zip(gpms, counts.matched, counts.rows, strict=True):
                 if g not in self.pattern.witnesses:
                     self._stats.gpms[g].matched += int(matched)
                     self._stats.gpms[g].rows += int(rows)

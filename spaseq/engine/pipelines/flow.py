@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from spaseq.alone import Single
 from spaseq.engine.pipelines.intake import Intake
 from spaseq.engine.pipelines.places import Places
-from spaseq.engine.pipelines.visits import Visits
+from spaseq.engine.pipelines.visits import Visits, group_of
 from spaseq.engine.registered import Registered
 from spaseq.engine.rejects import Rejects
 from spaseq.events import Clock, EventBatch, Stamp
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from spaseq.engine.durable.journal import Journal
 
 _What = TypeVar("_What")
-
-#: Who takes an event, if anybody does; its position, and what was before it that he was not given.
-_Taker = tuple[Registered | None, int, Sequence[tuple[int, EventBatch]]]
 
 
 class Flow(Places):
@@ -119,14 +116,23 @@ class Flow(Places):
         graph's name; ``terms``: those of its triples, one after the other.
         """
         readers = self._next(stream, clock, time)
-        taker = None if readers is None else self._taker(readers, stream, terms)
-        if readers is None or taker is None:
+        found = None if readers is None else self._concerned(readers, stream, terms)
+        if readers is None or found is None:
             return False
-        query, position, unseen = taker
+        query: Registered | None = None
+        unseen: Sequence[tuple[int, EventBatch]] = ()
+        group, position = None, 0
+        if found:
+            query = found[0]
+            position = query.intake.position
+            if len(found) == 1 and query.takes_alone:
+                unseen = query.intake.unseen(query, position) if query.asks_for_last else ()
+            elif (group := group_of(found, clock)) is None:
+                return False
         before = self._arrivals[stream]
         at = Stamp(time, stream, before)
         if len(readers) > 1:
-            self._pass_by(readers, Single(self._dictionary, clock, at, graph, terms), query)
+            self._pass_by(readers, Single(self._dictionary, clock, at, graph, terms), found)
         else:
             intake = readers[0]
             order, place, passed = intake.order, intake.position, intake.passed
@@ -140,6 +146,19 @@ class Flow(Places):
             intake.counts[stream] += 1
         # It has arrived, however: none comes before ``try`` either.
         if query is None:
+            return True
+        if group is not None:
+            visits = self.visits
+            try:
+                visits.see_together(group, found, Single(self._dictionary, clock, at, graph, terms), position)
+            except BaseException as error:
+                visits.fail(found, error)
+                if not isinstance(error, Exception):
+                    raise
+                return True
+            raised = visits.work() if visits.wait else None
+            if raised is not None:
+                raise raised
             return True
         query.reached = position + 1
         try:
@@ -159,23 +178,20 @@ class Flow(Places):
             raise raised
         return True
 
-    def _taker(self, readers: Sequence[Intake], stream: int, terms: Sequence[int]) -> _Taker | None:
-        """Who takes an event by himself, as the only one, or nobody; None if it is not so."""
-        found: list[Registered] = []
+    def _concerned(
+        self, readers: Sequence[Intake], stream: int, terms: Sequence[int]
+    ) -> Sequence[Registered] | None:
+        """The queries that an event may concern which came alone; None if others are to be told of it."""
+        found: Sequence[Registered] = ()
         for intake in readers:
             if not intake.is_plain:
                 return None
-            found += intake.concerned(stream, terms)
-        if not found:
-            return None, 0, ()
-        query = found[0]
-        if len(found) > 1 or not query.takes_alone:
-            return None
-        position = query.intake.position
-        return query, position, query.intake.unseen(query, position) if query.asks_for_last else ()
+            own = intake.concerned(stream, terms)
+            found = [*found, *own] if found else own
+        return found
 
-    def _pass_by(self, readers: Sequence[Intake], event: Single, query: Registered | None) -> None:
-        """An event arrives that several orders have, of whose queries this one takes it, if any does."""
+    def _pass_by(self, readers: Sequence[Intake], event: Single, takers: Sequence[Registered]) -> None:
+        """An event arrives that several orders have, of whose queries these take it."""
         stream, reader = event.at.stream, 0
         self._arrivals[stream], self.events = event.at.n + 1, self.events + 1
         try:
@@ -184,7 +200,7 @@ class Flow(Places):
         except BaseException as error:
             # Whom it concerns has not taken it, whether or not its order has.
             missed = [each for intake in readers[reader:] for each in intake.live]
-            self.visits.fail(dict.fromkeys([*missed] if query is None else [query, *missed]), error)
+            self.visits.fail(dict.fromkeys([*takers, *missed]), error)
             raise
 
     def enter(self, stream: int, batch: EventBatch) -> None:

@@ -233,13 +233,11 @@ class Intake:
         return not (self._samples or self._kin or self._over > len(self.members) // 2 + _SLACK)
 
     def concerned(self, stream: int, terms: Sequence[int]) -> list[Registered]:
-        """The queries that an event may concern which came alone, some of them perhaps over."""
+        """The queries that an event may concern which came alone, some of them perhaps over, in any order."""
         if len(self._attending) == len(self.members):
             return self.members
         found = self._index.of_single(stream, terms)
-        if self._attending:
-            found = [*{*self._attending, *found}]
-        return sorted(found, key=_rank) if len(found) > 1 else found
+        return [*{*self._attending, *found}] if self._attending else found
 
     def take_over(self, event: Single) -> None:
         """Such an event has been here, and nobody is told."""
@@ -263,7 +261,7 @@ class Intake:
         if self._samples:
             self._show(event)
         visits = []
-        for query in self.concerned(stream, event.terms):
+        for query in sorted(self.concerned(stream, event.terms), key=_rank):
             if not query.handle.is_over:
                 given = self._unseen(query, position) if query.asks_for_last else ()
                 batch = concatenate([*given, event]) if given else event

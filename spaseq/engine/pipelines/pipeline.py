@@ -105,6 +105,9 @@ class Pipeline(Watched):
         """Brings the counts of events that came alone up to date; for who has the turn."""
         if self._quick is not None:
             self._count_singles(self._quick)
+        elif self._member is not None and self._matcher is self._member:
+            for counts in self._member.counts():
+                self._count_those(tuple(self._member.common.gpms), counts)
 
     def _queries(self) -> int:
         """How many queries it computes."""
@@ -172,6 +175,13 @@ class Pipeline(Watched):
             self._member = cohort.enter(self.pattern, gpms, self._context, self._dictionary, self._chosen)
             if self._member is not None:
                 self._member.queries = self._queries
+
+    @property
+    def together(self) -> Member | None:
+        """What it is in a group, if that takes events which come alone for all, and nobody else is told."""
+        member = self._member
+        is_plain = self._matcher is member and self._seat is not None and self._seen is None
+        return member if is_plain and self._begin is not None and self.output is None else None
 
     @property
     def member(self) -> Member | None:

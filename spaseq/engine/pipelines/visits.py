@@ -7,15 +7,19 @@ taking many: so they wait until they are enough to be worth it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from spaseq.alone import Single
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.groups.crowd import Crowd
 from spaseq.engine.pipelines.intake import Visit
 from spaseq.engine.registered import Registered
-from spaseq.events import EventBatch, concatenate
+from spaseq.events import Clock, EventBatch, concatenate
 from spaseq.gpm.sharing import Sharing
 from spaseq.results.batch import MatchBatch
+
+if TYPE_CHECKING:
+    from spaseq.matching.sharing.group import Group
 
 _What = TypeVar("_What")
 
@@ -220,6 +224,20 @@ class Visits:
             self._find(query, iter(()))
         elif handle.is_over and handle.error is not None:
             self._failed.append(handle)
+        query.member = query.pipeline.together
+
+    def see_together(self, group: Group, queries: Sequence[Registered], event: Single, position: int) -> None:
+        """A group takes an event that came alone, for all its members; adds those whose matches it completes.
+
+        ``queries``: whom it concerns.
+        """
+        first = queries[0]
+        assert first.member is not None
+        start = position - first.start + first.member.offset
+        is_taken = group.see_alone(event.at, event.named, event.terms, start)
+        if is_taken and group.error is None:
+            queries = [query for query in queries if query.member and query.member.has_found]
+        self.add([Visit(query, event, position) for query in queries])
 
     def _find(
         self,
@@ -260,6 +278,18 @@ class Visits:
         if query.output is not None:
             self._pass_on(query, query.output)
         query.is_closed = True
+
+
+def group_of(queries: Sequence[Registered], clock: Clock) -> Group | None:
+    """The group that takes an event which came alone for all of some queries, if one does."""
+    first = queries[0].member
+    group = None if first is None else first.group
+    if group is None or not group.takes_alone(clock):
+        return None
+    for query in queries:
+        if query.member is None or query.member.group is not group or query.handle.is_behind:
+            return None
+    return group
 
 
 def _rank(query: Registered) -> int:

@@ -74,11 +74,6 @@ class Enumeration(Update, Immediate):
 
     # --- events that come alone -----------------------------------------------------------------
 
-    @property
-    def gpms(self) -> Sequence[str]:
-        """See ``Quick.gpms``."""
-        return self._gpms
-
     def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
         """See ``Quick.expect``."""
         return self._alone.taking.expect(asked, clock)

@@ -147,6 +147,11 @@ class Memory(Roots):
             self.found[0, root.LEAST] = least
         return int(c[counter.FOUND_COUNT])
 
+    @property
+    def found_count(self) -> int:
+        """The number of the next root."""
+        return self.counters.item(counter.FOUND_COUNT)
+
     def since(self, first: int) -> New:
         """The roots from this number on."""
         c = self.counters

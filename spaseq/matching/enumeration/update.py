@@ -57,6 +57,11 @@ class Update:
         self._dictionary, self._apart = dictionary, apart
         dictionary.hold(self)
 
+    @property
+    def gpms(self) -> Sequence[str]:
+        """Its GPMs, in the order of their labels."""
+        return self._gpms
+
     def live_ids(self) -> Iterable[Ints]:
         """The ids of events that runs may hold; asked when all others are about to be forgotten."""
         return self.history.live_ids()

@@ -186,9 +186,9 @@ class OrderedKernel:
         columns = self._columns.taking.take(at, graph, terms, start, axis, self._oldest(axis), event)
         if columns is None:
             raise UnsolvedError
-        return self._look(columns, start)
+        return self._complete(columns, start)
 
-    def _look(self, columns: Ints, start: int) -> Iterator[Block] | None:
+    def _complete(self, columns: Ints, start: int) -> Iterator[Block] | None:
         """What an event completes that came alone, as the kernel reads it."""
         self._renew()
         self.families.runs.begin()
@@ -218,7 +218,7 @@ class OrderedKernel:
         if columns is None:
             self._before = found
             raise UnsolvedError
-        found += self._look(columns, ranked.step()) or ()
+        found += self._complete(columns, ranked.step()) or ()
         return iter(found) if found else None
 
     def _released(self, ranked: Ranked, time: int) -> Iterator[Block]:
@@ -229,7 +229,7 @@ class OrderedKernel:
             columns = self._columns.taking.take_solved(
                 held.at, held.graph, held.terms, ranked.next, axis, self._oldest(axis), held.solved
             )
-            yield from self._look(columns, ranked.step()) or ()
+            yield from self._complete(columns, ranked.step()) or ()
 
     def _gather(self, ranked: Ranked) -> None:
         """Makes a batch of what is held and came alone, and counts it."""

@@ -15,11 +15,13 @@ import numpy as np
 
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.nfa import Action
-from spaseq.events import EventBatch
+from spaseq.events import EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
+from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.plain import Sites
+from spaseq.matching.enumeration.alone import Alone
 from spaseq.matching.enumeration.automaton import Automaton, Configuration, Transition
 from spaseq.matching.enumeration.fits import keys
 from spaseq.matching.enumeration.memory import New, Share, Walked, least_of
@@ -50,6 +52,7 @@ class EnumerationGroup(Group):
         self._automaton = _Trie(merged, frozenset(range(len(members))))
         budget = Budget(first.context.budget.limits.times(len(members)))
         self._update = Update(merged.pattern, common, self._automaton, self.widest, budget, first.dictionary)
+        self._alone = Alone(merged.pattern, first.dictionary, self.widest, self._update)
         self._own = [
             EnumerationPart(self, member, offset, tuple(merged.pattern.gpms), self._update, place)
             for member, offset, place in zip(members, offsets, starts, strict=True)
@@ -57,14 +60,30 @@ class EnumerationGroup(Group):
         return self._own
 
     def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
-        memory = self._update.memory
-        kept = [least for part in self._own if (least := part.least) is not None]
-        first = memory.begin(min(kept, default=None))
+        first = self._begin()
         self._update.take(batch, start, solutions)
-        self.reached = start + len(batch)
-        new = memory.since(first)
-        if len(new.roots):
-            self._give(new)
+        self._end(first, start + len(batch))
+
+    def _begin(self) -> int:
+        """Further events come: the number of the first root of theirs."""
+        kept = [least for part in self._own if (least := part.least) is not None]
+        return self._update.memory.begin(min(kept, default=None))
+
+    def _end(self, first: int, reached: int) -> None:
+        """They have been taken: members get the roots."""
+        self.reached = reached
+        if self._update.memory.found_count > first:
+            self._give(self._update.memory.since(first))
+
+    def alone(self) -> tuple[Taking, Sequence[str]]:
+        return self._alone.taking, tuple(self._update.gpms)
+
+    def look_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> bool:
+        first = self._begin()
+        if not self._alone.take(at, graph, terms, start, None):
+            return False
+        self._end(first, start + 1)
+        return True
 
     def narrow(self, live: frozenset[int], reach: int) -> None:
         self._automaton.restrict(live)

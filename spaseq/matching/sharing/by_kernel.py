@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from spaseq.events import EventBatch
+from spaseq.events import EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
+from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.columns.evaluator import UnsolvedError
 from spaseq.matching.columns.history import History
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.host import Key
@@ -51,6 +53,19 @@ class KernelGroup(Group):
         self.reached = start + len(batch)
         if found is not None:
             self._give(found)
+
+    def alone(self) -> tuple[Taking, Sequence[str]]:
+        return self._kernel.taking, self._kernel.gpms
+
+    def look_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> bool:
+        try:
+            found = self._kernel.found_in_one(at, graph, terms, start)
+        except UnsolvedError:
+            return False
+        self.reached = start + 1
+        if found is not None:
+            self._give(found)
+        return True
 
     def narrow(self, live: frozenset[int], reach: int) -> None:
         self._kernel.restrict(self._tables.gates, live)
@@ -149,6 +164,12 @@ class _Together(Kernel):
         super().__init__(tables.merged.pattern, first.dictionary, context, window, tables.compiled, budget)
         self._group = group
         self._runs: list[Runs] = []
+        self._is_plain = False  # no match is made here
+
+    @property
+    def taking(self) -> Taking:
+        """What takes events that come alone."""
+        return self._columns.taking
 
     @property
     def history(self) -> History:
@@ -157,8 +178,17 @@ class _Together(Kernel):
 
     def found_in(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Runs | None:
         """The runs that events complete, if there are any; see ``process``."""
+        return self._found_by(self.process(batch, start, solutions))
+
+    def found_in_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> Runs | None:
+        """The same of an event that came alone. Raises as ``take_single`` does."""
         self._runs = []
-        for _ in self.process(batch, start, solutions):
+        looking = self.take_single(at, graph, terms, start)
+        return None if looking is None else self._found_by(looking)
+
+    def _found_by(self, looking: Iterable[Block]) -> Runs | None:
+        self._runs = []
+        for _ in looking:
             pass
         return Runs(*map(np.concatenate, zip(*self._runs, strict=True))) if self._runs else None
 

@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import EventBatch
+from spaseq.events import EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
+from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.columns.evaluator import UnsolvedError
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.lazy.evaluator import Lazy
@@ -67,6 +69,21 @@ class LazyGroup(Group):
         self.reached = start + len(batch)
         if len(found):
             self._give(found, choices, start)
+
+    def alone(self) -> tuple[Taking, Sequence[str]]:
+        return self._lazy.taking, self._lazy.gpms
+
+    def look_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> bool:
+        try:
+            looking = self._lazy.take_single(at, graph, terms, start)
+        except UnsolvedError:
+            return False
+        self.reached = start + 1
+        if looking is not None:
+            found, choices = self._lazy.found_by(looking)
+            if len(found):
+                self._give(found, choices, start)
+        return True
 
     def narrow(self, live: frozenset[int], reach: int) -> None:
         over = [i for i in range(len(self._own)) if i not in live]
@@ -156,8 +173,12 @@ class _Together(Lazy):
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
     ) -> tuple[Ints, Ints]:
         """What events complete: rows of ``outcome``, and what was chosen."""
+        return self.found_by(self.process(batch, start, solutions))
+
+    def found_by(self, looking: Iterator[Block]) -> tuple[Ints, Ints]:
+        """The same, while something is done."""
         self._taken = []
-        for _ in self.process(batch, start, solutions):
+        for _ in looking:
             pass
         before = 0
         for found, choices in self._taken:
@@ -171,6 +192,14 @@ class _Together(Lazy):
     def restrict(self, over: Sequence[int], reach: int) -> None:
         """Looks for no match by some of the plans; the events of others reach so far on the window's axis."""
         self._memory.restrict(over, reach)
+
+    @property
+    def taking(self) -> Taking:
+        """What takes events that come alone."""
+        return self._columns.taking
+
+    def _waited(self) -> Iterator[Block]:
+        return self._found(None)
 
     def _found(self, unfinished: int | None) -> Iterator[Block]:
         found, choices = self._memory.take(unfinished)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import EventBatch
+from spaseq.events import EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.blocks.found import Block
@@ -85,6 +85,13 @@ class OrderedGroup(Group):
         self.reached = start + len(batch)
         for some in found:
             self._give(some, start, None)
+
+    def alone(self) -> None:
+        """Nothing takes such events: members' time passes with each of them."""
+
+    def look_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> bool:
+        del at, graph, terms, start
+        return False
 
     def narrow(self, live: frozenset[int], reach: int) -> None:
         self._ordered.restrict(_bits(live), reach)

@@ -6,23 +6,30 @@ The members stay queries of their own: they come to their matches as if alone, w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.alone import Single
 from spaseq.errors import EngineError
-from spaseq.events import EventBatch
+from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.discrimination import Discrimination, needs
 from spaseq.gpm.evaluator import GpmEvaluator
-from spaseq.gpm.sharing import renamed_columns
+from spaseq.gpm.sharing import Values, renamed_columns
 from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.matching.columns.alone.taking import Taking
+from spaseq.matching.columns.evaluator import Asked, Solve
 from spaseq.matching.columns.history import History
 from spaseq.matching.model import Bounds
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.part import Part
 
 Ints = npt.NDArray[np.int64]
+
+_What = TypeVar("_What")
 
 
 class Group(ABC):
@@ -80,6 +87,9 @@ class Group(ABC):
         # Which GPMs an event may concern; made when one comes alone.
         self._index: Discrimination[str] | None = None
         self._nothing: dict[str, Solutions] = {}
+        # What takes events that come alone, and its GPMs; whether it can be asked, once that is known.
+        self._taking: tuple[Taking, Sequence[str]] | None = self.alone()
+        self._is_asked: bool | None = None
 
     @abstractmethod
     def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[Part]:
@@ -88,6 +98,14 @@ class Group(ABC):
     @abstractmethod
     def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
         """Takes events, which are ``reached`` then; members get what these complete."""
+
+    @abstractmethod
+    def alone(self) -> tuple[Taking, Sequence[str]] | None:
+        """What takes events that come alone, and the GPMs that it asks, in order; None if nothing does."""
+
+    @abstractmethod
+    def look_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> bool:
+        """As ``look`` of an event that came alone; false, and nothing done, if it is large."""
 
     @abstractmethod
     def narrow(self, live: frozenset[int], reach: int) -> None:
@@ -120,11 +138,7 @@ class Group(ABC):
     def drop(self) -> None:
         """Asks for nothing that no member wants any more."""
         live = self.live()
-        self._gpms = {
-            member.common.gpms[name]: (gpm, tuple(member.common.variables[n] for n in gpm.names))
-            for member in (self.parts[i].member for i in live)
-            for name, gpm in member.gpms.items()
-        }
+        self._gpms = _gpms(self.parts[i].member for i in live)
         self._index, self._nothing = None, {}
         self.reach = max((self.windows[i].reach for i in live), default=0)
         self.narrow(frozenset(live), self.reach)
@@ -137,10 +151,48 @@ class Group(ABC):
             self._let_members_move(batch, start)
         self.attempt(lambda: self.look(batch, start, self._solutions(batch)))
 
-    def attempt(self, do: Callable[[], None]) -> None:
-        """Does something for all members; errors are for each of them to meet."""
+    def takes_alone(self, clock: Clock) -> bool:
+        """Whether ``see_alone`` can be asked, instead of ``see`` by each member that an event concerns."""
+        if self._is_asked is None:
+            self._is_asked = self._expect(clock)
+        return self._is_asked and self.is_settled and self.error is None
+
+    def see_alone(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> bool:
+        """As ``see`` of an event that came alone, which is counted; false, nothing done, if it is large."""
+        self.matched = {}  # nothing that is not counted
+        return self.attempt(lambda: self.look_one(at, graph, terms, start)) is not False
+
+    def _expect(self, clock: Clock) -> bool:
+        """Says what the GPMs ask of events that come alone; whether that can be asked."""
+        if self._taking is None:
+            return False
+        taking, gpms = self._taking
+        index, known, asked = self._indexed(), _gpms(part.member for part in self.parts), []
+        for name in gpms:
+            gpm, names = known[name]
+            if not gpm.is_for_one:
+                return False
+            # What is worked out in Python is not worked out for who is not concerned.
+            solve = gpm.of_one if gpm.join is not None else partial(_concerned, index, name, gpm.of_one)
+            asked.append(Asked(names, gpm.number, solve, gpm.join, gpm.streams, is_told=True))
+        taking.watch = self._count
+        return taking.expect(asked, clock)
+
+    def _count(self, found: Ints) -> None:
+        for part in self.parts:
+            if not part.member.is_over and part.member.has(part):
+                part.count(found)
+
+    def count(self) -> None:
+        """Counts the events that came alone so far."""
+        if self._taking is not None:
+            self._taking[0].counts()
+
+    def attempt(self, do: Callable[[], _What]) -> _What | None:
+        """Does something for all members; errors are for each of them to meet, and give None."""
+        found: _What | None = None
         try:
-            do()
+            found = do()
         except Exception as error:
             self.error = error
         except BaseException as error:
@@ -149,6 +201,7 @@ class Group(ABC):
         if self.error is not None:
             for part in self.parts:
                 part.member.stay(part)
+        return found
 
     def _solutions(self, batch: EventBatch) -> dict[str, Solutions]:
         """Those of each GPM. Of an event that comes alone those are asked that it may concern."""
@@ -191,3 +244,17 @@ class Group(ABC):
             for part in self.parts:
                 if part.is_wanted and not part.member.has(part):
                     part.member.move(start - part.offset)
+
+
+def _gpms(members: Iterable[Member]) -> dict[str, tuple[GpmEvaluator, tuple[str, ...]]]:
+    """What has the solutions of each GPM of members, and the common names of its variables."""
+    return {
+        member.common.gpms[name]: (gpm, tuple(member.common.variables[n] for n in gpm.names))
+        for member in members
+        for name, gpm in member.gpms.items()
+    }
+
+
+def _concerned(index: Discrimination[str], name: str, solve: Solve, event: Single) -> Values | None:
+    """What a GPM has in an event that came alone, which is asked if the event may concern it."""
+    return solve(event) if name in index.of_single(event.terms) else ()

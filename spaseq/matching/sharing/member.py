@@ -11,6 +11,7 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Enumerating, Immediate
 from spaseq.matching.context import Context
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from spaseq.matching.sharing.by_enumeration import EnumerationPart
     from spaseq.matching.sharing.by_ordered import OrderedPart
     from spaseq.matching.sharing.cohort import Cohort
+    from spaseq.matching.sharing.group import Group
     from spaseq.matching.sharing.part import Part
 
 _ALWAYS: Final = 1 << 62
@@ -73,6 +75,10 @@ class Member(Immediate):
         self._part: Part | None = None
         self._next: Part | None = None
         self._found: deque[_Found] = deque()
+        # What was counted by a group that it has left.
+        self._counted: list[Counts] = []
+        #: Whose matches it has, as long as it waits for those of no other.
+        self.group: Group | None = None
 
     @cached_property
     def _common(self) -> Canonical | None:
@@ -147,6 +153,19 @@ class Member(Immediate):
         return [(name, known[gpm]) for name, gpm in self.common.gpms.items() if gpm in known]
 
     @property
+    def offset(self) -> int:
+        """What its positions lack in the group's."""
+        return 0 if self._part is None else self._part.offset
+
+    def counts(self) -> Sequence[Counts]:
+        """What was counted of events that came alone, since the last call, by its GPMs."""
+        found, self._counted = self._counted, []
+        if self._part is not None:
+            self._part.group.count()
+            found.append(self._part.counts())
+        return found
+
+    @property
     def has_found(self) -> bool:
         """Whether there are matches for ``process`` to give."""
         return bool(self._found)
@@ -188,21 +207,25 @@ class Member(Immediate):
         """It becomes a member of a group; ``now``: its position, if it has the group's matches at once."""
         self.withdraw()
         self.is_courted = False
-        self._next = part
+        self._next, self.group = part, None
         if now is not None:
             self.move(now)
 
     def move(self, since: int) -> None:
         """The group that it waited for has all the events that it needs, from a position on."""
+        self._counted = [*self.counts()]  # by the group that it leaves
         before, part, self._next = self._part, self._next, None
         assert part is not None
         self._part, part.since = part, since
+        self.group = part.group
         if before is not None:
             before.group.drop()
 
     def stay(self, part: Part) -> None:
         """A group is over: if that is the one that it waited for, all stays as it is."""
-        self._next = None if part is self._next else self._next
+        if part is self._next:
+            self._next = None
+            self.group = None if self._part is None else self._part.group
 
     def wants(self, part: Part) -> bool:
         """Whether a group is to look for its matches, now or later."""

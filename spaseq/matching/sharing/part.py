@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from spaseq.gpm.sharing import renamed_columns
 from spaseq.limits import UNLIMITED, Budget
+from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.stretch import Names, Renamed, Stretch
@@ -14,6 +18,8 @@ from spaseq.matching.columns.stretch import Names, Renamed, Stretch
 if TYPE_CHECKING:
     from spaseq.matching.sharing.group import Group
     from spaseq.matching.sharing.member import Member
+
+Ints = npt.NDArray[np.int64]
 
 
 class Part:
@@ -35,11 +41,30 @@ class Part:
         keys = tuple(variable.name for variable in member.pattern.query.partition)
         self.history = History(own, keys, Budget(UNLIMITED))
         self.history.there = self._names
+        # Which of the group's GPMs are its own; and of the events that came alone, what was counted of these.
+        self._numbers = np.array([names.number for names in self._names], dtype=np.int64)
+        self._counts = self._none()
         self._last = -1
         self._seen: Renamed | None = None
 
     def _columns(self, gpm: str) -> dict[str, str]:
         return {name: self.member.common.variables[name] for name in self.member.gpms[gpm].names}
+
+    def _none(self) -> Counts:
+        nothing = np.zeros(len(self._numbers), dtype=np.int64)
+        return Counts(0, nothing, nothing)
+
+    def count(self, found: Ints) -> None:
+        """Counts events that came alone, given how many solutions each GPM of the group has in each."""
+        of, rows = self._counts, found[:, self._numbers]
+        some = rows > 0
+        relevant = of.relevant + int(np.count_nonzero(some.any(axis=1)))
+        self._counts = Counts(relevant, of.matched + some.sum(axis=0), of.rows + rows.sum(axis=0))
+
+    def counts(self) -> Counts:
+        """What was counted since the last call, by the member's GPMs."""
+        counts, self._counts = self._counts, self._none()
+        return counts
 
     @property
     def until(self) -> int:

@@ -106,14 +106,18 @@ class Singles:
         asked: Sequence[int],
         told: Sequence[bool],
         tells: Sequence[Callable[[Ints, Ints], None] | None] = (),
+        watch: Callable[[Ints], None] | None = None,
     ) -> None:
-        """``told``: of which GPMs it counts whether they have solutions; ``tells``: see ``Asked.tell``."""
+        """``told``: of which GPMs it counts whether they have solutions; ``tells``: see ``Asked.tell``.
+
+        ``watch`` is told how many solutions each GPM has in each of the events that are counted.
+        """
         self.end: int | None = None
         self.first = self.size = self.used = self._last = self._oldest = 0
         self._dictionary, self._clock = dictionary, clock
         self._names, self.asked, self._of = names, asked, np.array(asked, dtype=np.int64)
         self._told = np.array(told, dtype=np.bool_)
-        self._tells = tells
+        self._tells, self._watch = tells, watch
         width = dict(zip(asked, map(len, names), strict=True))
         self.widths = [width[question] for question in range(len(width))]
         self.firsts = np.zeros((_MOST + 1) * len(width), dtype=np.int64)
@@ -248,6 +252,8 @@ class Singles:
                 if tell is not None:
                     rows = slice(firsts.item(0, question), firsts.item(-1, question))
                     tell(np.repeat(np.arange(len(counts)), counts), self.kept[question][rows])
+            if self._watch is not None:
+                self._watch(found)
         some = found > 0
         relevant = int(np.count_nonzero(some[:, self._told].any(axis=1)))
         return Counts(before.relevant + relevant, before.matched + some.sum(0), before.rows + found.sum(0))

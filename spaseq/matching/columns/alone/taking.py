@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -56,6 +56,8 @@ class Taking:
         self._singles: Singles | None = None
         self._joins: Joins | None = None
         self._placed: list[tuple[int, int]] = []
+        #: Told what is counted: see ``Singles``.
+        self.watch: Callable[[Ints], None] | None = None
 
     def rank(self, stream: int) -> int:
         """That of a stream."""
@@ -199,7 +201,8 @@ class Taking:
         distinct = list(by_number.values())
         joins = Joins(distinct, streams, questions, self._placed, self._dictionary, self._most)
         told = [of.is_told for of in asked]
-        singles = Singles(self._dictionary, self._clock, names, questions, told, [of.tell for of in asked])
+        tells = [of.tell for of in asked]
+        singles = Singles(self._dictionary, self._clock, names, questions, told, tells, self.watch)
         self._singles, self._joins = singles, joins
         return singles, joins
 
