@@ -61,7 +61,7 @@ class Single(EventBatch):
             return self
         return Single(self.dictionary, self.clock, Stamp(time, stream, start), self.named, self.terms)
 
-    def _part(self, begin: int, end: int) -> Ids:
+    def _some(self, begin: int, end: int) -> Ids:
         """Some of all columns, which stand one after the other."""
         columns = self._columns
         if columns is None:
@@ -73,27 +73,27 @@ class Single(EventBatch):
 
     def _of_triples(self, place: int) -> Ids:
         count = len(self.terms) // 3
-        return self._part(6 + place * count, 6 + (place + 1) * count)
+        return self._some(6 + place * count, 6 + (place + 1) * count)
 
     @property
     def stream(self) -> Ids:
-        return self._part(0, 1)
+        return self._some(0, 1)
 
     @property
     def graph(self) -> Ids:
-        return self._part(1, 2)
+        return self._some(1, 2)
 
     @property
     def time(self) -> Ids:
-        return self._part(2, 3)
+        return self._some(2, 3)
 
     @property
     def n(self) -> Ids:
-        return self._part(3, 4)
+        return self._some(3, 4)
 
     @property
     def offset(self) -> Ids:
-        return self._part(4, 6)
+        return self._some(4, 6)
 
     @property
     def s(self) -> Ids:
