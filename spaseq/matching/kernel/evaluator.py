@@ -59,9 +59,10 @@ _SPARE: Final = 1 << 12
 #: at the same time, and so many that are found.
 _LARGE: Final = 256
 _WAITING: Final = (1 << 9) - _START.waits
-#: The same of a query with partitions, of each of which something may wait.
-_APART: Final = 1 << 11
 _FOUND: Final = 1 << 14
+#: The same of a query with partitions, of each of which something may wait and be found.
+_APART: Final = 1 << 11
+_FOUND_APART: Final = 1 << 15
 #: At so many gates an event is waited for there.
 _GATES: Final = 8
 
@@ -151,8 +152,8 @@ class Kernel:
     def _expect_many(self) -> None:
         """Before the first event: space for what begins in a batch, instead of growing a sweep at a time."""
         # Most of what begins ends soon, and what is found stays there until the batch is done.
-        waiting = _APART if self._keys else _WAITING
-        few, most = (self._wider(_START, min(self._begun, some)) for some in (waiting, _FOUND))
+        most_of = (_APART, _FOUND_APART) if self._keys else (_WAITING, _FOUND)
+        few, most = (self._wider(_START, min(self._begun, some)) for some in most_of)
         room = self._within(_START, few._replace(nodes=most.nodes, found=most.found))
         self._memory = memory(self._compiled, room, self._budget)
 

@@ -31,9 +31,15 @@ class Parameters:
         # What names a row is an integer, whose value takes no Python object to read.
         columns = [dictionary.intern_integers(range(len(rows)))]
         self._same = set()
+        known: list[tuple[list[Term], Ids]] = []
         for place, name in enumerate(names):
             constants = [row[place] for row in rows]
-            columns.append(dictionary.intern_all(constants))
+            # Each GPM may name the same.
+            ids = next((ids for others, ids in known if others == constants), None)
+            if ids is None:
+                ids = dictionary.intern_all(constants)
+                known.append((constants, ids))
+            columns.append(ids)
             if set(map(type, constants)) <= {NamedNode} or all(map(_is_same, constants)):
                 self._same.add(name)
         self._all = dict(zip((member, *names), columns, strict=True))

@@ -70,7 +70,8 @@ class Crowd:
         self._sharing = sharing
         self._limits = limits
         # Who has a seat, by rank, and the constants of each, as long as they are no group.
-        self._seated: list[tuple[Handle, Sequence[Term]]] = []
+        self._seated: list[Handle] = []
+        self._constants: dict[int, Sequence[Term]] = {}
         # Of them, those who are not over, and perhaps some who are.
         self._live: list[Handle] = []
         self._group: Group | None = None
@@ -88,7 +89,8 @@ class Crowd:
     def join(self, handle: Handle, constants: Sequence[Term]) -> None:
         """The handle of the query that got the last seat, and its constants."""
         # After an interrupt between these, the handle is cancelled: who is over counts nowhere.
-        self._seated.append((handle, constants))
+        self._constants[len(self._seated)] = constants
+        self._seated.append(handle)
         self._live.append(handle)
 
     def left(self) -> None:
@@ -102,15 +104,18 @@ class Crowd:
         """Makes those who are there one; None if they are so already, or all gone."""
         if self._group is not None:
             return None
-        live = [(handle, constants) for handle, constants in self._seated if not handle.is_over]
+        live = [rank for rank, handle in enumerate(self._seated) if not handle.is_over]
         if not live:
             return None
-        first = live[0][1]
-        varying = [place for place in range(len(first)) if any(c[place] != first[place] for _, c in live)]
-        seats = [(handle.seat, constants) for handle, constants in live]
-        self._seated = [(handle, ()) for handle, _ in self._seated]
+        seats, constants = (
+            [self._seated[rank].seat for rank in live],
+            [self._constants[rank] for rank in live],
+        )
+        self._constants = {}
+        first = constants[0]
+        varying = [place for place in range(len(first)) if any(of[place] != first[place] for of in constants)]
         self._group = Group(
-            seats, varying, self.dictionary, self.kb, self._sharing, self._limits, self._start
+            seats, constants, varying, self.dictionary, self.kb, self._sharing, self._limits, self._start
         )
         self._group.on_many = self._take_some
         return self._group
@@ -196,7 +201,7 @@ class Crowd:
         if self._group is not None:
             found = self._group.take()
             # Last: an interrupt before it ends the queries, one behind it finds all in their places.
-            self._due.extend([(self._seated[seat.rank][0], seat, of) for seat, of in found])
+            self._due.extend([(self._seated[seat.rank], seat, of) for seat, of in found])
 
     def _take_some(self) -> None:
         """Takes what the group has found so far, and hands it on: who keeps too much is over."""

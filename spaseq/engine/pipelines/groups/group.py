@@ -22,7 +22,7 @@ from spaseq.gpm.discrimination import Needs, needs
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import ByEvent, Sharing
 from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.language.syntax import Emit
+from spaseq.language.syntax import Ask, Emit
 from spaseq.limits import Limits
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.share import MOST, shared_by_all, shares_of_all
@@ -77,10 +77,11 @@ class Tally:
         """Counts what a GPM has in a batch: the events of its solutions, and the numbers of their rows."""
         if gpm in self._matched and len(rows):
             pairs = events * self._rows + rows
+            self._add(self._solutions[gpm], rows)
             if not (pairs[1:] > pairs[:-1]).all():
                 pairs = _distinct(pairs)
-            self._add(self._solutions[gpm], rows)
-            self._add(self._matched[gpm], pairs % self._rows)
+                rows = pairs % self._rows
+            self._add(self._matched[gpm], rows)
             self._pairs.append(pairs)
 
     def settle(self) -> None:
@@ -138,15 +139,16 @@ class _Answers:
 class Group(Pipeline):
     """Queries of one form, on their way through the engine together.
 
-    ``queries`` have each its constants, of which those at the places ``varying`` differ: all of them begin
-    with the same event. What is found stands in ``found``, by row, until somebody takes it. Where matches
-    need not be enumerated at once, that is done for all queries together as long as they are few. Of many,
-    each query gets those that are its own, and enumerates them when somebody asks it for them.
+    The query of each of ``seats`` has its ``constants``, of which those at the places ``varying`` differ: all
+    of them begin with the same event. What is found stands in ``found``, by row, until somebody takes it.
+    Where matches need not be enumerated at once, that is done for all queries together as long as they are
+    few. Of many, each query gets those that are its own, and enumerates them when somebody asks for them.
     """
 
     def __init__(
         self,
-        queries: Sequence[tuple[Seat, Sequence[Term]]],
+        seats: Sequence[Seat],
+        constants: Sequence[Sequence[Term]],
         varying: Sequence[int],
         dictionary: Dictionary,
         kb: KnowledgeBase,
@@ -154,7 +156,7 @@ class Group(Pipeline):
         limits: Limits,
         start: int | None = None,
     ) -> None:
-        query = queries[0][0].query
+        query = seats[0].query
         self._template: Template | None = template(query, varying) if varying else None
         self._rows: dict[int, Row] = {}
         self._followers: list[Callable[[EventBatch], None]] = []
@@ -165,10 +167,15 @@ class Group(Pipeline):
         self._unhanded = 0
         #: Called when they are so many that somebody is to take them before there are more.
         self.on_many: Callable[[], None] = nothing
-        self._live = len(queries)
+        self._live = len(seats)
         rows: dict[tuple[Term, ...], list[Seat]] = {}
-        for seat, constants in queries:
-            rows.setdefault(tuple([constants[place] for place in varying]), []).append(seat)
+        all_vary = len(varying) == len(constants[0])
+        for seat, own in zip(seats, constants, strict=True):
+            key = tuple(own) if all_vary else tuple([own[place] for place in varying])
+            if key in rows:
+                rows[key].append(seat)
+            else:
+                rows[key] = [seat]
         self._tally = Tally([gpm.name for gpm in query.gpms], len(rows))
         made = self._template
         if made is not None:
@@ -180,13 +187,14 @@ class Group(Pipeline):
         super().__init__(taken, dictionary, kb, None, sharing, start=start, limits=limits.times(len(rows)))
         plain = normalise(query)
         self.reader = Reader(plain, Projector(plain, self._context, dictionary), dictionary)
-        #: Whether rows are what is found, and none of them is looked at to count something.
+        #: Whether rows are what is found, and all of it, and none is looked at to count something.
         self.is_plain = self.reader.projector.is_plain and not self.reader.projector.offset
+        self.is_plain &= not isinstance(query.form, Ask)
         self.is_plain &= query.skip is None or query.skip.gpm is None
         named = range(len(rows)) if made is None else self._table.rows.tolist()
-        for number, (name, seats) in enumerate(zip(named, rows.values(), strict=True)):
-            row = self._rows[name] = Row(name, number, seats)
-            for seat in seats:
+        for number, (name, some) in enumerate(zip(named, rows.values(), strict=True)):
+            row = self._rows[name] = Row(name, number, some)
+            for seat in some:
                 seat.sit(self, row)
 
     def _make_gpm(

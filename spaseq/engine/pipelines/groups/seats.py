@@ -35,7 +35,7 @@ class Seat:
     """
 
     __slots__ = (
-        "_crowd", "_found", "_group", "_is_handed_on", "_is_plain", "_left", "_matches", "_over", "_reader",
+        "_crowd", "_found", "_group", "_is_handed_on", "_left", "_matches", "_over", "_reader",
         "_rest", "_row", "_rows", "_sample", "_seen", "_stats", "done", "may_leave", "query", "rank",
         "unread",
     )  # fmt: skip
@@ -62,8 +62,6 @@ class Seat:
         self._rest: Rest | None = None
         self._is_handed_on = False
         self._found: Undelivered | None = None
-        # Whether each match that is found is one of its own, if there is no LIMIT.
-        self._is_plain = False
 
     def count(self) -> None:
         """See ``Pipeline.count``."""
@@ -118,7 +116,6 @@ class Seat:
     def sit(self, group: Group, row: Row) -> None:
         """The query has its row from now on."""
         self._group, self._row = group, row
-        self._is_plain = group.is_plain and not isinstance(self.query.form, Ask)
 
     def begin(self) -> None:
         """The first events are about to come."""
@@ -165,7 +162,8 @@ class Seat:
     @property
     def reads_at_once(self) -> bool:
         """Whether what was found is what it answers: nothing is left out, computed or looked for."""
-        return self._is_plain and self._left is None and self._rest is None
+        group = self._group
+        return self._left is None and self._rest is None and group is not None and group.is_plain
 
     def read(self, found: Block) -> MatchBatch:
         """Its matches, if it ``reads_at_once``."""

@@ -25,6 +25,9 @@ Ints = npt.NDArray[np.int64]
 #: So many matches are put together before others are looked for.
 MOST: Final = 1 << 18
 
+#: Differences up to this fit in two bytes.
+_NARROW: Final = (1 << 16) - 1
+
 #: Of all shares the events of one GPM, by its name, and where those of each share begin and end.
 _OfGpm = tuple[str, list[int] | None, Events]
 
@@ -191,7 +194,10 @@ class Share(Block):
 def shares(block: Columns) -> list[tuple[int, Block]]:
     """The matches by the first value of their keys, which these then lack."""
     of = block.keys[:, 0]
-    order = np.argsort(of, kind="stable")
+    least = int(of.min())
+    # Small numbers are sorted by counting them, in a tenth of the time.
+    is_narrow = int(of.max()) - least <= _NARROW
+    order = np.argsort((of - least).astype(np.uint16) if is_narrow else of, kind="stable")
     cuts = np.flatnonzero(np.diff(of[order])) + 1
     ordered = block.take(order) if len(cuts) else block
     bounds = np.concatenate([[0], cuts, [len(block)]])
