@@ -33,11 +33,12 @@ from spaseq.matching.kernel.compiled import _kernel_laid as out
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.exact import Exact
 from spaseq.matching.kernel.matches import Matches
-from spaseq.matching.kernel.memory import Room, memory, runs_size
+from spaseq.matching.kernel.memory import Room, memory
 from spaseq.matching.kernel.ranking import ranked
 from spaseq.matching.kernel.records import findings, header, partitions, questions
 from spaseq.matching.kernel.records.waits import DUE, NODE
 from spaseq.matching.kernel.replay import Path, Replay
+from spaseq.matching.kernel.sizing import START, Sizing
 from spaseq.matching.kernel.tables.alike import tables_alike
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.kernel.tables.compiling import compile_tables
@@ -49,22 +50,6 @@ Ints = npt.NDArray[np.int64]
 
 #: Later than any event, and far from overflow.
 _NEVER: Final = 1 << 62
-#: What a memory has space for at first: of many queries each has few runs. From sweep to sweep it grows, up
-#: to what makes sweeps rare wherever runs come and go.
-_START: Final = Room(1 << 3, 1 << 3, 1 << 3, 1 << 3)
-ENOUGH: Final = Room(1 << 10, 1 << 10, 1 << 10, 1 << 10)
-#: So much a memory that was full in the middle of a batch has to spare, so that it is not soon full again.
-_SPARE: Final = 1 << 12
-#: A first batch of more events is given so much space at once: for what begins in it, up to so many that wait
-#: at the same time, and so many that are found.
-_LARGE: Final = 256
-_WAITING: Final = (1 << 9) - _START.waits
-_FOUND: Final = 1 << 14
-#: The same of a query with partitions, of each of which something may wait and be found.
-_APART: Final = 1 << 11
-_FOUND_APART: Final = 1 << 15
-#: At so many gates an event is waited for there.
-_GATES: Final = 8
 
 
 @cache
@@ -126,10 +111,8 @@ class Kernel:
         self._is_plain = not (self._trails or self._tables[v.N_GAPS] or self._compiled.ambiguous)
         self._open = Open(bounds.reach)
         self._certain = Certain(c, self._replay, bounds.reach)
-        self._floor = floor or _START
-        # Of a large batch, how much may begin in it, and how much may be found yet.
-        self._begun = self._found_yet = 0
-        self._memory = memory(self._compiled, self._floor, self._budget)
+        self._sizing = Sizing(self._compiled, self._budget, floor or START)
+        self._memory = memory(self._compiled, self._sizing.floor, self._budget)
         self._start = 0
         # The order of the keys of the batch in hand, if somebody asked for that.
         self._ranks: Ints | None = None
@@ -138,24 +121,11 @@ class Kernel:
         """See ``ByColumns.process``."""
         if len(batch):
             columns = self._take(batch, start, solutions)
-            self._begun = self._begins(solutions) if len(batch) > _LARGE else 0
-            if self._begun and self._floor is _START and not self._memory.ints.item(header.SERIAL):
-                self._expect_many()
+            self._sizing.begin(len(batch), solutions)
+            if self._sizing.is_first and not self._memory.ints.item(header.SERIAL):
+                self._memory = self._sizing.first(self._memory, bool(self._keys))
             self._memory.begin()
             yield from self._go_on(start, columns, self._run(columns))
-
-    def _begins(self, solutions: Mapping[str, Solutions]) -> int:
-        """How much may begin in a batch."""
-        first = {name for gate in self._compiled.analysis.start.gates for name in gate.gpms}
-        return sum(len(solutions[name]) for name in first if name in solutions)
-
-    def _expect_many(self) -> None:
-        """Before the first event: space for what begins in a batch, instead of growing a sweep at a time."""
-        # Most of what begins ends soon, and what is found stays there until the batch is done.
-        most_of = (_APART, _FOUND_APART) if self._keys else (_WAITING, _FOUND)
-        few, most = (self._wider(_START, min(self._begun, some)) for some in most_of)
-        room = self._within(_START, few._replace(nodes=most.nodes, found=most.found))
-        self._memory = memory(self._compiled, room, self._budget)
 
     def take_one(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
@@ -226,8 +196,7 @@ class Kernel:
                 elif status == lay.ROOM:
                     self._make_room(columns, int(self._memory.ints[header.DECIDED]))
                 elif status == lay.DRAIN:
-                    if self._floor.found < ENOUGH.found:
-                        self._floor = self._floor._replace(found=ENOUGH.found)
+                    if self._sizing.found_many():
                         self._make_room(columns, 0)
                 else:
                     self._memory.grow_scratch(status == lay.MORE_KEYS)
@@ -348,28 +317,25 @@ class Kernel:
         return axis - limit
 
     def _make_room(self, columns: Ints, decided: int) -> None:
-        """Leaves out runs that are over, and makes a memory at least half of which is free.
-
-        The next time will come later: it has more space than it had, up to ``ENOUGH``.
-        """
-        self._floor = Room(*(min(4 * now, enough) for now, enough in zip(self._floor, ENOUGH, strict=True)))
+        """Leaves out runs that are over, and makes a memory at least half of which is free."""
+        self._sizing.grow()
         event = self._memory.ints[header.EVENT]
         axis, time = (heads.values(columns, columns[at] + event).item() for at in (heads.AXIS, heads.TIME))
-        # What comes yet of the batch may need room, too.
-        left = int(columns[heads.SIZE] - event)
-        self._found_yet = min(self._begun * left // int(columns[heads.SIZE]), _FOUND)
-        self._sweep(axis, time, decided, min(left, _SPARE))
-        self._found_yet = 0
+        events = int(columns[heads.SIZE])
+        self._sweep(axis, time, decided, (events - int(event), events))
 
-    def _sweep(self, axis: int, time: int, decided: int, spare: int = 0) -> None:
-        """Makes a memory that has room for so many decisions, with the runs that may still go on."""
+    def _sweep(self, axis: int, time: int, decided: int, left: tuple[int, int] = (0, 0)) -> None:
+        """Makes a memory that has room for so many decisions, with the runs that may still go on.
+
+        ``left``: how many events of the batch in hand are to come, and how many it has.
+        """
         old, tables, ids = self._memory, self._tables, self._columns.numbers
         nowhere = np.zeros(0, dtype=np.int64)
         now = axis, time, ids.numbers, ids.codes
         live, remembered = k.sweep(tables, old.ints, old.floats, nowhere, old.floats, *now)
         self._budget.partial(live + decided)
-        room = self._room(live, remembered, decided, axis, time)
-        new = memory(self._compiled, self._with_spare(room, spare), self._budget, old)
+        room = self._sizing.with_spare(self._room(live, remembered, decided, axis, time), *left, old)
+        new = memory(self._compiled, room, self._budget, old)
         k.sweep(tables, old.ints, old.floats, new.ints, new.floats, *now)
         self._memory = new
 
@@ -377,24 +343,7 @@ class Kernel:
         """The space for so many runs and entries, and what was decided, at least half of which is free."""
         del axis, time
         needed = self._memory.twice(self._tables, live, remembered, decided)
-        return Room(*map(max, needed, self._floor))
-
-    def _with_spare(self, room: Room, spare: int) -> Room:
-        """More space, as long as that does not come near a limit."""
-        return self._within(room, self._wider(room, spare))
-
-    def _wider(self, room: Room, spare: int) -> Room:
-        # An event may be waited for at many gates, those of many queries that begin alike.
-        waits = room.waits + spare * min(int(self._tables[v.MOST_GATES]), _GATES)
-        # What is found holds a node, as what waits does.
-        found = max(spare, self._found_yet)
-        return Room(waits, room.nodes + 2 * found, room.found + found, room.entries + spare)
-
-    def _within(self, room: Room, wide: Room) -> Room:
-        """The wider of two, unless that comes near a limit."""
-        size = self._budget.but("runs") + self._memory.scratch_bytes + runs_size(self._compiled, wide)
-        limit = self._budget.limits.query_bytes
-        return wide if limit is None or 2 * size < limit else room
+        return Room(*map(max, needed, self._sizing.floor))
 
     # --- questions ------------------------------------------------------------------------------
 

@@ -83,7 +83,7 @@ class SheddingFamilies(OrderedKernel):
             units = events * (1 + load)
             if isinstance(clock, WorkClock):
                 clock.add(units)
-            self._look(place, events)
+            self._look_over(place, events)
             spent += clock() - begin
             if self._overload is not None:
                 self._overload.measure(events, spent, load, units)
@@ -118,7 +118,7 @@ class SheddingFamilies(OrderedKernel):
                 return self._rows[:count]
             self._rows = np.zeros((2 * count, k.L_SIZE), dtype=np.int64)
 
-    def _look(self, place: int, events: int) -> None:
+    def _look_over(self, place: int, events: int) -> None:
         """Learns from what there is, and sheds what is too much."""
         rows = self._listed()
         self._worth.learn(rows, place, events)

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from spaseq.effort import WorkClock
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.matching.kernel import evaluator as whole
+from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kernel.records import header as mem
+from spaseq.matching.kernel.sizing import ENOUGH
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_known as cells
@@ -33,7 +34,7 @@ _MOST_TRIALS: Final = 64.0
 _SAMPLED: Final = 8
 
 
-class Observed(whole.Kernel):
+class Observed(Kernel):
     """The kernel; between events its arena is looked at (``compiled``), which it does not notice.
 
     What is seen, and what matches come of, is in the sketch.
@@ -42,7 +43,8 @@ class Observed(whole.Kernel):
     def __init__(self, query: Bounded) -> None:
         pattern, dictionary, bounds = query.pattern, query.dictionary, query.bounds
         compiled = compile_tables(pattern, dictionary.pin)
-        super().__init__(pattern, dictionary, query.context, bounds, compiled, floor=whole.ENOUGH)
+        super().__init__(pattern, dictionary, query.context, bounds, compiled, floor=ENOUGH)
+        self._sizing.spare = 0  # a bound of memory counts it
         self._effort = query.effort
         self._features = features(self._compiled, dictionary.pin)
         self._sketch = Sketch(self._features, bounds.reach)
@@ -101,11 +103,10 @@ class Observed(whole.Kernel):
         f = self._features
         k.credit(self._memory.ints, self._known, f.ways, f.bases, self._sketch.counts)
 
-    def _sweep(self, axis: int, time: int, decided: int, spare: int = 0) -> None:
-        del spare  # a bound of memory counts it
+    def _sweep(self, axis: int, time: int, decided: int, left: tuple[int, int] = (0, 0)) -> None:
         old = self._memory
         self._hand = k.surviving(self._tables, old.ints, self._hand, axis, time)
-        super()._sweep(axis, time, decided)
+        super()._sweep(axis, time, decided, left)
         known, self._known = self._known, self._unknown()
         k.follow(old.ints, self._memory.ints, known, self._known)
         self._next = int(self._memory.ints[mem.NEXT_WAIT])

@@ -1,0 +1,99 @@
+"""How much space the memory of a query's runs is given: little at first, more from sweep to sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.limits import Budget
+from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.kernel.memory import Memory, Room, memory, runs_size
+from spaseq.matching.kernel.tables.compiled import Compiled
+
+#: What a memory has space for at first: of many queries each has few runs. From sweep to sweep it grows, up
+#: to what makes sweeps rare wherever runs come and go.
+START: Final = Room(1 << 3, 1 << 3, 1 << 3, 1 << 3)
+ENOUGH: Final = Room(1 << 10, 1 << 10, 1 << 10, 1 << 10)
+#: So much a memory that was full in the middle of a batch has to spare, so that it is not soon full again.
+_SPARE: Final = 1 << 12
+#: A first batch of more events is given so much space at once: for what begins in it, up to so many that wait
+#: at the same time, and so many that are found.
+_LARGE: Final = 256
+_WAITING: Final = (1 << 9) - START.waits
+_FOUND: Final = 1 << 14
+#: The same of a query with partitions, of each of which something may wait and be found.
+_APART: Final = 1 << 11
+_FOUND_APART: Final = 1 << 15
+#: At so many gates an event is waited for there.
+_GATES: Final = 8
+
+
+@dataclass(slots=True)
+class Sizing:
+    """The space of one query's memories, one after the other.
+
+    ``floor``: what the next one has space for at least; ``begun``: how much may begin in the batch in hand,
+    if that is large; ``spare``: for at most so many events that are to come there is space already.
+    """
+
+    compiled: Compiled
+    budget: Budget
+    floor: Room = START
+    spare: int = _SPARE
+    begun: int = 0
+
+    def begin(self, events: int, solutions: Mapping[str, Solutions]) -> None:
+        """A batch of so many events begins."""
+        first = {name for gate in self.compiled.analysis.start.gates for name in gate.gpms}
+        large = events > _LARGE
+        self.begun = sum(len(solutions[name]) for name in first if name in solutions) if large else 0
+
+    @property
+    def is_first(self) -> bool:
+        """Whether a first memory may soon be too small for the batch in hand."""
+        return self.begun > 0 and self.floor is START
+
+    def first(self, of: Memory, apart: bool) -> Memory:
+        """Before the first event: space for what begins in a batch, instead of growing a sweep at a time.
+
+        ``apart``: whether the query has partitions.
+        """
+        # Most of what begins ends soon, and what is found stays there until the batch is done.
+        most_of = (_APART, _FOUND_APART) if apart else (_WAITING, _FOUND)
+        few, most = (self._wider(START, min(self.begun, some), 0) for some in most_of)
+        room = self._within(START, few._replace(nodes=most.nodes, found=most.found), of)
+        return memory(self.compiled, room, self.budget)
+
+    def found_many(self) -> bool:
+        """What was found had no space: whether the next memory is to have more of it."""
+        is_small = self.floor.found < ENOUGH.found
+        if is_small:
+            self.floor = self.floor._replace(found=ENOUGH.found)
+        return is_small
+
+    def grow(self) -> None:
+        """The next time comes later: a memory has more space than the last one, up to ``ENOUGH``."""
+        self.floor = Room(*(min(4 * now, enough) for now, enough in zip(self.floor, ENOUGH, strict=True)))
+
+    def with_spare(self, room: Room, left: int, events: int, of: Memory) -> Room:
+        """More space for what the rest of a batch may need, as long as that does not come near a limit.
+
+        ``left``: how many of its ``events`` are left.
+        """
+        found = min(self.begun * left // events, _FOUND) if left else 0
+        return self._within(room, self._wider(room, min(left, self.spare), found), of)
+
+    def _wider(self, room: Room, spare: int, found: int) -> Room:
+        # An event may be waited for at many gates, those of many queries that begin alike.
+        waits = room.waits + spare * min(int(self.compiled.tables[v.MOST_GATES]), _GATES)
+        # What is found holds a node, as what waits does.
+        found = max(spare, found)
+        return Room(waits, room.nodes + 2 * found, room.found + found, room.entries + spare)
+
+    def _within(self, room: Room, wide: Room, of: Memory) -> Room:
+        """The wider of two, unless that comes near a limit."""
+        size = self.budget.but("runs") + of.scratch_bytes + runs_size(self.compiled, wide)
+        limit = self.budget.limits.query_bytes
+        return wide if limit is None or 2 * size < limit else room
