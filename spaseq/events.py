@@ -166,9 +166,9 @@ class EventBatch:
         made = [np.empty(room, dtype=np.int64) for room in rooms]
         parts = np.array([place(array, begin) for array in made])
         k.spread(done, stand, parts, every, ends, triples, len(self))
-        return [self._made_of(array, size, rows) for array, size, rows in zip(made, sizes, counts, strict=True)]
+        return [self._made(array, size, rows) for array, size, rows in zip(made, sizes, counts, strict=True)]
 
-    def _made_of(self, made: Ids, size: int, rows: int) -> EventBatch:
+    def _made(self, made: Ids, size: int, rows: int) -> EventBatch:
         """The events whose columns stand in an array one after the other."""
         ends = [0, size, 2 * size, 3 * size, 4 * size, 5 * size + 1]
         ends += [ends[-1] + rows, ends[-1] + 2 * rows, ends[-1] + 3 * rows]
