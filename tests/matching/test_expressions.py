@@ -27,8 +27,8 @@ from spaseq.matching.conditions.numbers import Numbers
 from spaseq.matching.conditions.postfix import Site, steps
 from spaseq.matching.conditions.programs import Programs
 from spaseq.matching.conditions.sections import Sections
-from spaseq.matching.kernel import evaluator as kernel
 from spaseq.matching.kernel import memory as kernel_memory
+from spaseq.matching.kernel import sizing
 from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.terms.dictionary import Dictionary, Term
 from tests.matching.kernel_cases import Yields, by_kernel, by_reference, difference
@@ -181,8 +181,8 @@ def test_how_much_programs_know(condition: str, terms: Sequence[Term], known: fl
 def little_memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for one run, one question and one answer, at first."""
     if request.param:
-        for room in ("_START", "ENOUGH"):
-            monkeypatch.setattr(kernel, room, kernel_memory.Room(*(1 for _ in kernel_memory.Room._fields)))
+        for room in ("START", "ENOUGH"):
+            monkeypatch.setattr(sizing, room, kernel_memory.Room(*(1 for _ in kernel_memory.Room._fields)))
         monkeypatch.setattr(kernel_memory, "_DECISIONS", 1)
         monkeypatch.setattr(kernel_memory, "_QUESTIONS", 1)
         monkeypatch.setattr(kernel_memory, "_ANSWERS", 3)

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from spaseq.matching.kernel import evaluator as kernel
 from spaseq.matching.kernel import memory as kernel_memory
+from spaseq.matching.kernel import sizing
 from spaseq.matching.runs import memory as runs_memory
 from tests.matching.kernel_cases import by_kernel, by_reference, by_runs, difference
 from tests.matching.random_sequences import Query, Sample, random_query, random_sample
@@ -48,8 +48,8 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     ``runs`` forgets after each event; the kernel's memory starts with room for one run.
     """
     monkeypatch.setattr(runs_memory, "_PAUSE", 1)
-    for room in ("_START", "ENOUGH"):
-        monkeypatch.setattr(kernel, room, kernel_memory.Room(*(1 for _ in kernel_memory.Room._fields)))
+    for room in ("START", "ENOUGH"):
+        monkeypatch.setattr(sizing, room, kernel_memory.Room(*(1 for _ in kernel_memory.Room._fields)))
     monkeypatch.setattr(kernel_memory, "_DECISIONS", 1)
     monkeypatch.setattr(kernel_memory, "_KEYS", 1)
 

@@ -21,8 +21,8 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.reading.parser import parse
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.context import Context
-from spaseq.matching.kernel import evaluator as kernel
 from spaseq.matching.kernel import memory as kernel_memory
+from spaseq.matching.kernel import sizing
 from spaseq.matching.model import Bounds
 from spaseq.matching.shedding.account import recall_of
 from spaseq.matching.shedding.bounded import Bounded
@@ -89,7 +89,7 @@ def test_no_false_matches(seed: int, policy: Policy, by: str) -> None:
     else:
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "ENOUGH", kernel_memory.Room(1, 1, 1, 1))
+        patch.setattr(sizing, "ENOUGH", kernel_memory.Room(1, 1, 1, 1))
         for _ in range(5):
             sample = replace(random_sample(rng, query, 9), drops=frozenset())
             found, doubtful = shedding(sample, bounded(rng, policy, by))
@@ -114,7 +114,7 @@ def test_with_emit_and_consume_all_false_matches_are_counted_as_doubtful(
     else:
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "ENOUGH", kernel_memory.Room(1, 1, 1, 1))
+        patch.setattr(sizing, "ENOUGH", kernel_memory.Room(1, 1, 1, 1))
         for _ in range(5):
             sample = replace(random_sample(rng, query, 9), drops=frozenset())
             found, doubtful = shedding(sample, bounded(rng, policy, by))

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from spaseq import Engine, SpaseqWarning
 from spaseq.effort import Effort, Policy, WorkClock
 from spaseq.engine.handle import Handle
-from spaseq.matching.kernel import evaluator as kernel
 from spaseq.matching.kernel import memory as kernel_memory
+from spaseq.matching.kernel import sizing
 from spaseq.matching.shedding import passing
 from spaseq.matching.shedding.fits import doubts, obstacles, reads_in_one_way
 from tests.benchmarks import sharp
@@ -51,7 +51,7 @@ def test_no_false_matches(seed: int) -> None:
     else:
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "ENOUGH", kernel_memory.Room(1, 1, 1, 1))
+        patch.setattr(sizing, "ENOUGH", kernel_memory.Room(1, 1, 1, 1))
         # Of some events all is passed over that may be, of others nothing.
         patch.setattr(passing.Passing, "_least", lambda *_: rng.choice([-np.inf, np.inf]))
         for _ in range(5):

@@ -28,6 +28,7 @@ from spaseq.matching.conditions import batch as heads
 from spaseq.matching.conditions.lookups import Lookups
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key, Order, may_end_together
+from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.compiled import _kernel as k
 from spaseq.matching.kernel.compiled import _kernel_laid as out
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
@@ -38,7 +39,6 @@ from spaseq.matching.kernel.ranking import ranked
 from spaseq.matching.kernel.records import findings, header, partitions, questions
 from spaseq.matching.kernel.records.waits import DUE, NODE
 from spaseq.matching.kernel.replay import Path, Replay
-from spaseq.matching.kernel.sizing import START, Sizing
 from spaseq.matching.kernel.tables.alike import tables_alike
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.kernel.tables.compiling import compile_tables
@@ -111,7 +111,7 @@ class Kernel:
         self._is_plain = not (self._trails or self._tables[v.N_GAPS] or self._compiled.ambiguous)
         self._open = Open(bounds.reach)
         self._certain = Certain(c, self._replay, bounds.reach)
-        self._sizing = Sizing(self._compiled, self._budget, floor or START)
+        self._sizing = sizing.Sizing(self._compiled, self._budget, floor or sizing.START)
         self._memory = memory(self._compiled, self._sizing.floor, self._budget)
         self._start = 0
         # The order of the keys of the batch in hand, if somebody asked for that.

@@ -40,7 +40,7 @@ class Sizing:
 
     compiled: Compiled
     budget: Budget
-    floor: Room = START
+    floor: Room
     spare: int = _SPARE
     begun: int = 0
 

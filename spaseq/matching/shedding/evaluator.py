@@ -15,9 +15,9 @@ from spaseq.events import Clock, EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked
+from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.memory import runs_size
 from spaseq.matching.kernel.records import header as mem
-from spaseq.matching.kernel.sizing import ENOUGH
 from spaseq.matching.obstacles import in_words
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_passes as k
@@ -71,7 +71,7 @@ class Shedding(Selecting):
         # Events since a plan was made.
         self._unplanned = 0
         self._load_passes()
-        least = runs_size(self._compiled, ENOUGH) + self._memory.scratch_bytes
+        least = runs_size(self._compiled, sizing.ENOUGH) + self._memory.scratch_bytes
         if effort.pool is not None and effort.pool.size < least:
             warn(
                 f"{self._name} keeps its partial matches in {least:,} bytes at least, and not in the "

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from spaseq.effort import WorkClock
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kernel.records import header as mem
-from spaseq.matching.kernel.sizing import ENOUGH
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_known as cells
@@ -43,7 +43,7 @@ class Observed(Kernel):
     def __init__(self, query: Bounded) -> None:
         pattern, dictionary, bounds = query.pattern, query.dictionary, query.bounds
         compiled = compile_tables(pattern, dictionary.pin)
-        super().__init__(pattern, dictionary, query.context, bounds, compiled, floor=ENOUGH)
+        super().__init__(pattern, dictionary, query.context, bounds, compiled, floor=sizing.ENOUGH)
         self._sizing.spare = 0  # a bound of memory counts it
         self._effort = query.effort
         self._features = features(self._compiled, dictionary.pin)

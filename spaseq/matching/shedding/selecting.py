@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.effort import Policy, Shed
+from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.memory import Room, runs_size
 from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.records import partitions
-from spaseq.matching.kernel.sizing import ENOUGH
 from spaseq.matching.shedding.account import Account
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_firsts as firsts
@@ -110,9 +110,9 @@ class Selecting(Observed):
         most = max(most - self._memory.scratch_bytes, int(_STATE * most))
         if runs_size(self._compiled, room) <= most:
             return room
-        entries = max(remembered + int(self._memory.ints[mem.WANTED]), ENOUGH.entries)
+        entries = max(remembered + int(self._memory.ints[mem.WANTED]), sizing.ENOUGH.entries)
         least = self._least(axis, time, decided, entries)
-        enough = max(_FULL * most, runs_size(self._compiled, ENOUGH._replace(entries=entries)))
+        enough = max(_FULL * most, runs_size(self._compiled, sizing.ENOUGH._replace(entries=entries)))
         for _ in range(_ROUNDS):
             size = runs_size(self._compiled, least)
             if size <= enough or not self._lighten(_FILLED * most / size, axis, time):
@@ -135,4 +135,4 @@ class Selecting(Observed):
         return self._shed(share, axis, time, by_size=True)
 
     def _least(self, axis: int, time: int, decided: int, entries: int) -> Room:
-        return least_room(self._tables, self._memory.ints, axis, time, decided, entries, ENOUGH)
+        return least_room(self._tables, self._memory.ints, axis, time, decided, entries, sizing.ENOUGH)
