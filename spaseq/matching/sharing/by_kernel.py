@@ -20,7 +20,7 @@ from spaseq.matching.kernel.matches import Ints, Matches, Runs, unrolled
 from spaseq.matching.kernel.records import header
 from spaseq.matching.kernel.records.tables import gates, places
 from spaseq.matching.kernel.replay import Path, Replay
-from spaseq.matching.kernel.tables.alike import tables_alike
+from spaseq.matching.kernel.tables.alike import like_tables
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.model import Bounds
 from spaseq.matching.sharing.automata.merge import Tables, tables
@@ -98,10 +98,8 @@ class KernelGroup(Group):
     def _lot(self, runs: Runs, begins: Ints) -> Lot:
         """Which runs are whose matches."""
         live = [i for i in self.live() if self._own[i].member.has(self._own[i])]
-        whose = [
-            [i for i in live if self._tables.accepts[i][a] >= 0]
-            for a in range(len(self._tables.compiled.accepts))
-        ]
+        ends = self._tables.accepts[live] >= 0
+        whose = [[live[i] for i in np.flatnonzero(of).tolist()] for of in ends.T]
         several = np.array([len(of) for of in whose], dtype=np.int64)[runs.ways]
         firsts = np.cumsum([0, *map(len, whose)])
         numbers = np.repeat(np.arange(len(runs.ways)), several)
@@ -127,8 +125,8 @@ class KernelPart(Part):
     def __init__(self, group: KernelGroup, member: Member, offset: int, number: int, tables: Tables) -> None:
         super().__init__(group, member, offset, tables.compiled.gpms)
         pattern, intern = member.pattern, member.dictionary.pin
-        compiled = tables_alike(pattern, intern, member.common.outline)
         self._replay = Replay(lambda: compile_tables(pattern, intern), member.context, self.history)
+        compiled = like_tables(pattern, intern, member.common.outline)
         self._matches = Matches(pattern, compiled, self.history, self._replay, member.context.order)
         self._candidates, self._accepts = tables.candidates[number], tables.accepts[number]
 

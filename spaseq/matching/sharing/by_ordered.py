@@ -17,7 +17,7 @@ from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.host import Key
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.replay import Path, Replay
-from spaseq.matching.kernel.tables.alike import tables_alike
+from spaseq.matching.kernel.tables.alike import like_tables
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.model import Bounds
 from spaseq.matching.ordered.compiled import _kernel as k
@@ -63,16 +63,22 @@ class OrderedGroup(Group):
             None if skip is None or skip.gpm is None else member.common.gpms[skip.gpm]
             for skip, member in zip(skips, members, strict=True)
         ]
+        by_target: dict[str, int] = {}
+        for number, gpm in enumerate(targets):
+            if gpm is not None:
+                by_target[gpm] = by_target.get(gpm, 0) | 1 << number
         steps = []
-        for number, candidate in enumerate(t.compiled.candidates):
-            takes = 0 if candidate.way is None else _mask(own[number] >= 0 for own in t.candidates)
-            target = _mask(candidate.unit.gpm == gpm for gpm in targets)
+        for number, (candidate, taking) in enumerate(
+            zip(t.compiled.candidates, _having(t.candidates), strict=True)
+        ):
+            takes = 0 if candidate.way is None else taking
+            target = by_target.get(candidate.unit.gpm, 0)
             steps.append(Step(takes, _bits(t.rivals[number]), target))
         numbers = {gpm: number for number, gpm in enumerate(t.compiled.gpms)}
         own_gpms = [_bits(numbers[gpm] for gpm in member.common.gpms.values()) for member in members]
         whose = Members(
             [_bits(of) for of in t.gates],
-            [_mask(own[number] >= 0 for own in t.accepts) for number in range(len(t.compiled.accepts))],
+            _having(t.accepts),
             steps,
             [window.reach for window in self.windows],
             own_gpms if members[0].pattern.query.partition else (),
@@ -162,7 +168,7 @@ class OrderedPart(Part):
         super().__init__(group, member, offset, all_.compiled.gpms)
         pattern, intern = member.pattern, member.dictionary.pin
         self._replay = Replay(lambda: compile_tables(pattern, intern), member.context, self.history)
-        compiled = tables_alike(pattern, intern, member.common.outline)
+        compiled = like_tables(pattern, intern, member.common.outline)
         self._matches = Matches(
             pattern, compiled, self.history, self._replay, member.context.order, decided=True
         )
@@ -246,8 +252,9 @@ def _bits(numbers: Iterable[int]) -> int:
     return sum(1 << number for number in set(numbers))
 
 
-def _mask(flags: Iterable[bool]) -> int:
-    return _bits(number for number, flag in enumerate(flags) if flag)
+def _having(numbers: Ints) -> list[int]:
+    """Of each column of a member's numbers a row, the members that have one there, as bits."""
+    return [_bits(np.flatnonzero(column).tolist()) for column in (numbers >= 0).T]
 
 
 def _some(found: Preferred, offsets: Ints, numbers: Ints) -> Preferred:

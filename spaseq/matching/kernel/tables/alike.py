@@ -64,6 +64,12 @@ def tables_alike(
     return compile_tables(pattern, intern) if kind is None else kind.filled([*_constants(query)], intern)
 
 
+def like_tables(pattern: SequencePattern, intern: Callable[[Term], int], key: Outline) -> Compiled:
+    """The same for who reads all but ``tables`` and ``constants``, which are nobody's."""
+    kind = _KINDS.of(key, lambda: _kind(pattern.query))
+    return compile_tables(pattern, intern) if kind is None else kind.compiled
+
+
 def _kind(query: Query) -> _Kind | None:
     """The tables of a query with holes; None if more than its tables depend on its constants."""
     terms: list[Term | int] = []

@@ -73,6 +73,10 @@ class Candidate:
         )
 
 
+#: What an event may be at a gate, and of each whether ``;`` must not skip it.
+Alternatives = tuple[tuple[tuple[Candidate, ...], bool], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Chain:
     """Rows of a GPM that negations look back at, gathered by the values of some variables."""
@@ -93,13 +97,14 @@ class Analysis:
     ) -> None:
         self.pattern = pattern
         self._derived = derived
+        self._candidates: dict[Gate, Alternatives] = {}
         self.start = start or Program(compile_pattern(pattern)).start
         self.gpms = tuple(pattern.gpms)
         self._inside: dict[int, tuple[int, ...]] = {}
         self._locate(pattern.root, ())
         self.atoms = {node.id: node for node in walk(pattern.root) if isinstance(node, Atom)}
         self.kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
-        self.places = self._reachable(self.start)
+        self.places = reachable(self.start)
         self.gates = [gate for place in self.places for gate in place.gates]
         #: Matches may wait for the end of their window.
         self.trails = may_trail(pattern.root)
@@ -115,31 +120,11 @@ class Analysis:
         for child in children(node):
             self._locate(child, (*inside, node.id) if isinstance(node, Kleene) else inside)
 
-    def _reachable(self, start: Place) -> list[Place]:
-        found = [start]
-        for place in found:
-            for gate in place.gates:
-                for way in gate.ways:
-                    if isinstance(way.unit, AnyOrder):
-                        raise BeyondTables("nothing gathers events in any order", "ALL")
-                    if way.target not in found:
-                        found.append(way.target)
-        return found
-
-    def candidates(self, gate: Gate) -> Iterable[tuple[tuple[Candidate, ...], bool]]:
-        """What an event may be at a gate (of ``&``, all parts), and whether ``;`` must not skip it."""
-        rivals = {rival.unit.id for rival in gate.rivals}
-        reached = set()
-        for way in gate.ways:
-            reached.add(way.unit.id)
-            for parts in _parts(way.unit):
-                yield _candidates(gate, way, parts, way.begins, way.inside, way.unit), way.unit.id in rivals
-        for rival in gate.rivals:
-            if rival.unit.id not in reached:
-                begins = tuple(Enter(kleene) for kleene in rival.entered)
-                inside = (*gate.inside, *rival.entered)
-                for parts in _parts(rival.unit):
-                    yield _candidates(gate, None, parts, begins, inside, rival.unit), True
+    def candidates(self, gate: Gate) -> Alternatives:
+        """See ``candidates``."""
+        if gate not in self._candidates:
+            self._candidates[gate] = tuple(candidates(gate))
+        return self._candidates[gate]
 
     def _everything(self) -> Iterator[Candidate]:
         return (one for gate in self.gates for candidate, _ in self.candidates(gate) for one in candidate)
@@ -288,6 +273,35 @@ class Analysis:
             if kleenes & left and not kleenes & set(inside):
                 code += self.steps(item, Site(guarded=True))
         return code
+
+
+def reachable(start: Place) -> list[Place]:
+    """The places of an automaton. Raises ``BeyondTables``."""
+    found = [start]
+    for place in found:
+        for gate in place.gates:
+            for way in gate.ways:
+                if isinstance(way.unit, AnyOrder):
+                    raise BeyondTables("nothing gathers events in any order", "ALL")
+                if way.target not in found:
+                    found.append(way.target)
+    return found
+
+
+def candidates(gate: Gate) -> Iterator[tuple[tuple[Candidate, ...], bool]]:
+    """What an event may be at a gate (of ``&``, all parts), and whether ``;`` must not skip it."""
+    rivals = {rival.unit.id for rival in gate.rivals}
+    reached = set()
+    for way in gate.ways:
+        reached.add(way.unit.id)
+        for parts in _parts(way.unit):
+            yield _candidates(gate, way, parts, way.begins, way.inside, way.unit), way.unit.id in rivals
+    for rival in gate.rivals:
+        if rival.unit.id not in reached:
+            begins = tuple(Enter(kleene) for kleene in rival.entered)
+            inside = (*gate.inside, *rival.entered)
+            for parts in _parts(rival.unit):
+                yield _candidates(gate, None, parts, begins, inside, rival.unit), True
 
 
 def _candidates(

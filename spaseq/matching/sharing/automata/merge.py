@@ -18,7 +18,7 @@ from spaseq.automaton.nfa import Action
 from spaseq.automaton.pattern import Either, SequencePattern
 from spaseq.language.syntax import Strategy
 from spaseq.matching.conditions.postfix import BeyondTables
-from spaseq.matching.kernel.tables.analysis import Analysis
+from spaseq.matching.kernel.tables.analysis import Analysis, candidates, reachable
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.kernel.tables.writer import write
 from spaseq.matching.runs.program import Gate, Place, Way
@@ -27,6 +27,8 @@ from spaseq.terms.dictionary import Term
 Ints = npt.NDArray[np.int64]
 #: So many ways lead from a gate at most where several queries part.
 _MOST_WAYS: Final = 60
+#: Of each way from a gate the members' gates, and the numbers of the way there.
+_Ways = Sequence[Mapping[int, "tuple[Gate, int]"]]
 #: What is done where a match ends, and in which order of preference it is.
 _Ending = tuple[tuple[Action, ...], tuple[int, ...]]
 
@@ -57,8 +59,8 @@ class Tables:
     compiled: Compiled
     gates: tuple[frozenset[int], ...]
     rivals: tuple[frozenset[int], ...]
-    candidates: tuple[Ints, ...]
-    accepts: tuple[Ints, ...]
+    candidates: Ints
+    accepts: Ints
 
 
 def together(patterns: Sequence[SequencePattern]) -> SequencePattern:
@@ -81,24 +83,24 @@ def tables(
     patterns: Sequence[SequencePattern], starts: Sequence[Place], intern: Callable[[Term], int], by: str
 ) -> Tables:
     """The same as tables. Raises ``BeyondTables``."""
-    members = [Analysis(pattern, start=start) for pattern, start in zip(patterns, starts, strict=True)]
     merged, merger = _merged(patterns, starts, by)
     if by == "ordered" and any(map(_is_twofold, merger.ways.values())):
         raise BeyondTables("what a variable belongs to does not depend on the side of a |", "several queries")
     analysis = Analysis(merged.pattern, start=merged.start)
-    ways = [(merger.ways[gate], _size(analysis, gate)) for gate in analysis.gates]
+    ways = [(merger.ways[gate], _size(gate)) for gate in analysis.gates]
     accepts = [
         (ends, merger.accepts[place][ends, order])
         for place in analysis.places
         for ends, order in zip(place.accepts, place.orders, strict=True)
     ]
+    own = [reachable(start) for start in starts]
     return Tables(
         merged,
         write(analysis, {}, intern),
         tuple(frozenset(member for of in merger.ways[gate] for member in of) for gate in analysis.gates),
         tuple(of for of_gate, size in ways for of in _rivals(of_gate, size)),
-        tuple(_candidates(ways, number, member) for number, member in enumerate(members)),
-        tuple(_accepts(accepts, number, member) for number, member in enumerate(members)),
+        _candidates(ways, own),
+        _accepts(accepts, own),
     )
 
 
@@ -206,25 +208,36 @@ def _step(way: Way) -> object:
     return way.begins, way.unit, way.inside
 
 
-def _candidates(
-    ways: Sequence[tuple[list[dict[int, tuple[Gate, int]]], int]], member: int, own: Analysis
-) -> Ints:
-    """A way is one candidate, since there is no ``&``; behind the ways are rivals that are none.
+def _candidates(ways: Sequence[tuple[_Ways, int]], own: Sequence[Sequence[Place]]) -> Ints:
+    """Of each member, what number each candidate of all is as its own; -1: none.
 
-    ``ways``: of each gate of all, the ways, and how many candidates it has.
+    A way is one candidate, since there is no ``&``; behind the ways are rivals that are none.
+    ``ways``: of each gate of all, the ways, and how many candidates it has. ``own``: members' places.
     """
-    begins, count = dict[Gate, int](), 0
-    for gate in own.gates:
-        begins[gate] = count
-        count += _size(own, gate)
-    found: list[int] = []
+    begins = [_begins(places) for places in own]
+    found = np.full((len(own), sum(size for _, size in ways)), -1, dtype=np.int64)
+    at = 0
     for of_gate, size in ways:
-        for of in of_gate:
-            found.append(begins[of[member][0]] + of[member][1] if member in of else -1)
-        mine = next((of[member][0] for of in of_gate if member in of), None)
-        for i in range(len(of_gate), size):
-            found.append(-1 if mine is None else begins[mine] + i)
-    return np.array(found, dtype=np.int64)
+        first: dict[int, int] = {}
+        for i, of in enumerate(of_gate):
+            for member, (gate, way) in of.items():
+                begin = begins[member][gate]
+                found[member, at + i] = begin + way
+                first.setdefault(member, begin)
+        for member, begin in first.items():
+            found[member, at + len(of_gate) : at + size] = begin + np.arange(len(of_gate), size)
+        at += size
+    return found
+
+
+def _begins(places: Sequence[Place]) -> dict[Gate, int]:
+    """The number of the first candidate of each gate."""
+    begins, count = dict[Gate, int](), 0
+    for place in places:
+        for gate in place.gates:
+            begins[gate] = count
+            count += _size(gate)
+    return begins
 
 
 def _is_twofold(of_gate: Sequence[Mapping[int, tuple[Gate, int]]]) -> bool:
@@ -245,15 +258,23 @@ def _rivals(of_gate: Sequence[Mapping[int, tuple[Gate, int]]], size: int) -> Ite
         yield frozenset(member for of in of_gate for member in of)
 
 
-def _size(analysis: Analysis, gate: Gate) -> int:
-    return sum(len(parts) for parts, _ in analysis.candidates(gate))
+def _size(gate: Gate) -> int:
+    """How many candidates it has."""
+    return sum(len(parts) for parts, _ in candidates(gate))
 
 
 def _accepts(
-    accepts: Sequence[tuple[tuple[Action, ...], Mapping[int, Place]]], member: int, own: Analysis
+    accepts: Sequence[tuple[tuple[Action, ...], Mapping[int, Place]]], own: Sequence[Sequence[Place]]
 ) -> Ints:
-    numbers: dict[tuple[Place, tuple[Action, ...]], int] = {}
-    for number, way in enumerate((place, ends) for place in own.places for ends in place.accepts):
-        numbers.setdefault(way, number)
-    found = [numbers[of[member], ends] if member in of else -1 for ends, of in accepts]
-    return np.array(found, dtype=np.int64)
+    """The same of the ways to end."""
+    numbers: list[dict[tuple[Place, tuple[Action, ...]], int]] = []
+    for places in own:
+        of_member: dict[tuple[Place, tuple[Action, ...]], int] = {}
+        for number, way in enumerate((place, ends) for place in places for ends in place.accepts):
+            of_member.setdefault(way, number)
+        numbers.append(of_member)
+    found = np.full((len(own), len(accepts)), -1, dtype=np.int64)
+    for number, (ends, of) in enumerate(accepts):
+        for member, place in of.items():
+            found[member, number] = numbers[member][place, ends]
+    return found
