@@ -60,7 +60,7 @@ class Cohort:
     ) -> Member | None:
         """One query more; None if it can share no partial match."""
         # Imported only here, because compiled code takes a while to load.
-        from spaseq.matching.sharing.automata.canonical import Asked, beginning, canonical
+        from spaseq.matching.sharing.automata.canonical import Asked, beginning, under_common_names
         from spaseq.matching.sharing.member import Enumerated, Member, Waiting
 
         asked = {name: Asked(gpm.number, gpm.names) for name, gpm in gpms.items()}
@@ -69,7 +69,7 @@ class Cohort:
             return None
         numbers = self._elements.numbers
         make = {"enumeration": Enumerated, "ordered": Waiting}.get(evaluator, Member)
-        common = partial(canonical, pattern, asked, numbers)
+        common = partial(under_common_names, pattern, asked, numbers)
         member = make(self, pattern, evaluator, begins, common, gpms, context, dictionary)
         self._waiting[member] = None
         return member

@@ -24,6 +24,10 @@ from spaseq.matching.templates.form import ByOutline, Outline, compared, outline
 _DERIVING: Final = ByOutline[bool]()
 
 
+#: So many elements that were named are kept.
+_KEPT: Final = 4_096
+
+
 class Numbers:
     """Numbers things: equal ones alike."""
 
@@ -31,6 +35,8 @@ class Numbers:
         self._numbers: dict[object, int] = {}
         #: GPMs that have no correlated filters, by their common names.
         self.gpms: dict[str, GpmPart] = {}
+        #: Elements that were named, by what their names depend on.
+        self.elements: dict[object, _Element] = {}
 
     def of(self, thing: object) -> int:
         """The number of a thing, the next one if it is new."""
@@ -84,11 +90,16 @@ def canonical(pattern: SequencePattern, asked: Mapping[str, Asked], numbers: Num
     What else an event does to a partial match is not up to its own elements alone: to ``,`` any event of its
     partition matters, to a negation whatever is between, to CONSUME the matches found.
     """
-    root = pattern.root
-    if not isinstance(root, Chain) or beginning(pattern, asked) is None:
-        return None
+    return None if beginning(pattern, asked) is None else under_common_names(pattern, asked, numbers)
+
+
+def under_common_names(
+    pattern: SequencePattern, asked: Mapping[str, Asked], numbers: Numbers
+) -> Canonical | None:
+    """The same of a query that has a ``beginning``."""
+    assert isinstance(pattern.root, Chain)
     key = outline(pattern.query)
-    return None if _derives(pattern, key) else _Canonical(pattern, asked, numbers).made(root, key)
+    return None if _derives(pattern, key) else _Canonical(pattern, asked, numbers).made(pattern.root, key)
 
 
 def _derives(pattern: SequencePattern, key: Outline) -> bool:
@@ -96,6 +107,16 @@ def _derives(pattern: SequencePattern, key: Outline) -> bool:
     if not pattern.where and not any(part.correlated for part in pattern.gpms.values()):
         return False
     return _DERIVING.of(key, lambda: bool(split(pattern).derived))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Element:
+    """An element under common names, and what the query's names and places up to it are called."""
+
+    number: int
+    node: Node
+    names: Mapping[str, str]
+    ids: Mapping[int, int]
 
 
 class _Canonical:
@@ -107,19 +128,26 @@ class _Canonical:
         # Those that the element at hand is the first to name.
         self._new: dict[str, str] = {}
         self._ids: dict[int, int] = {}
+        # Parts of the query whose names will not change any more, by identity.
+        self._renamings: dict[int, Any] = {}
+        # Counts what may be called otherwise next time.
+        self._unsure = 0
 
     def made(self, root: Chain, key: Outline) -> Canonical:
         beginnings: list[int] = []
         items: list[Node] = []
+        before: object = tuple(self._names)
+        owners = tuple(self._pattern.owners.items())
         for item, operator in zip(root.items, (None, *root.operators), strict=True):
-            number = self._number(item, operator, beginnings[-1] if beginnings else None)
-            beginnings.append(number)
-            items.append(self._node(item))
+            before = found = self._element(item, operator, before, owners)
+            beginnings.append(found.number)
+            items.append(found.node)
         pattern, query = self._pattern, self._pattern.query
         gpms = {name: self._gpm(part) for name, part in pattern.gpms.items()}
-        made = replace(
-            pattern,
-            query=replace(query, partition=tuple(Var(self._names[v.name]) for v in query.partition)),
+        if query.partition:
+            query = replace(query, partition=tuple(Var(self._names[v.name]) for v in query.partition))
+        made = SequencePattern(
+            query=query,
             root=Chain(self._numbers.of(("chain", tuple(beginnings))), tuple(items), root.operators),
             gpms={part.name: part for part in gpms.values()},
             group_of={self._names[name]: self._ids[kleene] for name, kleene in pattern.group_of.items()},
@@ -127,9 +155,35 @@ class _Canonical:
                 self._names[name]: tuple(self._ids[kleene] for kleene in kleenes)
                 for name, kleenes in pattern.owners.items()
             },
+            mixed=pattern.mixed,
+            where=pattern.where,
+            negated=pattern.negated,
+            streams=pattern.streams,
+            witnesses=pattern.witnesses,
         )
         common = {name: part.name for name, part in gpms.items()}
         return Canonical(made, key, tuple(beginnings), self._names, common)
+
+    def _element(self, item: Node, operator: Strategy | None, before: object, owners: object) -> _Element:
+        """An element behind another one, or the names that there are at first: named once for all queries.
+
+        What they call it is up to what the key has, and to nothing else.
+        """
+        gpms = [node.gpm for node in walk(item) if isinstance(node, Atom)]
+        asks = tuple((self._asked[gpm], self._pattern.gpms[gpm].variables) for gpm in gpms)
+        key = before, operator, item, asks, owners
+        known = self._numbers.elements
+        found = known.get(key)
+        if found is None:
+            self._names, self._ids = {**self._names}, {**self._ids}
+            last = before.number if isinstance(before, _Element) else None
+            number = self._number(item, operator, last)
+            found = _Element(number, self._node(item), self._names, self._ids)
+            if len(known) >= _KEPT:
+                known.clear()
+            known[key] = found
+        self._names, self._ids = found.names, found.ids
+        return found
 
     def _number(self, item: Node, operator: Strategy | None, before: int | None) -> int:
         """The number of an element; names what is new in it."""
@@ -157,7 +211,7 @@ class _Canonical:
                 asked = self._asked[gpm]
                 more = sorted(self._pattern.gpms[gpm].variables - set(asked.names))
                 names = tuple(self._name(name) for name in (*asked.names, *more))
-                return "gpm", asked.number, names, self._renamed(filters), self._renamed(loose)
+                return "gpm", asked.number, names, self._flat(filters), self._flat(loose)
             case Kleene(element=element, own=own):
                 shape = self._shape(element)
                 names = tuple(sorted(map(self._name, own)))
@@ -210,25 +264,63 @@ class _Canonical:
         found = self._names.get(name)
         return self._new.setdefault(name, f"new {len(self._new)}") if found is None else found
 
+    def _flat(self, tree: Any) -> tuple[object, ...]:
+        """A part of a syntax tree under common names, as a list that says the same."""
+        out: list[object] = []
+        blanks: dict[str, int] = {}
+
+        def flatten(part: Any) -> None:
+            kind = part.__class__
+            if kind is Var:
+                out.append((Var, self._name(part.name)))
+            elif kind is BlankNode:
+                out.append((BlankNode, blanks.setdefault(part.value, len(blanks))))
+            elif kind is tuple:
+                out.append((tuple, len(part)))
+                for one in part:
+                    flatten(one)
+            elif names := compared(kind):
+                out.append(kind)
+                for name in names:
+                    flatten(getattr(part, name))
+            else:
+                out.append(part)
+
+        flatten(tree)
+        return tuple(out)
+
     def _renamed(self, tree: Any) -> Any:
         """A part of a syntax tree under common names."""
         blanks: dict[str, BlankNode] = {}
+        known = self._renamings
 
         def renamed(part: Any) -> Any:
             kind = part.__class__
             if kind is Var:
+                if part.name not in self._names:
+                    self._unsure += 1
                 return Var(self._name(part.name))
             if kind is BlankNode:
+                self._unsure += 1
                 return blanks.setdefault(part.value, BlankNode(f"b{len(blanks)}"))
             if kind is tuple:
                 parts = tuple(map(renamed, part))
                 return part if all(map(is_, parts, part)) else parts
+            names = compared(kind)
+            if not names:
+                return part
+            if id(part) in known:
+                return known[id(part)]
+            before = self._unsure
             changes = {}
-            for name in compared(kind):
+            for name in names:
                 old = getattr(part, name)
                 new = renamed(old)
                 if new is not old:
                     changes[name] = new
-            return replace(part, **changes) if changes else part
+            made = replace(part, **changes) if changes else part
+            if self._unsure == before:
+                known[id(part)] = made
+            return made
 
         return renamed(tree)
