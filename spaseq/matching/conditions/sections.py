@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -43,18 +44,14 @@ class Sections:
 
     def array(self, header: Sequence[Cell]) -> npt.NDArray[np.int64]:
         """The header, and then all sections."""
-        starts: dict[str, tuple[int, int]] = {}
+        starts: dict[str, int] = {}
+        widths: dict[str, int] = {}
         at = len(header)
         for name, rows in self._rows.items():
-            width = len(rows[0]) if rows else 0
-            starts[name] = at, width
-            at += width * len(rows)
-
-        def place(cell: Cell) -> int:
-            if isinstance(cell, int):
-                return cell
-            start, width = starts.get(cell.section, (0, 0))
-            return start + width * cell.row
-
-        cells = [*header, *(cell for rows in self._rows.values() for row in rows for cell in row)]
-        return np.array([place(cell) for cell in cells], dtype=np.int64)
+            starts[name], widths[name] = at, len(rows[0]) if rows else 0
+            at += widths[name] * len(rows)
+        cells = [
+            starts.get(cell[0], 0) + widths.get(cell[0], 0) * cell[1] if isinstance(cell, Reference) else cell
+            for cell in chain(header, *chain.from_iterable(self._rows.values()))
+        ]
+        return np.array(cells, dtype=np.int64)

@@ -103,7 +103,7 @@ def plans(pattern: SequencePattern) -> tuple[Plan, ...]:
         raise DoesNotFit("CONSUME ANY drops partial matches, which are not kept")
     partition = {variable.name for variable in pattern.query.partition}
     for name, part in pattern.gpms.items():
-        if partition - gpm_certain(part.gpm):
+        if partition and partition - gpm_certain(part.gpm):
             raise DoesNotFit(f"{name} does not bind what PARTITION BY names")
     found = []
     for partial in islice(_element(pattern.root, _Partial()), _MOST_PLANS + 1):
@@ -119,10 +119,13 @@ def plans(pattern: SequencePattern) -> tuple[Plan, ...]:
 
 def _element(node: Node, m: _Partial) -> Iterator[_Partial]:
     """Extends ``m`` by an element, which closes the absences that wait for it."""
-    for extended in _node(node, replace(m, pending=())):
+    for extended in _node(node, replace(m, pending=()) if m.pending else m):
         new = extended.events & ~m.events
         if not new:
             yield replace(extended, pending=m.pending + extended.pending)
+            continue
+        if not m.pending:
+            yield extended
             continue
         closed = tuple(
             Absence(unit, after, new, extended.seen)
@@ -163,7 +166,7 @@ def _node(node: Node, m: _Partial) -> Iterator[_Partial]:
 def _taken(atom: Atom, kleene: Kleene | None, m: _Partial) -> _Partial:
     own = 1 << len(m.items)
     item = Item(atom, kleene, m.events, m.seen | own, m.seen | own)
-    return replace(m, items=(*m.items, item), events=m.events | own, seen=m.seen | own)
+    return _Partial((*m.items, item), m.absences, m.events | own, m.seen | own, m.pending)
 
 
 def _chain(items: Sequence[Node], m: _Partial) -> Iterator[_Partial]:

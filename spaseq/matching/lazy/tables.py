@@ -115,6 +115,7 @@ class _Writer:
         self._columns: dict[tuple[int, str], int] = {}
         self._bounds: dict[tuple[int, str], list[Range]] = {}
         self._written: dict[int, tuple[Reference, Reference]] = {}
+        self._factors: dict[tuple[int, int], int] = {}
         self._ordered = self._find_ordered()
         self._out = Sections()
         self._programs = Programs(self._out, self._slots, self._kleenes, self._accumulators, intern)
@@ -289,8 +290,11 @@ class _Writer:
     def _write_sum(self, terms: Iterable[Summand]) -> tuple[Reference, Reference]:
         rows = []
         for term in terms:
-            factor = self._intern(Literal(float(term.factor)))
-            self._programs.constants[factor] = None
+            ratio = term.factor.as_integer_ratio()
+            factor = self._factors.get(ratio)
+            if factor is None:
+                factor = self._factors[ratio] = self._intern(Literal(float(term.factor)))
+                self._programs.constants[factor] = None
             rows.append((-1 if term.name is None else self._slots[term.name], factor))
         return self._out.rows("terms", rows)
 
