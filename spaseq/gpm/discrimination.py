@@ -37,7 +37,7 @@ from spaseq.language.syntax import (
     Var,
 )
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
-from spaseq.terms.distinct import in_order
+from spaseq.terms.distinct import distinct
 
 #: A triple that is needed: of each place the id of a term, or ``UNBOUND`` where any will do.
 Shape = tuple[int, int, int]
@@ -217,8 +217,9 @@ class Discrimination(Generic[_Item]):
     def of_batch(self, batch: EventBatch) -> list[_Item]:
         """Those that may have one in some event of a batch."""
         found = list(self._any)
-        for p in in_order(batch.p).tolist() if self._by_predicate else ():
-            found += self._by_predicate.get(p, ())
+        if self._by_predicate and len(batch.p):
+            for p in distinct(batch.p, batch.p.max().item() + 1).tolist():
+                found += self._by_predicate.get(p, ())
         for mask, table in self._mixed.items():
             for key in {key for _, key in _keyed(batch, mask, table)}:
                 found += table.get(key, ())

@@ -349,6 +349,8 @@ class Intake:
         size = len(batch)
         if len(self.members) == 1 or len(self._attending) == len(self.members):
             return None
+        if not any(query.pipeline.is_sparse for query in self.members):
+            return None  # whom they concern has all of them
         found = self._index.by_item(batch, lambda query: query.pipeline.is_sparse)
         few = {
             query: None if events is None or 2 * len(events) >= size else events

@@ -276,18 +276,21 @@ class Memory:
         self._budget.takes("rows", 8 * int(ends[-1]) * (self._stride + self._ordered))
         rows = np.zeros((int(ends[-1]), self._stride), dtype=np.int64)
         ordered = np.zeros(len(rows) * self._ordered)
-        for before, now in zip(old, rings, strict=True):
-            numbers = np.arange(before[ring.HEAD], before[ring.TAIL])
-            source = before[ring.BASE] + (numbers & before[ring.MASK])
-            rows[now[ring.BASE] + (numbers & now[ring.MASK])] = self.rows[source]
-            for column in range(self._ordered):
-                old_at, new_at = (
-                    one[ring.BASE] * self._ordered
-                    + column * (one[ring.MASK] + 1)
-                    + (numbers & one[ring.MASK])
-                    for one in (before, now)
-                )
-                ordered[new_at] = self.ordered[old_at]
+        held = old[:, ring.TAIL] - old[:, ring.HEAD]
+        of = np.repeat(np.arange(len(held)), held)
+        numbers = np.arange(len(of)) + (old[:, ring.HEAD] - np.cumsum(held) + held)[of]
+        (source, room), (target, new_room) = (
+            (one[of, ring.BASE] + (numbers & one[of, ring.MASK]), one[of, ring.MASK] + 1)
+            for one in (old, rings)
+        )
+        rows[target] = self.rows[source]
+        # The columns of each buffer stand one after the other.
+        for column in range(self._ordered):
+            old_at, new_at = (
+                one[of, ring.BASE] * self._ordered + column * size + (numbers & one[of, ring.MASK])
+                for one, size in ((old, room), (rings, new_room))
+            )
+            ordered[new_at] = self.ordered[old_at]
         self.rows, self.ordered = rows, ordered
 
     def _entries(self, wanted: int) -> int:
