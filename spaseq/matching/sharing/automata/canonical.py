@@ -124,10 +124,10 @@ class _Canonical:
         self._pattern = pattern
         self._asked = asked
         self._numbers = numbers
-        self._names = {v.name: f"by {i}" for i, v in enumerate(pattern.query.partition)}
+        self._names: Mapping[str, str] = {v.name: f"by {i}" for i, v in enumerate(pattern.query.partition)}
         # Those that the element at hand is the first to name.
         self._new: dict[str, str] = {}
-        self._ids: dict[int, int] = {}
+        self._ids: Mapping[int, int] = {}
         # Parts of the query whose names will not change any more, by identity.
         self._renamings: dict[int, Any] = {}
         # Counts what may be called otherwise next time.
@@ -142,6 +142,8 @@ class _Canonical:
             before = found = self._element(item, operator, before, owners)
             beginnings.append(found.number)
             items.append(found.node)
+        # What no element names is inside of a GPM.
+        self._new = {}
         pattern, query = self._pattern, self._pattern.query
         gpms = {name: self._gpm(part) for name, part in pattern.gpms.items()}
         if query.partition:
@@ -175,7 +177,6 @@ class _Canonical:
         known = self._numbers.elements
         found = known.get(key)
         if found is None:
-            self._names, self._ids = {**self._names}, {**self._ids}
             last = before.number if isinstance(before, _Element) else None
             number = self._number(item, operator, last)
             found = _Element(number, self._node(item), self._names, self._ids)
@@ -198,10 +199,9 @@ class _Canonical:
             for name in self._new
         )
         number = self._numbers.of((before, operator, shape, owners))
-        for place, name in enumerate(self._new):
-            self._names[name] = f"{number}.{place}"
-        for place, node in enumerate(nodes):
-            self._ids[node] = self._numbers.of(("node", number, place))
+        self._names = {**self._names, **{name: f"{number}.{place}" for place, name in enumerate(self._new)}}
+        ids = {node: self._numbers.of(("node", number, place)) for place, node in enumerate(nodes)}
+        self._ids = {**self._ids, **ids}
         return number
 
     def _shape(self, node: Node) -> object:
