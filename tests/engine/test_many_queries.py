@@ -338,13 +338,13 @@ def test_registering_late_joins_those_who_came_before(looks: list[str]) -> None:
 def test_one_that_comes_late_does_not_have_all_others_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of those that begin with other graph patterns nobody need know what they are under common names."""
     made: list[object] = []
-    canonical = shared_names.canonical
+    canonical = shared_names.under_common_names
 
     def noting(*given: object) -> object:
         made.append(given[0])
         return canonical(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(shared_names, "canonical", noting)
+    monkeypatch.setattr(shared_names, "under_common_names", noting)
     engine = spaseq.Engine()
     for sequence in ("A ; B", "B ; C", "C ; D", "D ; E", "A ; C"):
         engine.register(query(sequence))
