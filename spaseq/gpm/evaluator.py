@@ -11,9 +11,9 @@ from pyoxigraph import Literal, NamedNode
 from spaseq.alone import Single
 from spaseq.errors import KnowledgeError
 from spaseq.events import Clock, EventBatch, Ids
-from spaseq.gpm.algebra import Row
+from spaseq.gpm.algebra import Row, Rows
 from spaseq.gpm.expressions.compiled import ExistsCallback
-from spaseq.gpm.expressions.walk import patterns
+from spaseq.gpm.expressions.walk import exists_in, expressions, patterns
 from spaseq.gpm.general.oxigraph import Background, General
 from spaseq.gpm.routes import prepare
 from spaseq.gpm.sharing import (
@@ -27,9 +27,10 @@ from spaseq.gpm.sharing import (
     renamed_rows,
 )
 from spaseq.gpm.spectra.joins import NO_CONTEXT, Route, Spectra, covers, exists_on
-from spaseq.gpm.spectra.rowwise import Facts, NotByRows, Rowwise
-from spaseq.gpm.spectra.single import MOST_TRIPLES, joined
+from spaseq.gpm.spectra.rowwise import NotByRows, Rowwise
+from spaseq.gpm.spectra.single import MOST_TRIPLES, Join, joined
 from spaseq.gpm.spectra.solutions import UNIT, Solutions, from_rows
+from spaseq.gpm.spectra.walks import Facts
 from spaseq.language.scope import occurring, variables
 from spaseq.language.syntax import Gpm, Graph, Group
 from spaseq.terms.dictionary import UNBOUND, Dictionary
@@ -79,14 +80,20 @@ class GpmEvaluator:
         bare = self._time is self._graph is None
         #: What it asks, if that is nothing but a join of an event's triples, and of background graphs, and
         #: filters of what these bind.
-        self.join = joined(stateless, self.names, dictionary, kb) if bare else None
+        self.join: Join | None = None
         if reason is None:
             self._plan = Spectra(stateless, dictionary, kb)
+            self.join = joined(stateless, self.names, dictionary, kb) if bare else None
             with suppress(NotByRows):
                 bound = frozenset() if self._time is None else frozenset([self._time])
                 self._rowwise = Rowwise(stateless, dictionary, kb, bound)
         else:
             self._plan = General(stateless, dictionary, kb)
+            # In an EXISTS, what takes no step begins where a variable says that is replaced.
+            asks = any(exists_in(expression) for expression in expressions(stateless))
+            if bare and not asks and covers(stateless, is_few=True) is None:
+                with suppress(NotByRows):
+                    self._rowwise = Rowwise(stateless, dictionary, kb)
 
     def evaluate(self, batch: EventBatch) -> Solutions:
         """The solutions of every event of the GPM's streams; ``event`` counts in ``batch``."""
@@ -140,7 +147,14 @@ class GpmEvaluator:
         if self.join is not None:
             return self.join(event.terms)
         assert self._rowwise is not None
-        return self._in_order(self._rowwise.rows(Facts(event.triples(0)), self._ambient(event, 0)))
+        return self._in_order(self._rows(self._rowwise, Facts(event.triples(0)), self._ambient(event, 0)))
+
+    def _rows(self, rowwise: Rowwise, facts: Facts, ambient: Row) -> Rows:
+        """The solutions of an event; of the general route in the order of that, which no walk has."""
+        rows = rowwise.rows(facts, ambient)
+        if len(rows) > 1 and self.route == "general":
+            rows.sort(key=lambda row: [row.get(name, UNBOUND) for name in self._names])
+        return rows
 
     def _in_order(self, rows: Sequence[Row]) -> Values:
         """Solutions in the order of ``names``."""
@@ -165,7 +179,7 @@ class GpmEvaluator:
         found: dict[int, tuple[Row, ...]] = {}
         for event, (stream, facts) in enumerate(shared.events()):
             if self.streams is None or stream in self.streams:
-                rows = rowwise.rows(facts, self._ambient(shared.batch, event))
+                rows = self._rows(rowwise, facts, self._ambient(shared.batch, event))
                 if rows:
                     found[event] = tuple(rows)
         return found

@@ -35,6 +35,7 @@ _MORE: Final = {
     "OPTIONAL": "OPTIONAL { ?m <urn:w> ?w }",
     "BIND": "BIND(?a + 1 AS ?w)",
     "UNION": "{ ?m <urn:k0> ?w } UNION { ?m <urn:k1> ?w }",
+    "a path": "?m (<urn:k0>|<urn:w>)+ ?w",
     "NOT EXISTS": "FILTER NOT EXISTS { ?m <urn:w> ?w }",
 }
 _TOGETHER: Final = (2, 8, 32)

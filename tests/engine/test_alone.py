@@ -78,6 +78,11 @@ _MORE = [
     "FILTER NOT EXISTS { ?x <urn:w> ?b }",
     "FILTER(STR(?x) != 'urn:x')",
     "?x <urn:w>|<urn:d> ?w",
+    "?x <urn:w>+ ?w",
+    "?x <urn:w>* ?w",
+    "?w <urn:a>/<urn:w>? ?b",
+    "?x !(<urn:w>|^<urn:d>) ?w",
+    "GRAPH <urn:kb> { ?x <urn:of>* ?w }",
     "GRAPH <urn:kb> { ?x <urn:of> ?w } OPTIONAL { ?x <urn:w> ?v }",
 ]
 

@@ -11,11 +11,12 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Store, Triple
 
-from spaseq.gpm.expressions.walk import patterns
+from spaseq.gpm.expressions.walk import exists_in, expressions, patterns
 from spaseq.gpm.general.oxigraph import General
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.spectra.joins import Spectra, covers
-from spaseq.gpm.spectra.rowwise import Facts, NotByRows, Rowwise
+from spaseq.gpm.spectra.rowwise import NotByRows, Rowwise
+from spaseq.gpm.spectra.walks import Facts
 from spaseq.language import scope
 from spaseq.language.syntax import (
     Binary,
@@ -25,6 +26,7 @@ from spaseq.language.syntax import (
     Filter,
     Graph,
     Group,
+    PathNegated,
     TriplePattern,
     Triples,
     Var,
@@ -133,6 +135,18 @@ def test_paths(group: Group, events: list[list[Triple]]) -> None:
     dictionary = Dictionary()
     found = _rows(General(group, dictionary, None), events, dictionary)
     assert list(map(set, found)) == [set(_oxigraph(group, event, {})) for event in events]
+    if not any(map(exists_in, expressions(group))):
+        assert covers(group, is_few=True) is None
+        assert found == _by_rows(group, events, dictionary, None)
+
+
+def test_a_negated_set_of_both_directions_is_a_union() -> None:
+    """SPARQL 1.1, 18.2.2.4; Oxigraph walks it once."""
+    x, (p, q) = Var("x"), PREDICATES[:2]
+    group = Group((Triples((TriplePattern(x, PathNegated((p,), (q,)), x),)),))
+    node, dictionary = NODES[0], Dictionary()
+    events = [[Triple(node, p, node), Triple(node, q, node)]]
+    assert [len(rows) for rows in _rows(General(group, dictionary, None), events, dictionary)] == [2]
 
 
 @given(groups(kinds=(*SPECTRA, "computing", "predicates")), st.lists(graphs, min_size=1, max_size=3))

@@ -16,6 +16,11 @@ from spaseq.language.syntax import (
     Group,
     Minus,
     Optional,
+    Path,
+    PathAlternative,
+    PathInverse,
+    PathRepeat,
+    PathSequence,
     Pattern,
     Service,
     SubSelect,
@@ -76,3 +81,18 @@ def expressions(pattern: Pattern) -> Iterator[Expression]:
                 yield from (condition.expression for condition in modifiers.group_by)
                 yield from modifiers.having
                 yield from (condition.expression for condition in modifiers.order_by)
+
+
+def takes_no_step(path: Path) -> bool:
+    """Whether a path may lead from a node to itself without a triple."""
+    match path:
+        case PathRepeat(inner, minimum):
+            return minimum == 0 or takes_no_step(inner)
+        case PathInverse(inner):
+            return takes_no_step(inner)
+        case PathSequence(parts):
+            return all(map(takes_no_step, parts))
+        case PathAlternative(parts):
+            return any(map(takes_no_step, parts))
+        case _:
+            return False

@@ -18,8 +18,8 @@ from pyoxigraph import NamedNode, Quad, QuerySolutions, Store
 
 from spaseq.events import EventBatch
 from spaseq.gpm.expressions.compiled import Solution
-from spaseq.gpm.expressions.walk import exists_in, patterns, volatile
-from spaseq.gpm.general.surrogates import HIDDEN, Writer, identify, surrogate, takes_no_step
+from spaseq.gpm.expressions.walk import exists_in, patterns, takes_no_step, volatile
+from spaseq.gpm.general.surrogates import HIDDEN, Writer, identify, surrogate
 from spaseq.gpm.spectra.joins import NO_CONTEXT, Knowledge
 from spaseq.gpm.spectra.solutions import UNIT, Solutions, join, table
 from spaseq.language.scope import variables

@@ -14,6 +14,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
 from spaseq.gpm.expressions.aggregates import aggregate_ids
 from spaseq.gpm.expressions.compiled import ExpressionError, Solution, compile_filter, compile_value
+from spaseq.gpm.expressions.walk import takes_no_step
 from spaseq.language.rewrite import substitute
 from spaseq.language.scope import conjuncts, mentioned, variables
 from spaseq.language.syntax import (
@@ -62,21 +63,6 @@ def surrogate(identifier: int) -> NamedNode:
 def identify(term: NamedNode | BlankNode | Literal | Triple | None) -> int:
     """The id that a surrogate stands for; ``UNBOUND`` for None."""
     return UNBOUND if term is None else int(term.value[2:])  # type: ignore[union-attr]  # an IRI
-
-
-def takes_no_step(path: Path) -> bool:
-    """Whether a path may lead from a node to itself without a triple."""
-    match path:
-        case PathRepeat(inner, minimum):
-            return minimum == 0 or takes_no_step(inner)
-        case PathInverse(inner):
-            return takes_no_step(inner)
-        case PathSequence(parts):
-            return all(map(takes_no_step, parts))
-        case PathAlternative(parts):
-            return any(map(takes_no_step, parts))
-        case _:
-            return False
 
 
 class Writer:
@@ -174,6 +160,9 @@ class Writer:
             case PathSequence(parts):
                 places = [start, *(self._hidden() for _ in parts[1:]), end]
                 return " ".join(map(self._steps, places, parts, places[1:]))
+            case PathNegated(forward, inverse) if forward and inverse:
+                ways = [PathNegated(forward, ()), PathInverse(PathNegated(inverse, ()))]
+                return self._steps(start, PathAlternative(tuple(ways)), end)
         if takes_no_step(path) and not (start[0] == end[0] == "?"):
             return self._from_itself(start, path, end)
         return f"{start} {self._path(path)} {end} ."

@@ -88,12 +88,15 @@ class Route(Protocol):
         """
 
 
-def covers(pattern: Pattern) -> str | None:
-    """None if this route evaluates the pattern, else what it has that needs the general one."""
+def covers(pattern: Pattern, *, is_few: bool = False) -> str | None:
+    """None if this route evaluates the pattern, else what it has that needs the general one.
+
+    ``is_few``: of a few events at a time, whose paths are all walked.
+    """
     for inner in patterns(pattern):
         match inner:
             case Triples(triples):
-                for triple in triples:
+                for triple in () if is_few else triples:
                     if not isinstance(triple.predicate, Var) and (reason := _walkable(triple.predicate)):
                         return reason
             case Service():

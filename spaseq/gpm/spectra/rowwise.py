@@ -7,16 +7,16 @@ solution is a dict without its unbound variables, and joins extend the solutions
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from pyoxigraph import BlankNode, NamedNode
+from pyoxigraph import BlankNode
 
-from spaseq.gpm.algebra import Pair, Row, Rows, by_first, extend, join, merge, minus, partners, without
+from spaseq.gpm.algebra import Row, Rows, extend, join, merge, minus, partners, without
 from spaseq.gpm.expressions.compiled import ExpressionError, Solution, compile_filter, compile_value
 from spaseq.gpm.expressions.walk import exists_in, only_joins, patterns
 from spaseq.gpm.spectra.joins import Knowledge
 from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.gpm.spectra.walks import Facts, walk
 from spaseq.language import scope
 from spaseq.language.scope import conjuncts
 from spaseq.language.syntax import (
@@ -28,10 +28,6 @@ from spaseq.language.syntax import (
     Group,
     Minus,
     Optional,
-    Path,
-    PathAlternative,
-    PathInverse,
-    PathSequence,
     Pattern,
     SubSelect,
     TriplePattern,
@@ -50,17 +46,6 @@ _Test = Callable[["Facts", Row], bool]
 
 class NotByRows(Exception):  # noqa: N818 # an answer, not an error
     """The pattern would write out much of the knowledge base: columns are better."""
-
-
-class Facts:
-    """One event's graph: its triples by predicate, each a (subject, object) pair."""
-
-    __slots__ = ("views",)
-
-    def __init__(self, triples: Iterable[tuple[int, int, int]]) -> None:
-        self.views: defaultdict[int, list[Pair]] = defaultdict(list)
-        for s, p, o in triples:
-            self.views[p].append((s, o))
 
 
 class Rowwise:
@@ -319,8 +304,8 @@ class Rowwise:
                 return out
 
             return any_predicate
-        walk = self._path(predicate)
-        return lambda facts, _, left: extend(left, walk(facts), subject, object_)
+        way = walk(predicate, self._dictionary, subject[1], object_[1])
+        return lambda facts, _, left: extend(left, way(facts), subject, object_)
 
     def _place(self, term: Term | Var) -> tuple[str, int | None]:
         """The name of a variable or blank node, or a constant's id."""
@@ -329,31 +314,6 @@ class Rowwise:
         if isinstance(term, BlankNode):
             return f"_:{term.value}", None
         return "", self._dictionary.pin(term)
-
-    def _path(self, path: Path) -> Callable[[Facts], Sequence[Pair]]:
-        """Start and end of a path in an event, once for every way to walk it."""
-        match path:
-            case NamedNode():
-                predicate = self._dictionary.pin(path)
-                return lambda facts: facts.views.get(predicate, ())
-            case PathInverse(inner):
-                forward = self._path(inner)
-                return lambda facts: [(o, s) for s, o in forward(facts)]
-            case PathAlternative(parts):
-                walks = [self._path(part) for part in parts]
-                return lambda facts: [pair for walk in walks for pair in walk(facts)]
-            case PathSequence((first, *rest)):
-                begin, steps = self._path(first), [self._path(part) for part in rest]
-
-                def sequence(facts: Facts) -> Sequence[Pair]:
-                    pairs = begin(facts)
-                    for step in steps:
-                        further = by_first(step(facts))
-                        pairs = [(s, end) for s, middle in pairs for _, end in further.get(middle, ())]
-                    return pairs
-
-                return sequence
-        raise ValueError(f"not a path that joins can walk: {path}")
 
 
 def _extends(group: Group) -> bool:
