@@ -161,8 +161,8 @@ class Writer:
                 places = [start, *(self._hidden() for _ in parts[1:]), end]
                 return " ".join(map(self._steps, places, parts, places[1:]))
             case PathNegated(forward, inverse) if forward and inverse:
-                ways = [PathNegated(forward, ()), PathInverse(PathNegated(inverse, ()))]
-                return self._steps(start, PathAlternative(tuple(ways)), end)
+                ways = PathNegated(forward, ()), PathInverse(PathNegated(inverse, ()))
+                return self._steps(start, PathAlternative(ways), end)
         if takes_no_step(path) and not (start[0] == end[0] == "?"):
             return self._from_itself(start, path, end)
         return f"{start} {self._path(path)} {end} ."
