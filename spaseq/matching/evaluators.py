@@ -12,7 +12,7 @@ from spaseq.automaton.pattern import Atom, SequencePattern, may_trail, walk
 from spaseq.automaton.show import show
 from spaseq.effort import Effort, Policy
 from spaseq.errors import EngineError
-from spaseq.language.syntax import UNITS, Strategy
+from spaseq.language.syntax import UNITS, Consume, Strategy
 from spaseq.matching.columns.evaluator import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds, Evaluator
@@ -78,8 +78,9 @@ def attends(pattern: SequencePattern, name: str) -> tuple[bool, bool]:
     counted = UNITS[query.window.unit] is None
     # In a partition, an event without a solution is none.
     strict = not query.partition and any(map(is_strict, walk(pattern.root)))
-    # Matches that wait are due when the count, or the next event, says so.
-    due = may_trail(pattern.root) and (counted or strict)
+    # Matches that wait are due when the count, or the next event, says so; where they consume what has begun,
+    # it matters which events they are due at.
+    due = may_trail(pattern.root) and (counted or strict or query.consume is Consume.ANY)
     return due or query.skip is not None or name not in _SKIPS_EMPTY_EVENTS, strict
 
 

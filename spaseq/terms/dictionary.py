@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from weakref import WeakSet
 
@@ -258,11 +259,12 @@ class Dictionary:
         with self.lock:
             keep = np.zeros(self.limit, dtype=np.bool_)
             keep[list(self._pinned)] = True
-            for holder in self._holders:
-                for ids in holder.live_ids():
+            # Kept meanwhile, so that no other array has the place of one. Many queries hold the same.
+            marked: dict[int, Ids] = {}
+            for ids in chain(*(holder.live_ids() for holder in self._holders), live):
+                if id(ids) not in marked:
+                    marked[id(ids)] = ids
                     keep[ids] = True
-            for ids in live:
-                keep[ids] = True
             # First, so that an interrupt leaves nobody with what is known of a term that is gone.
             for known in self._beside.values():
                 known.forget_all_but(keep)

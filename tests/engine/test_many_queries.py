@@ -320,6 +320,22 @@ def test_time_moves_on_for_who_waits_for_it(looks: list[str]) -> None:
     assert [events_of(match) for match in handle.matches()] == ["a1"]
 
 
+@pytest.mark.parametrize("is_read", [False, True])
+def test_what_an_event_of_others_ends_consumes_what_has_begun(is_read: bool) -> None:
+    """At c3 it is certain that no B follows a1: that match is emitted there, and what begins with a2 is gone."""
+    engine = spaseq.Engine()
+    handle = engine.register(query("A ; !B WITHIN 1 SECONDS", "9 SECONDS SLIDING", tail="CONSUME ANY"))
+    others = engine.register(query("C : D", "9 SECONDS SLIDING"))
+    pushed = [(letter.stream, letter.turtle, letter.time) for letter in letters("a1 a2 c3 c4 c5 c6 c7 c8 a9 d12")]
+    if is_read:
+        engine.feed(*_sources(pushed))
+    else:
+        for stream, turtle, time in pushed:
+            engine.push(NS + stream, turtle, time)
+    assert [match.end for match in handle.matches()] == [1, 9]
+    assert len(list(others.matches())) == 6
+
+
 def test_registering_late_joins_those_who_came_before(looks: list[str]) -> None:
     """And what is cancelled is looked for no more."""
     engine = spaseq.Engine()

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection
 from decimal import Decimal
 from typing import Final
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,10 @@ _MILLION: Final = Decimal(10**6)
 _WHOLE: Final = 2**53
 _DURATION: Final = re.compile(r"(-?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII)
 
+#: Columns of so many ids are worth remembering that they were looked at, and so many columns.
+_LARGE: Final = 1 << 10
+_MOST_SEEN: Final = 64
+
 #: The texts of numbers that surely have no more digits than that.
 _SHORT: Final = re.compile(
     rf'"(?:([+-]?[0-9]{{1,15}})"\^\^<{XSD}integer>|([+-]?[0-9]{{1,7}}(?:\.[0-9]{{1,7}})?)"\^\^<{XSD}decimal>)'
@@ -70,20 +75,31 @@ class Numbers:
         self._ranks: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
         # The codes, for who looks at few.
         self._codes = self.codes.data
+        # Columns that were looked at: many queries read the same.
+        self._seen: dict[int, ref[Ids]] = {}
 
     def cover(self, ids: Ids) -> None:
         """Looks at terms that nobody has seen yet."""
-        dictionary = self._dictionary
-        with dictionary.lock:
-            self._make_room()
-            first = first_with(_UNKNOWN, ids, self.codes)
-            if first == len(ids):
+        with self._dictionary.lock:
+            seen = self._seen.get(id(ids))
+            if seen is not None and seen() is ids:
                 return
-            later = ids[first:]
-            new = later[self.codes[later] == _UNKNOWN]
-            for identifier in self._usual(distinct(new, len(self.codes))).tolist():
-                known = _short(dictionary.written(identifier)) or _look(dictionary.value(identifier))
-                self.codes[identifier], self.numbers[identifier] = known
+            self._look_at(ids)
+            if len(ids) >= _LARGE:
+                if len(self._seen) >= _MOST_SEEN:
+                    self._seen.clear()
+                self._seen[id(ids)] = ref(ids)
+
+    def _look_at(self, ids: Ids) -> None:
+        self._make_room()
+        first = first_with(_UNKNOWN, ids, self.codes)
+        if first == len(ids):
+            return
+        later = ids[first:]
+        new = later[self.codes[later] == _UNKNOWN]
+        for identifier in self._usual(distinct(new, len(self.codes))).tolist():
+            known = _short(self._dictionary.written(identifier)) or _look(self._dictionary.value(identifier))
+            self.codes[identifier], self.numbers[identifier] = known
 
     def cover_few(self, ids: Collection[int]) -> None:
         """The same without arrays, as for an event that comes alone."""
@@ -134,6 +150,7 @@ class Numbers:
 
     def forget_all_but(self, kept: npt.NDArray[np.bool_]) -> None:
         """See ``Beside.forget_all_but``."""
+        self._seen.clear()
         forgotten = np.flatnonzero(~kept[: len(self.codes)])
         self.codes[forgotten[forgotten > 0]] = _UNKNOWN
 
