@@ -1,5 +1,5 @@
 """Batches for kernels: shares of events, written event by event where most have rows, and GPM by GPM where
-few do; columns that are not copied; the room that queries lend each other.
+few do; columns that are not copied, and not looked at twice; the room that queries lend each other.
 """
 
 from __future__ import annotations
@@ -7,11 +7,13 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from pyoxigraph import Literal
 
 from spaseq._places import address, place, plain
 from spaseq.matching.columns import _kernel_shares as k
 from spaseq.matching.columns.spare import Spare
 from spaseq.matching.conditions import batch as heads
+from spaseq.matching.conditions.numbers import Numbers
 from spaseq.terms.dictionary import Dictionary
 
 
@@ -69,3 +71,17 @@ def test_room_is_lent_to_one_at_a_time() -> None:
     spare.give(first)
     assert spare.take(4_000) is first
     assert spare.take(4_000) is not first
+
+
+def test_a_column_of_terms_that_were_forgotten_is_looked_at_anew() -> None:
+    dictionary = Dictionary()
+    numbers = Numbers.of(dictionary)
+    column = np.array([dictionary.intern(Literal(i)) for i in range(2_000)])
+    numbers.cover(column)
+    numbers.cover(column)
+    assert numbers.numbers[column].tolist() == [*range(2_000)]
+    assert dictionary.sweep([column[:0]]) == 2_000
+    anew = sorted((dictionary.intern(Literal(-i)), -i) for i in range(2_000))
+    assert sorted(column.tolist()) == [identifier for identifier, _ in anew]
+    numbers.cover(column)
+    assert numbers.numbers[np.sort(column)].tolist() == [value for _, value in anew]
