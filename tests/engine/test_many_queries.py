@@ -322,7 +322,7 @@ def test_time_moves_on_for_who_waits_for_it(looks: list[str]) -> None:
 
 @pytest.mark.parametrize("is_read", [False, True])
 def test_what_an_event_of_others_ends_consumes_what_has_begun(is_read: bool) -> None:
-    """At c3 it is certain that no B follows a1: its match is emitted there, and what begins with a2 is gone."""
+    """At c3 it is certain that no B follows a1: its match is emitted, and what begins with a2 is gone."""
     engine = spaseq.Engine()
     handle = engine.register(query("A ; !B WITHIN 1 SECONDS", "9 SECONDS SLIDING", tail="CONSUME ANY"))
     others = engine.register(query("C : D", "9 SECONDS SLIDING"))
