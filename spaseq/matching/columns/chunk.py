@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -46,6 +46,13 @@ class Chunk:
             return range(self.rows[g, index], self.rows[g, index + 1])
         begin, end = np.searchsorted(self.solutions[g].events, (index, index + 1)).tolist()
         return range(begin, end)
+
+    def narrowed(self, span: range, g: int, keys: Sequence[str], key: Sequence[int]) -> Sequence[int]:
+        """Those of some rows of a GPM that have these values of variables."""
+        columns = self.solutions[g].columns
+        listed = [columns[name][span.start : span.stop].tolist() for name in keys]
+        wanted = tuple(key)
+        return [row for row, *values in zip(span, *listed, strict=True) if tuple(values) == wanted]
 
     def begins(self, g: int) -> Ints:
         """Where the rows of a GPM begin in each event; shape ``(events + 1,)``."""

@@ -142,18 +142,23 @@ class History:
             held.append(lone)
         return held
 
-    def rows(self, positions: Sequence[int], gpms: Sequence[int]) -> list[int] | None:
-        """Of each event the row of the solution of a GPM in it; None if one has several."""
+    def rows(self, positions: Sequence[int], gpms: Sequence[int], keys: Sequence[Key]) -> list[int] | None:
+        """Of each event the row of the solution that a GPM has in it, for a partition.
+
+        None if it has several.
+        """
         singles, rows = self._singles, []
-        for position, g in zip(positions, gpms, strict=True):
+        place: Chunk | Singles
+        for position, g, key in zip(positions, gpms, keys, strict=True):
             if singles is not None and position >= singles.first:
-                span = singles.span(position, g)
+                place, span = singles, singles.span(position, g)
             else:
                 chunk = self._chunks[self._starts[bisect_right(self._starts, position) - 1]]
-                span = chunk.span(g, position - chunk.start)
-            if len(span) > 1:
+                place, span = chunk, chunk.span(g, position - chunk.start)
+            found = span if len(span) == 1 else place.narrowed(span, g, self._keys, key)
+            if len(found) != 1:
                 return None
-            rows.append(span.start)
+            rows.append(found[0])
         return rows
 
     def since(self, start: int) -> list[Chunk]:

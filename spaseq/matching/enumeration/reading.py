@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
 from itertools import groupby, pairwise
-from operator import itemgetter
+from operator import itemgetter, sub
 from weakref import WeakSet, ref
 
 import numpy as np
@@ -181,13 +181,17 @@ class Reading:
         if self._sites is None or len(roots) > FEW:
             return None
         places, sites = walked.positions.tolist(), walked.all_labels.tolist()
-        rows = self._history.rows(places, sites)
+        ends = walked.offsets.tolist()
+        listed = self._roots.found[roots, root.KEYS : root.KEYS + self._partition].tolist()
+        keys = [*map(tuple, listed)]
+        sizes = map(sub, ends[1:], ends)
+        of_events = [key for key, size in zip(keys, sizes, strict=True) for _ in range(size)]
+        rows = self._history.rows(places, sites, of_events)
         if rows is None:
             return None
         steps = [number for step in zip(places, sites, rows, strict=True) for number in step]
-        keys = self._roots.found[roots, root.KEYS : root.KEYS + self._partition].tolist()
-        found = apart(self._sites, steps, walked.offsets[1:].tolist(), self._history)
-        return Objects([*zip(map(tuple, keys), found, strict=True)])
+        found = apart(self._sites, steps, ends[1:], self._history)
+        return Objects([*zip(keys, found, strict=True)])
 
     def _blocks(self, walked: Walked) -> Iterator[Block]:
         """What a walk brought."""

@@ -31,7 +31,8 @@ Ints = npt.NDArray[np.int64]
 class Update:
     """The partial matches of a query, or of several with one automaton; ``keys`` tell its runs apart.
 
-    Nodes and events are kept as long as a root needs them.
+    ``partition``: those of them that matches are told apart by, too; of these the first ``apart`` are in no
+    order that anybody asks for. Nodes and events are kept as long as a root needs them.
     """
 
     def __init__(
@@ -44,17 +45,16 @@ class Update:
         dictionary: Dictionary,
         apart: int = 0,
     ) -> None:
-        """``apart``: so many of the first keys are in no order that anybody asks for."""
         query = pattern.query
         self._gpms = tuple(pattern.gpms)
         self.keys = keys
-        self._partition = tuple(keys[: len(query.partition)])
+        self.partition = tuple(keys[: len(query.partition)])
         self._bounds = bounds
-        self.history = History(self._gpms, self._partition, budget)
+        self.history = History(self._gpms, self.partition, budget)
         self.memory = Memory(automaton, len(self._gpms), len(keys), bounds.reach, budget)
         self.memory.counters[counter.SINGLE] = len(set(pattern.streams)) == 1
         self.memory.counters[counter.CONSUME] = query.consume is Consume.ANY
-        self._dictionary, self._apart = dictionary, apart
+        self._dictionary, self.apart = dictionary, apart
         dictionary.hold(self)
 
     @property
@@ -90,7 +90,7 @@ class Update:
                 c[counter.KNOWN] = known.unknown == 0
             elif status == lay.UNRANKED:
                 keys = columns.keys.reshape(-1, len(self.keys))
-                columns = columns._replace(ranks=ranks(columns.events, keys, self._dictionary, self._apart))
+                columns = columns._replace(ranks=ranks(columns.events, keys, self._dictionary, self.apart))
             elif status == lay.WIDER:
                 m.widen()
             elif status == lay.PARTITIONS_FULL:
@@ -115,8 +115,8 @@ class Update:
         ordered = label_events(labels, events, sizes, several)
         if not ordered:
             tables = tuple(table.by_time() for table in tables)
-        if self._partition and (not ordered or several.any()):
-            tables = tuple(table.by_key(self._partition) for table in tables)
+        if self.partition and (not ordered or several.any()):
+            tables = tuple(table.by_key(self.partition) for table in tables)
         if not ordered or several.any():
             events = np.concatenate([table.events for table in tables])
         axis = self._bounds.steps(batch, start)
@@ -134,7 +134,7 @@ class Update:
             events,
             flat,
             # Where keys say whose a match is, and nothing else, any order will do: that of their ids.
-            flat if self._apart == len(self.keys) else np.zeros(0, dtype=np.int64),
+            flat if self.apart == len(self.keys) else np.zeros(0, dtype=np.int64),
             cursors=sizes[:-1].copy(),
             ends=sizes[1:].copy(),
         )

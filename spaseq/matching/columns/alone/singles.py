@@ -107,17 +107,19 @@ class Singles:
         told: Sequence[bool],
         tells: Sequence[Callable[[Ints, Ints], None] | None] = (),
         watch: Callable[[Ints], None] | None = None,
+        ordered_by: Sequence[str] = (),
     ) -> None:
         """``told``: of which GPMs it counts whether they have solutions; ``tells``: see ``Asked.tell``.
 
         ``watch`` is told how many solutions each GPM has in each of the events that are counted.
+        ``ordered_by``: what the solutions of each event are in the order of, in a batch.
         """
         self.end: int | None = None
         self.first = self.size = self.used = self._last = self._oldest = 0
         self._dictionary, self._clock = dictionary, clock
         self._names, self.asked, self._of = names, asked, np.array(asked, dtype=np.int64)
         self._told = np.array(told, dtype=np.bool_)
-        self._tells, self._watch = tells, watch
+        self._tells, self._watch, self._ordered_by = tells, watch, ordered_by
         width = dict(zip(asked, map(len, names), strict=True))
         self.widths = [width[question] for question in range(len(width))]
         self.firsts = np.zeros((_MOST + 1) * len(width), dtype=np.int64)
@@ -204,6 +206,13 @@ class Singles:
         number, question = position - self.first, self.asked[g]
         begin, end = self._firsts[number : number + 2, question].tolist()
         return range(begin, end)
+
+    def narrowed(self, span: range, g: int, keys: Sequence[str], key: Sequence[int]) -> Sequence[int]:
+        """Those of some rows of a GPM that have these values of variables."""
+        places = [self._names[g].index(name) for name in keys]
+        kept = self.kept[self.asked[g]][span.start : span.stop].tolist()
+        wanted = list(key)
+        return [row for row, values in zip(span, kept, strict=True) if [values[p] for p in places] == wanted]
 
     def solution(self, position: int, g: int, row: int) -> Lone:
         """An event of those that are there, with one of the solutions that a GPM has in it."""
@@ -296,7 +305,8 @@ class Singles:
                 at = np.repeat(np.arange(count), np.diff(begins))
                 known[question] = at, self.kept[question][: begins[-1]].T.copy(), begins
             at, columns, begins = known[question]
-            tables.append(Solutions(len(at), at, dict(zip(names, columns, strict=True))))
+            table = Solutions(len(at), at, dict(zip(names, columns, strict=True)))
+            tables.append(table.by_key(self._ordered_by) if self._ordered_by else table)
             rows.append(begins)
         return Chunk(self.first, batch, tuple(tables), self._last, np.array(rows, dtype=np.int64))
 

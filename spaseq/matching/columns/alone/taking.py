@@ -42,14 +42,19 @@ class Taking:
         history: History,
         *,
         is_one: bool = False,
+        ordered_by: Sequence[str] = (),
     ) -> None:
-        """``is_one``: an event that has several solutions of a GPM is taken as a large one is."""
+        """``is_one``: an event that has several solutions of a GPM is taken as a large one is.
+
+        ``ordered_by``: in batches, solutions of a GPM in one event are to be in the order of these variables.
+        """
         self._dictionary = dictionary
         self._streams = streams
         self._read = read
         self._history = history
         self._numbers = Numbers.of(dictionary)
         self._most = 1 if is_one else MOST_ROWS
+        self._ordered_by = ordered_by
         # What is asked of the events; those that came, once one has.
         self._asked: Sequence[Asked] = ()
         self._clock = Clock.TICKS
@@ -202,7 +207,9 @@ class Taking:
         joins = Joins(distinct, streams, questions, self._placed, self._dictionary, self._most)
         told = [of.is_told for of in asked]
         tells = [of.tell for of in asked]
-        singles = Singles(self._dictionary, self._clock, names, questions, told, tells, self.watch)
+        singles = Singles(
+            self._dictionary, self._clock, names, questions, told, tells, self.watch, self._ordered_by
+        )
         self._singles, self._joins = singles, joins
         return singles, joins
 
