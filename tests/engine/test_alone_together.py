@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaseq
+from spaseq.events import EventBatch
 from spaseq.matching.enumeration.update import Update
 from tests.conftest import examples
 
@@ -74,7 +75,7 @@ def test_none_is_taken_by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
     whole = Update.take
 
-    def noted(self: Update, batch: spaseq.EventBatch, *rest: object) -> None:
+    def noted(self: Update, batch: EventBatch, *rest: object) -> None:
         taken.append(len(batch))
         whole(self, batch, *rest)  # type: ignore[arg-type]
 
