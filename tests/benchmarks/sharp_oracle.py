@@ -54,8 +54,8 @@ class Oracle(Shedding):
 
     foreseen: Foreseen
 
-    def _look(self, axis: int, time: int, position: int, most: int) -> None:
-        super()._look(axis, time, position, most)
+    def _look(self, axis: int, time: int, most: int) -> None:
+        super()._look(axis, time, most)
         self._pause = 0.0  # the next look is after the next event
 
     def _keep(self, share: float, axis: int, time: int, events: int) -> None:

@@ -23,7 +23,7 @@ from spaseq.limits import Limits
 from spaseq.matching.kernel.compiled import _kernel
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.plan import explain
-from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.matching.shedding.pace import Pace
 
 STREAM = "http://example.org/s"
 MS = timedelta(milliseconds=1)
@@ -173,7 +173,7 @@ def test_what_many_events_at_once_complete_is_credited_to_what_it_came_of(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Else what is shed seems to be worth nothing, and all seems to have been found."""
-    monkeypatch.setattr(Shedding, "_pace", lambda self: setattr(self, "_chunk", 40))
+    monkeypatch.setattr(Pace, "learn", lambda self, _: setattr(self, "chunk", 40))
     text = f"""PREFIX : <http://example.org/> SELECT ?a ?b WITHIN 200 EVENTS SLIDING FROM STREAM S <{STREAM}>
         WHERE {{ SEQ(A : B) DEFINE GPM A ON S {{ ?a :a ?x }}
                             DEFINE GPM B ON S {{ ?b :b ?y . FILTER(?y > ?x) }} }}"""

@@ -218,8 +218,11 @@ def test_of_the_recall_more_is_known_where_many_events_bring_matches() -> None:
     assert recall_of(10.0, 0.0, 10.0) == (1.0, 0.0)
     assert recall_of(0.0, 5.0, 0.0) == (0.0, 1.0)
     recall, error = recall_of(500.0, 500.0, 500.0)
-    assert recall == 0.5
-    assert 0.2 < error < recall_of(500.0, 500.0, 250_000.0)[1] < 0.5
+    assert recall == pytest.approx(0.5, abs=0.001)
+    # Where one event brought all, what is missed on average is that of another one: as often as not, less.
+    of_one, less_sure = recall_of(500.0, 500.0, 250_000.0)
+    assert 0.2 < error < less_sure < 0.7
+    assert 0.8 < of_one < 0.85
 
 
 def test_of_a_bound_that_little_is_above_what_an_event_takes_some_is_used() -> None:

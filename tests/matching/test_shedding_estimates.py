@@ -11,6 +11,7 @@ import pytest
 from spaseq.matching.shedding.compiled._kernel_known import AGES
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.learned import rehearsal
+from spaseq.matching.shedding.learned.at_once import at_once, by_show
 from spaseq.matching.shedding.learned.forgone import Forgone
 from spaseq.matching.shedding.learned.sketch import Sketch
 from tests.benchmarks import sharp
@@ -90,6 +91,38 @@ def test_something_is_missed_soon_after_it_was_shed() -> None:
     assert 0.5 < gone.missed < 5.0
 
 
+def test_of_who_was_not_shown_an_event_what_that_would_have_made_is_missed() -> None:
+    """Before G, the match, which is missed at once; before B, what follows, which comes late in a window."""
+    of = sketch("Q3")
+    shape = of.features.classes, AGES
+    for number, soon in ((-1, 10.0), (1, 0.0)):
+        gone, cells = Forgone(of.features, of.gates), np.zeros(shape, dtype=np.int64)
+        cells[number, 0] = 10
+        gone.pass_over(cells.ravel())
+        worth = np.stack([np.full(shape, 7.0), np.ones(shape)])
+        gone.pass_by(0.5, worth)
+        assert gone.missed == pytest.approx(soon, abs=1e-3)
+        gone.pass_by(9.0, worth)
+        assert gone.missed == pytest.approx(10.0)
+
+
+def test_what_an_event_brings_is_of_those_that_it_is_shown_to() -> None:
+    """Half of all events are shown to those before B, so that each brings twice what one does on average."""
+    of = sketch("Q3")
+    matched, load = (np.zeros(of.features.classes) for _ in range(2))
+    value = np.full((of.features.classes, AGES), 3.0)
+    steps = [np.zeros(of.features.block(of.steps, step).shape) for step in of.features.steps]
+    number = int(of.features.bases[1])
+    matched[number], load[number] = 0.25, 0.5
+    steps[1][0, 0] = 0.125
+    gain, work = at_once(of.features, matched, steps, load, value)
+    assert gain[number].tolist() == [0.25 + 0.125 * 3.0] * AGES
+    assert work[number].tolist() == [0.5 + 0.25 + 0.125] * AGES
+    shown = by_show(gain, load)
+    assert shown[number].tolist() == [2 * (0.25 + 0.125 * 3.0)] * AGES
+    assert shown.sum() == shown[number].sum()
+
+
 def test_the_worth_of_long_ago_is_settled() -> None:
     """What is learned after a drift may not be true of what was shed before it."""
     of = sketch("Q3")
@@ -123,7 +156,7 @@ def test_what_was_shed_stays_what_it_was_when_quantiles_are_others() -> None:
     assert of.quantiles.learn(place.begin, None)
     gone.recode(place, place.begin, of.quantiles.moved)
     lowest, highest = 1 + np.searchsorted(of.quantiles.own(place.begin), [2.0, 50.0])
-    shed = gone._lately[0, begin : begin + place.size, 0]
+    shed = gone._lately[0, 0, begin : begin + place.size, 0]
     assert shed.sum() == pytest.approx(11.0)
     assert lowest < highest
     assert shed[lowest] == pytest.approx(10.0)
@@ -164,7 +197,7 @@ def test_what_no_event_can_reach_is_not_worth_a_little() -> None:
 def test_recall_is_not_said_to_be_too_low() -> None:
     """At half of the work of these streams it was said to be 13 points less than it was, on average.
 
-    It is 8.5 now, and was 5 before bursts were passed over: less is lost by that than it takes to be lost.
+    It was 8.5 while what was passed over was judged by what makes one worth keeping, which is too high.
     """
     off = []
     for seed in range(1, 13):
@@ -173,4 +206,4 @@ def test_recall_is_not_said_to_be_too_low() -> None:
         ours = sharp.run("Q4", stream, 0.5 * float(every.latency.mean()))
         assert ours.recall is not None
         off.append(ours.recall - len(ours.matches) / len(every.matches))
-    assert -0.11 < np.mean(off) < 0.05
+    assert -0.065 < np.mean(off) < 0.05

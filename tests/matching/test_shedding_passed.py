@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final, cast
 
 import numpy as np
 import pytest
@@ -15,9 +16,13 @@ from hypothesis import strategies as st
 from spaseq import Engine, SpaseqWarning
 from spaseq.effort import Effort, Policy, WorkClock
 from spaseq.engine.handle import Handle
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.kernel import sizing
+from spaseq.matching.kernel.records import header
 from spaseq.matching.shedding import passing
+from spaseq.matching.shedding.compiled._kernel_passed import PASSED_OVER
+from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.fits import doubts, obstacles, reads_in_one_way
 from tests.benchmarks import sharp
 from tests.matching.kernel_cases import by_reference
@@ -27,6 +32,8 @@ from tests.matching.test_shedding import readings, shedding, whole_rows
 pytestmark = pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
 
 STREAM: Final = "http://example.org/s"
+#: Where it stands of a partial match up to where it is shown nothing (`records.waits`).
+_BARRED: Final = 8
 
 
 @pytest.fixture
@@ -102,6 +109,38 @@ def test_who_was_passed_over_is_shown_what_comes_next_and_it_is_said(
     assert 0 < every - some <= shed.passed_over
     assert shed.recall is not None
     assert 0.2 < shed.recall < 1.0
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("alone", [False, True])
+def test_who_stops_midway_leaves_nobody_out(alone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody reads to its end, as when an interrupt comes: what was passed over is shown what comes."""
+    stopped, passed = 0, 0
+    evaluator: Shedding | None = None
+
+    def first(self: Shedding, *given: Any) -> Iterator[Block]:
+        nonlocal stopped, passed, evaluator
+        evaluator = self
+        before = self.shed.passed_over
+        found = whole(self, *given)
+        block = None if found is None else next(iter(found), None)
+        if found is not None and block is not None:
+            stopped += 1
+            passed += self.shed.passed_over - before
+            cast("Generator[Block]", found).close()
+            yield block
+        m = self._memory.ints
+        at = np.arange(m[header.WAITS] + m[header.WIDTH], m[header.NEXT_WAIT], m[header.WIDTH])
+        assert not (m[at + _BARRED] == PASSED_OVER).any()
+
+    name = "take_single" if alone else "process"
+    whole: Any = getattr(Shedding, name)
+    monkeypatch.setattr(Shedding, name, first)
+    if not alone:
+        monkeypatch.setattr(Shedding, "expect", lambda *_: False)
+    engine = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-3))
+    assert _found(engine, engine.register(TEXT), 200) > 0
+    assert min(stopped, passed) > 10
 
 
 def test_only_the_best_policy_passes_over_and_nothing_where_a_match_keeps_out_another(eager: None) -> None:

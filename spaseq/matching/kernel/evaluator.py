@@ -155,16 +155,7 @@ class Kernel:
         self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
     ) -> Iterable[Block] | None:
         """See ``Quick.take_single``."""
-        axis = self._bounds.place(at.time, start)
-        columns = self._columns.taking.take(at, graph, terms, start, axis, self._oldest(axis), event)
-        if columns is None:
-            raise UnsolvedError
-        self._start = start
-        if self._trails:
-            self._open.add(np.array([axis]), np.array([at.time]))
-        if self._columns.renew():
-            self._memory.forget_answers()
-            self._sweep(axis, at.time, 0)
+        columns = self._take_alone(at, graph, terms, start, event)
         self._memory.begin()
         status = self._run(columns)
         if status == lay.DONE and not self._memory.ints.item(header.FOUND_COUNT):
@@ -294,6 +285,22 @@ class Kernel:
             k.keep(self._memory.ints, kept)
 
     # --- columns in ---------------------------------------------------------------------------
+
+    def _take_alone(
+        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None
+    ) -> Ints:
+        """An event that came alone as the kernel reads it; see ``Quick.take_single``."""
+        axis = self._bounds.place(at.time, start)
+        columns = self._columns.taking.take(at, graph, terms, start, axis, self._oldest(axis), event)
+        if columns is None:
+            raise UnsolvedError
+        self._start = start
+        if self._trails:
+            self._open.add(np.array([axis]), np.array([at.time]))
+        if self._columns.renew():
+            self._memory.forget_answers()
+            self._sweep(axis, at.time, 0)
+        return columns
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
         """A batch as the kernel reads it."""

@@ -140,17 +140,27 @@ class Lazy(Immediate):
         self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
     ) -> Iterator[Block] | None:
         """See ``Quick.take_single``."""
+        return self._completed(self._take_alone(at, graph, terms, start, event))
+
+    def _take_alone(
+        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None
+    ) -> Ints:
+        """An event that came alone as the kernel reads it; see ``Quick.take_single``."""
         axis = self._bounds.step(at.time, start)
         oldest = axis - self._bounds.reach
         columns = self._columns.taking.take(at, graph, terms, start, axis, oldest, event)
         if columns is None:
             raise UnsolvedError
         self._columns.renew()
-        return self._completed(columns)
+        return columns
+
+    def _begin_one(self, columns: Ints) -> int:
+        """Begins with a batch of one event."""
+        return self._begin(columns, heads.counts(columns, 0, len(self._compiled.gpms)))
 
     def _completed(self, columns: Ints) -> Iterator[Block] | None:
         """What a batch of one event completes; None for nothing."""
-        status = self._begin(columns, heads.counts(columns, 0, len(self._compiled.gpms)))
+        status = self._begin_one(columns)
         if status == lay.DONE and not self._memory.counters.item(counter.FOUND):
             return None
         return self._waited() if status == lay.DONE else self._go_on(columns, status)

@@ -182,17 +182,11 @@ class OrderedKernel:
         """See ``Quick.take_single``: time has come to the event's thereby, too."""
         if self._ranked is not None:
             return self._take_ranked(self._ranked, at, graph, terms, event)
-        axis = self._bounds.place(at.time, start)
-        columns = self._columns.taking.take(at, graph, terms, start, axis, self._oldest(axis), event)
-        if columns is None:
-            raise UnsolvedError
-        return self._complete(columns, start)
+        return self._complete(self._take_alone(at, graph, terms, start, event), start)
 
     def _complete(self, columns: Ints, start: int) -> Iterator[Block] | None:
         """What an event completes that came alone, as the kernel reads it."""
-        self._renew()
-        self.families.runs.begin()
-        ended = self._run(columns)
+        ended = self._run_alone(columns)
         if ended == status.DONE and not self.families.found:
             return None
         return self._go_on(columns, start, ended)
@@ -306,6 +300,22 @@ class OrderedKernel:
         return Preferred(rows[:, results.MEMBER], rows[:, results.TURN], keys, ways, depths, steps)
 
     # --- columns in ---------------------------------------------------------------------------
+
+    def _take_alone(
+        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None
+    ) -> Ints:
+        """An event that came alone as the kernel reads it; see ``Quick.take_single``."""
+        axis = self._bounds.place(at.time, start)
+        columns = self._columns.taking.take(at, graph, terms, start, axis, self._oldest(axis), event)
+        if columns is None:
+            raise UnsolvedError
+        return columns
+
+    def _run_alone(self, columns: Ints) -> int:
+        """Takes an event that came alone as far as the kernel can."""
+        self._renew()
+        self.families.runs.begin()
+        return self._run(columns)
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
         """A batch as the kernel reads it."""

@@ -16,7 +16,6 @@ from spaseq.matching.shedding.compiled import _kernel_known as cells
 from spaseq.matching.shedding.learned.sketch import Sketch
 
 Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: What was missed is known up to a factor. The variance of its logarithm, and what comes to it if one event
 #: brought all matches: measured on Q1 to Q6 of Sharp.
@@ -37,8 +36,8 @@ class Account:
         self._name, self._gates, self._policy = name, gates, policy
         # Who knows what was shed does not know which matches it would have kept out.
         self._estimates = policy is not Policy.RANDOM_INPUT and not is_chosen
-        # The matches thought to be missed; of those, what events not shown would have brought.
-        self._missed = self._passed_over = 0.0
+        # The matches thought to be missed.
+        self._missed = 0.0
         self._by_gate: Counter[int] = Counter()
         # Events since something was shed last.
         self._calm = 0
@@ -57,17 +56,17 @@ class Account:
         self._by_gate.update({gate: int(n) for gate, n in enumerate(by_gate) if n})
         self.shed.partial_matches = self._by_gate.total()
 
-    def pass_over(self, passed: Ints, lost: Floats) -> None:
-        """So many partial matches of each cell were not shown an event, each time so much was ``lost``."""
+    def pass_over(self, passed: Ints, sketch: Sketch) -> None:
+        """So many partial matches of each cell were not shown an event."""
         self._calm = 0
         self.shed.passed_over += int(passed.sum())
-        self._passed_over += float(passed @ lost)
+        sketch.forgone.pass_over(passed)
 
     def pass_by(self, events: int, sketch: Sketch) -> None:
         """So many events have passed."""
         self._calm += events
         sketch.forgone.pass_by(events / sketch.age, sketch.lost())
-        self._missed = sketch.forgone.missed + self._passed_over
+        self._missed = sketch.forgone.missed
         self.estimate()
 
     def begin(self, why: str) -> None:
@@ -120,12 +119,15 @@ def recall_of(found: float, missed: float, squares: float) -> tuple[float, float
     """The share of all matches that was found, by what is thought to be missed; and how far it may be off.
 
     Nine of ten times it is not off by more. ``squares``: of the matches found at once, by an event or a few.
-    Few events bring most matches, and who missed one of these missed much more than it seems, or less.
+    Few events bring most matches: what is ``missed`` on average is that of few streams that missed one of
+    these, and as often as not it is less (of a lognormal number, the median).
     """
     if not missed:
         return 1.0, 0.0
     if not found:
         return 0.0, 1.0
-    factor = math.exp(_NINE_OF_TEN * math.sqrt(_MODEL + _BY_EVENTS * squares / found**2))
-    least, recall, most = (found / (found + missed * f) for f in (factor, 1.0, 1 / factor))
+    by_events = _BY_EVENTS * squares / found**2
+    usual = missed * math.exp(-by_events / 2)
+    factor = math.exp(_NINE_OF_TEN * math.sqrt(_MODEL + by_events))
+    least, recall, most = (found / (found + usual * f) for f in (factor, 1.0, 1 / factor))
     return recall, max(recall - least, most - recall)

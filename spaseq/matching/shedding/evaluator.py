@@ -9,20 +9,24 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.effort import Policy, WorkClock
+from spaseq.alone import Single
+from spaseq.effort import Policy
 from spaseq.errors import warn
-from spaseq.events import Clock, EventBatch
+from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked
+from spaseq.matching.conditions import batch as heads
+from spaseq.matching.kernel import evaluator as whole
 from spaseq.matching.kernel import sizing
-from spaseq.matching.kernel.memory import runs_size
+from spaseq.matching.kernel.compiled import _kernel_layout as lay
+from spaseq.matching.kernel.memory import Memory, runs_size
 from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.obstacles import in_words
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.fits import obstacles
-from spaseq.matching.shedding.lots import admitted_of, part_of, taken_at_once
+from spaseq.matching.shedding.lots import admitted_of, part_of
 from spaseq.matching.shedding.overload import Overload
 from spaseq.matching.shedding.passing import Passing
 from spaseq.matching.shedding.selecting import Selecting
@@ -65,11 +69,13 @@ class Shedding(Selecting):
         self._counted: Ints = np.zeros_like(self._sketch.alive)
         # Of the work, what the overload detector knows.
         self._measured = 0.0
-        self._chunk = 1
+        # How many partial matches were made since the bound was seen to; whether the events in hand are one
+        # that came alone.
+        self._made, self._is_alone = 0, False
         # Of the events, the share that ``random-input`` lets in.
         self._admitted = 1.0
-        # Events since a plan was made.
-        self._unplanned = 0
+        # Events since a plan was made, and whether something was passed over.
+        self._unplanned, self._passes = 0, False
         self._load_passes()
         least = runs_size(self._compiled, sizing.ENOUGH) + self._memory.scratch_bytes
         if effort.pool is not None and effort.pool.size < least:
@@ -80,46 +86,44 @@ class Shedding(Selecting):
 
     def _load_passes(self) -> None:
         """Compiled code takes a while to be loaded: before anything is measured, not in the first look."""
+        whole.load()
+        none: Ints = np.zeros(heads.HEAD, dtype=np.int64)
+        self._rehearse(none, self._memory)
+        self._ask(none, 0)
         self._observe(0, 0)
+        self._welcome(0, 0)
         k.strangers(self._memory.ints, self._known)
         self._credit()
         self._mark(np.ones(self._sketch.alive.size), 0, 0)
+        self._sweep(0, 0, 0)
+        if self._passing is not None:
+            self._passing.load(self._tables, self._memory.ints, none, self._known)
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``."""
         clock = self._effort.clock
         at = 0
         while at < len(batch):
-            end = min(len(batch), at + self._chunk)
+            end = min(len(batch), at + self._pace.chunk)
             part, found = part_of(batch, solutions, at, end)
             if self._admitted < 1:
                 found = self._admit(found, start + at, end - at)
             begin = clock()
-            memory = self._memory
+            memory, self._is_alone = self._memory, False
             try:
                 for block in super().process(part, start + at, found):
-                    self._spent += clock() - begin
+                    self._pace.taken += clock() - begin
                     yield block
                     begin = clock()
             finally:
                 # Whoever stops midway: what comes next is shown to all.
-                if self._passing is not None:
-                    self._passing.show(self._tables, self._memory.ints, moved=self._memory is not memory)
-            self._count(end - at)
-            self._spent += clock() - begin
-            axis, time = self._bounds.places(part, start + at), int(part.time[-1])
-            self._events += end - at
-            at, self._position = end, start + end
-            load, units = self._load, self._units
-            begun = self._welcome(int(axis[-1]), time)
-            if self._overload is not None:
-                took = self._overload.measure(len(part), self._spent - self._measured, load, units, begun)
-                if self._passing is not None:
-                    self._passing.took(len(part), took)
-            self._measured, self._units = self._spent, 0.0
-            if self._hand or self._spent >= _SELDOM * self._pause:
-                self._look(int(axis[-1]), time, start + end, int(units) + 1)
-            self._pace()
+                self._show(memory)
+            self._pace.events += end - at
+            self._made += int(self._memory.ints[mem.DECIDED])
+            self._position = start + end
+            self._place = int(self._bounds.places(part, start + at)[-1]), int(part.time[-1])
+            self._see_to(begin)
+            at = end
 
     def take_one(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
@@ -128,28 +132,86 @@ class Shedding(Selecting):
         return self.process(batch, start, solutions)
 
     def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
-        """See ``Quick.expect``."""
-        del asked, clock
-        return False
+        """See ``Quick.expect``: not where each event draws lots."""
+        return self._effort.policy is not Policy.RANDOM_INPUT and super().expect(asked, clock)
 
-    def _pace(self) -> None:
-        """How many events come between two looks, at least."""
-        if isinstance(self._effort.clock, WorkClock) or not self._events or self._effort.latency is None:
-            return
-        self._chunk = taken_at_once(self._effort.latency, self._spent / self._events)
+    def take_single(
+        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_single``: what is to be done between events waits for some of them."""
+        clock = self._effort.clock
+        begin = clock()
+        memory, self._is_alone = self._memory, True
+        columns = self._take_alone(at, graph, terms, start, event)
+        memory.begin()
+        status = self._run(columns)
+        if status != lay.DONE or memory.ints.item(mem.FOUND_COUNT):
+            return self._completed(start, columns, status, begin, memory)
+        self._show(memory)
+        self._end_one(start, begin)
+        return None
+
+    def _completed(
+        self, start: int, columns: Ints, status: int, begin: float, memory: Memory
+    ) -> Iterator[Block]:
+        """What an event completes that came alone; ``memory``: what it was when that came."""
+        clock = self._effort.clock
+        try:
+            for block in self._go_on(start, columns, status):
+                self._pace.taken += clock() - begin
+                yield block
+                begin = clock()
+        finally:
+            self._show(memory)
+        self._end_one(start, begin)
+
+    def _end_one(self, start: int, begin: float) -> None:
+        """An event that came alone is done with, on which work began then."""
+        self._made += self._memory.ints.item(mem.DECIDED)
+        self._position = start + 1
+        if (since := self._pace.end_one(begin)) is not None:
+            self._see_to(since)
+
+    def _show(self, memory: Memory) -> None:
+        """What was passed over is shown what comes; ``memory``: what it was then."""
+        if self._passing is not None:
+            self._passing.show(self._tables, self._memory.ints, moved=self._memory is not memory)
+
+    def _see_to(self, begin: float) -> None:
+        """Sees to the bound after some events: the last of these took since ``begin``."""
+        events = self._pace.see()
+        made, self._made = self._made, 0
+        self._count(events, made)
+        self._spent += self._pace.taken + self._effort.clock() - begin
+        self._pace.taken = 0.0
+        self._events += events
+        self._given += events
+        axis, time = self._place
+        load, units = self._load, self._units
+        begun = self._welcome(axis, time)
+        if self._overload is not None:
+            took = self._overload.measure(events, self._spent - self._measured, load, units, begun)
+            if self._passing is not None:
+                self._passing.took(events, took)
+        self._measured, self._units = self._spent, 0.0
+        if self._hand or self._spent >= _SELDOM * self._pause:
+            self._look(axis, time, int(units) + 1)
+        if self._events:
+            self._pace.learn(self._spent / self._events)
 
     def _pass_over(self, columns: Ints) -> None:
         passing, overload = self._passing, self._overload
         if passing is None or overload is None:
             return
-        axis, now = self._place[0], self._sketch.passed(self._position)
+        axis, now = self._place[0], self._sketch.passed(self._given)
         m = self._memory.ints
         looked_at, gone = passing.pass_over(
             self._tables, m, columns, self._known, overload.unit, overload.least, axis, now
         )
         self._add_work(looked_at)
         if gone:
-            self._account.pass_over(passing.passed, passing.lost)
+            self._passes = True
+            self._account.pass_over(passing.passed, self._sketch)
             passing.passed[:] = 0
             self._account.begin(_late(passing.latency))
 
@@ -163,7 +225,8 @@ class Shedding(Selecting):
                 self._observe(*self._place)
             self._credit()
         at_once = 0
-        for block in super()._found():
+        few = self._matches.few(m) if self._is_alone and self._is_plain and m[mem.FOUND_COUNT] else None
+        for block in super()._found() if few is None else (few,):
             if self._doubt.matters:
                 self.shed.doubtful += self._doubt.count(block)
                 self._doubt.consumed(block)
@@ -173,7 +236,7 @@ class Shedding(Selecting):
 
     # --- looking --------------------------------------------------------------------------------
 
-    def _look(self, axis: int, time: int, position: int, most: int) -> None:
+    def _look(self, axis: int, time: int, most: int) -> None:
         """Looks at ``most`` partial matches; learns, and sheds what is too much, when all have been seen.
 
         No event pays for them all: with each, as many are looked at as it was units of work. But if they are
@@ -193,7 +256,7 @@ class Shedding(Selecting):
         if self._hand >= places:
             ending = self._effort.clock()
             self._looking += ending - begin
-            self._end_look(axis, time, position)
+            self._end_look(axis, time)
             self._looking, self._taken = 0.0, self._looking + self._effort.clock() - ending
             self._pause = self._effort.clock() - ending
             if brief:
@@ -203,12 +266,12 @@ class Shedding(Selecting):
             self._looking += self._effort.clock() - begin
         self._spent += self._effort.clock() - begin
 
-    def _end_look(self, axis: int, time: int, position: int) -> None:
+    def _end_look(self, axis: int, time: int) -> None:
         """All partial matches have been looked at: learns of that, and sheds what is too much."""
         s, events = self._sketch, self._events
         self._between, self._events, self._hand = events, 0, 0
         s.alive[:] = self._counted
-        s.pass_to(axis, position)
+        s.pass_to(axis, self._given)
         s.decay(events)
         if s.learn():
             self._kept[:] = 1.0
@@ -235,7 +298,7 @@ class Shedding(Selecting):
         total, begun, load = k.welcome(
             f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases,
             *s.quantiles.arrays, s.counts, s.steps, s.alive, self._loads, self._kept, shed, self._next, axis,
-            time, s.passed(self._position), room, self._draws,
+            time, s.passed(self._given), room, self._draws,
         )  # fmt: skip
         self._load += load
         self._next = int(m.ints[mem.NEXT_WAIT])
@@ -281,7 +344,8 @@ class Shedding(Selecting):
         self._unplanned += events
         if overload is None or overload.unit <= 0 or self._unplanned < _PLANNED * s.age:
             return
-        if s.price > 0 or (overload.latency or 0.0) > _NEAR * overload.most:
+        if s.price > 0 or self._passes or (overload.latency or 0.0) > _NEAR * overload.most:
+            self._passes = False
             s.plan(overload.most * 1.0 / overload.unit)
             self._unplanned = 0
 

@@ -12,12 +12,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.alone import Single
 from spaseq.effort import Policy, Shed, WorkClock
 from spaseq.errors import warn
-from spaseq.events import Clock, EventBatch
+from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked
+from spaseq.matching.kernel.compiled import _kernel_layout as status
 from spaseq.matching.kernel.memory import Room, runs_size
 from spaseq.matching.kernel.records import header
 from spaseq.matching.ordered.compiled import _kernel_shed as k
@@ -25,8 +27,9 @@ from spaseq.matching.ordered.evaluator import OrderedKernel
 from spaseq.matching.ordered.records import families, matches, roster
 from spaseq.matching.shedding.account import found_in_words, recall_of
 from spaseq.matching.shedding.bounded import Bounded
-from spaseq.matching.shedding.lots import part_of, taken_at_once
+from spaseq.matching.shedding.lots import part_of
 from spaseq.matching.shedding.overload import Overload
+from spaseq.matching.shedding.pace import Pace
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -56,7 +59,7 @@ class SheddingFamilies(OrderedKernel):
         self._overload = None if effort.latency is None else Overload(effort.latency)
         self._worth = _Worth(len(self._gates), bounds.reach, effort.policy)
         self._rows: Ints = np.zeros((64, k.L_SIZE), dtype=np.int64)
-        self._chunk = 1
+        self._pace = Pace(effort)
         # The runs there are, the matches found, those that what was shed might have become.
         self._load, self._found_so_far, self._missed = 0, 0, 0.0
         # Where something was shed last, on the window's axis.
@@ -65,35 +68,61 @@ class SheddingFamilies(OrderedKernel):
         k.let_go(self.families.runs.ints, self.families.rows, np.zeros(0, dtype=np.int64))
 
     def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
-        """See ``Quick.expect``."""
-        del asked, clock
-        return False
+        """See ``Quick.expect``: not where simultaneous events of several streams wait for each other."""
+        return self._ranked is None and super().expect(asked, clock)
+
+    def take_single(
+        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_single``: what is to be done between events waits for some of them."""
+        begin = self._effort.clock()
+        columns = self._take_alone(at, graph, terms, start, event)
+        ended, place = self._run_alone(columns), self._bounds.place(at.time, start)
+        if ended != status.DONE or self.families.found:
+            return self._completes(columns, start, ended, begin, place)
+        self._end_one(begin, place)
+        return None
+
+    def _completes(self, columns: Ints, start: int, ended: int, begin: float, place: int) -> Iterator[Block]:
+        """What an event completes that came alone."""
+        clock = self._effort.clock
+        for block in self._go_on(columns, start, ended):
+            self._pace.taken += clock() - begin
+            yield block
+            begin = clock()
+        self._end_one(begin, place)
+
+    def _end_one(self, begin: float, place: int) -> None:
+        """An event that came alone is done with, on which work began then."""
+        if (since := self._pace.end_one(begin)) is not None:
+            self._see_to(since, place)
 
     def _process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         clock, at = self._effort.clock, 0
         while at < len(batch):
-            end = min(len(batch), at + self._chunk)
+            end = min(len(batch), at + self._pace.chunk)
             part, found = part_of(batch, solutions, at, end)
-            begin, spent, load = clock(), 0.0, self._load
+            begin = clock()
             for block in super()._process(part, start + at, found):
-                spent += clock() - begin
+                self._pace.taken += clock() - begin
                 yield block
                 begin = clock()
-            events, place = end - at, int(self._bounds.places(part, start + at)[-1])
-            units = events * (1 + load)
-            if isinstance(clock, WorkClock):
-                clock.add(units)
-            self._look_over(place, events)
-            spent += clock() - begin
-            if self._overload is not None:
-                self._overload.measure(events, spent, load, units)
-                self._pace(spent / events)
+            self._pace.events += end - at
+            self._see_to(begin, int(self._bounds.places(part, start + at)[-1]))
             at = end
 
-    def _pace(self, each: float) -> None:
-        """How many events come between two looks."""
-        if not isinstance(self._effort.clock, WorkClock) and self._effort.latency is not None:
-            self._chunk = taken_at_once(self._effort.latency, each)
+    def _see_to(self, begin: float, place: int) -> None:
+        """Sees to the bound after some events: the last of these took since ``begin``."""
+        clock, load = self._effort.clock, self._load
+        events = self._pace.see()
+        units = events * (1 + load)
+        if isinstance(clock, WorkClock):
+            clock.add(units)
+        self._look_over(place, events)
+        spent, self._pace.taken = self._pace.taken + clock() - begin, 0.0
+        if self._overload is not None:
+            self._overload.measure(events, spent, load, units)
+            self._pace.learn(spent / events)
 
     def _found(self) -> Iterator[Block]:
         m = self.families.runs.ints

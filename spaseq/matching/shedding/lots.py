@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 import numpy as np
 
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
-
-#: So many events at most are taken at once, and as a part of a bound so much time, about.
-_CHUNK: Final = 4_096
-_SLICE: Final = 1 / 8
-#: So many events at least are taken at once where they come so: a call for each takes longer than they.
-_FEW: Final = 16.0
-
-
-def taken_at_once(latency: float, each: float) -> int:
-    """How many events are taken at once under a bound, each of which takes so many seconds."""
-    return int(min(_CHUNK, max(_FEW, latency * _SLICE / max(each, 1e-9))))
 
 
 def part_of(

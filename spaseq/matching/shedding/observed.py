@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.alone import Single
 from spaseq.effort import WorkClock
-from spaseq.events import EventBatch
+from spaseq.events import EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.matching.conditions import batch as heads
 from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.evaluator import Kernel
+from spaseq.matching.kernel.memory import Memory
 from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.shedding.bounded import Bounded
@@ -20,6 +23,7 @@ from spaseq.matching.shedding.compiled import _kernel_known as cells
 from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.learned.features import features
 from spaseq.matching.shedding.learned.sketch import Sketch
+from spaseq.matching.shedding.pace import Pace
 
 Ints = npt.NDArray[np.int64]
 
@@ -30,8 +34,9 @@ _TRIAL: Final = 2
 #: Such a part of the work is done so, at most; what was not done in time is not made up for.
 _TRIED: Final = 1 / 32
 _MOST_TRIALS: Final = 64.0
-#: So many events at least are between two that are asked to how many partial matches they are shown.
-_SAMPLED: Final = 8
+#: From one event that is asked to how many partial matches it is shown to the next one, it is as far as these
+#: numbers are: of events that come in turns, it is not always the same one.
+_SAMPLED: Final = (1, 8, 11, 10, 5, 12, 15, 14, 9, 16, 3, 2, 13, 4, 7, 6)
 
 
 class Observed(Kernel):
@@ -53,42 +58,76 @@ class Observed(Kernel):
         self._next, self._hand = int(self._memory.ints[mem.NEXT_WAIT]), 0
         # Where the events in hand begin, on the window's axis and in time, and where they end.
         self._place, self._position = (0, 0), 0
+        # So many events have come.
+        self._given = 0
         # Units of work since the last look; events since it was last counted to whom one is shown.
         self._units, self._since_shown = 0.0, 0
+        # From one such to the next, and how often one was.
+        self._apart, self._samples = _SAMPLED[0], 0
+        # Since the bound was seen to. Where work is counted, and not measured, every event is asked.
+        self._pace = Pace(query.effort)
         # On so many ghosts events may be tried.
         self._trials = 0.0
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
         self._place = int(self._bounds.places(batch, start)[0]), int(batch.time[0])
-        memory, rehearsal = self._memory, self._sketch.rehearsal
+        memory = self._memory
         columns = super()._take(batch, start, solutions)
-        self._sketch.see(solutions)
-        m = self._memory.ints
-        if rehearsal is not None:
-            if memory is not self._memory:
-                rehearsal.forget()
-            most = int(self._trials)
-            tried = rehearsal.take(m, self._memory.floats, self._columns.numbers, columns, most)
-            self._trials -= tried
-            self._add_work(_TRIAL * tried)
-        m[mem.DECIDED] = 0
+        for name, found in solutions.items():
+            self._sketch.see(name, found.size)
+        self._rehearse(columns, memory)
+        self._memory.ints[mem.DECIDED] = 0
         self._pass_over(columns)
         self._since_shown += len(batch)
-        clock = self._effort.clock
-        if isinstance(clock, WorkClock) or self._since_shown >= _SAMPLED:
-            shown = k.shown(self._tables, m, columns, self._sketch.shows, self._since_shown)
-            self._units += self._since_shown * shown
-            self._since_shown = 0
-            if isinstance(clock, WorkClock):
-                clock.add(len(batch) + shown)
+        if self._pace.is_exact or self._since_shown >= self._apart:
+            self._ask(columns, len(batch))
         return columns
+
+    def _take_alone(
+        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None
+    ) -> Ints:
+        memory = self._memory
+        columns = super()._take_alone(at, graph, terms, start, event)
+        self._place = self._bounds.place(at.time, start), at.time
+        self._since_shown += 1
+        is_asked = self._pace.is_exact or self._since_shown >= self._apart
+        if is_asked:
+            gpms = self._compiled.gpms
+            for name, came in zip(gpms, heads.counts(columns, 0, len(gpms)).tolist(), strict=True):
+                self._sketch.see(name, self._since_shown * came)
+            self._rehearse(columns, memory)
+        self._memory.ints[mem.DECIDED] = 0
+        self._pass_over(columns)
+        if is_asked:
+            self._ask(columns, 1)
+        return columns
+
+    def _rehearse(self, columns: Ints, before: Memory) -> None:
+        """Tries events on ghosts. ``before``: the memory as it was before they came."""
+        rehearsal, memory = self._sketch.rehearsal, self._memory
+        if rehearsal is not None:
+            if before is not memory:
+                rehearsal.forget()
+            most = int(self._trials)
+            tried = rehearsal.take(memory.ints, memory.floats, self._columns.numbers, columns, most)
+            self._trials -= tried
+            self._add_work(_TRIAL * tried)
+
+    def _ask(self, columns: Ints, events: int) -> None:
+        """Asks the first of some events to how many partial matches it is shown."""
+        shown = k.shown(self._tables, self._memory.ints, columns, self._sketch.shows, self._since_shown)
+        self._units += self._since_shown * shown
+        self._since_shown = 0
+        self._samples += 1
+        self._apart = _SAMPLED[self._samples % len(_SAMPLED)]
+        if isinstance(self._effort.clock, WorkClock):
+            self._effort.clock.add(events + shown)
 
     def _pass_over(self, columns: Ints) -> None:
         """Says which partial matches the events of a batch are not shown to."""
 
-    def _count(self, events: int) -> None:
-        """Counts the work that some events were."""
-        made = int(self._memory.ints[mem.DECIDED])
+    def _count(self, events: int, made: int) -> None:
+        """Counts the work that some events were, which made so many partial matches."""
         self._units += events + made
         self._trials = min(_MOST_TRIALS, self._trials + self._units * _TRIED / (_TRIAL * _LOOK))
         if isinstance(self._effort.clock, WorkClock):
@@ -126,7 +165,7 @@ class Observed(Kernel):
         return k.observe(
             f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases,
             *s.quantiles.arrays, s.counts, s.steps, alive, begin, most, axis, time,
-            s.passed(self._position), self._position, events, counted, f.tells_the_dead, f.taken,
+            s.passed(self._given), self._position, events, counted, f.tells_the_dead, f.taken,
         )  # fmt: skip
 
     def _loaded(self) -> float:

@@ -38,7 +38,7 @@ class Passing:
 
     def __init__(self, sketch: Sketch, bound: float) -> None:
         self._sketch, self._bound = sketch, bound
-        self._took = deque([0.0] * (_EVENTS - 1), _EVENTS - 1)
+        self._took, self._taken = deque([0.0] * (_EVENTS - 1), _EVENTS - 1), 0.0
         self._listed: Ints = np.zeros(_MOST, dtype=np.int64)
         self._count = 0
         # Of each cell the promise; the loads of cells, the best first, as a running total; for how many
@@ -47,18 +47,25 @@ class Passing:
         self._order: Ints = np.zeros(0, dtype=np.int64)
         self._total: Floats = np.zeros(0)
         self._used = _EVENTS
-        # How many were passed over, and which matches are lost by each, by cell.
+        # How many were passed over, by cell.
         self.passed: Ints = np.zeros_like(sketch.alive)
-        self.lost: Floats = np.zeros_like(self._promise)
+
+    def load(self, tables: Ints, ints: Ints, batch: Ints, known: Ints) -> None:
+        """Has compiled code ready, which takes a while to be loaded. ``batch`` is of no event."""
+        count = k.to_show(tables, ints, batch, self._listed)
+        self._passed(tables, ints, known, -np.inf, count, 0, 0)
+        k.show(ints, self._listed, 0)
+        k.show_all(tables, ints)
 
     @property
     def latency(self) -> float:
         """The seconds that an event took of late."""
-        return sum(self._took) / len(self._took)
+        return self._taken / len(self._took)
 
     def took(self, events: int, seconds: float) -> None:
         """So many events took so many seconds."""
         self._took.extend([seconds / events] * min(events, _EVENTS))
+        self._taken = sum(self._took)
         self._used += events
 
     def pass_over(
@@ -79,7 +86,7 @@ class Passing:
         counted by cell in ``passed``, too.
         """
         room = _EVENTS * (self._bound - alone)
-        taken = sum(self._took) - _EVENTS * alone
+        taken = self._taken - _EVENTS * alone
         if room <= 0 or taken < _CALM * room or not unit:
             return 0, 0
         taken /= room
@@ -88,11 +95,17 @@ class Passing:
         least = -np.inf
         if taken + comes > _FROM and comes * _EVENTS > _LITTLE:
             least = self._least(1 - (1 - _SHOWN) * min(1.0, (taken + comes - _FROM) / (_TO - _FROM)))
+        self._count = self._passed(tables, ints, known, least, count, axis, now)
+        return count, self._count
+
+    def _passed(
+        self, tables: Ints, ints: Ints, known: Ints, least: float, count: int, axis: int, now: int
+    ) -> int:
+        """How many of so many that are listed promise less than that, and are passed over."""
         bases = self._sketch.features.bases
-        self._count = k.pass_over(
+        return k.pass_over(
             tables, ints, known, bases, self._promise, least, self._listed, count, self.passed, axis, now
         )
-        return count, self._count
 
     def show(self, tables: Ints, ints: Ints, *, moved: bool) -> None:
         """Those that were passed over are shown what comes. ``moved``: they stand elsewhere now."""
@@ -107,11 +120,11 @@ class Passing:
         if self._used >= _EVENTS:
             self._used = 0
             s = self._sketch
+            if not s.is_planned:
+                s.plan(np.inf)  # there may be time enough on average, so that nobody did
             gain, work = s.at_once()
             self._promise = (gain / np.maximum(work, 1e-12)).ravel()
-            load = s.load()[:, None]
-            self.lost = (gain * np.where(load > 0, 1 / np.maximum(load, 1e-12), 0.0)).ravel()
-            loads = s.alive * load.repeat(gain.shape[1])
+            loads = s.alive * s.load().repeat(gain.shape[1])
             some = np.flatnonzero(loads)
             self._order = some[np.argsort(-self._promise[some], kind="stable")]
             self._total = np.cumsum(loads[self._order])

@@ -76,7 +76,7 @@ class Selecting(Observed):
         """The same by first events, each with all that begins with it."""
         m, s = self._memory.ints, self._sketch
         rows = np.zeros((int(s.alive.sum()), firsts.L_SIZE), dtype=np.int64)
-        now = s.passed(self._position)
+        now = s.passed(self._given)
         firsts.listed(self._tables, m, self._known, self._features.bases, rows.ravel(), axis, time, now)
         if not len(rows):
             return 0
@@ -93,7 +93,7 @@ class Selecting(Observed):
         """Takes partial matches out of the arena, which must be swept then; how many."""
         s, f = self._sketch, self._features
         shed = np.zeros_like(s.alive)
-        now = s.passed(self._position)
+        now = s.passed(self._given)
         self._draws += 1
         k.mark(
             self._tables, self._memory.ints, self._known, f.bases, kept, shed, axis, time, now, self._draws

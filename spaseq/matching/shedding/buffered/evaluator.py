@@ -13,22 +13,23 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.alone import Single
 from spaseq.effort import Pool, Shed, WorkClock
 from spaseq.errors import warn
-from spaseq.events import Clock, EventBatch
+from spaseq.events import EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.evaluator import Lazy
-from spaseq.matching.lazy.records import outcome
+from spaseq.matching.lazy.records import counter, outcome
 from spaseq.matching.shedding.account import found_in_words, recall_of
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.buffered.classes import classes
 from spaseq.matching.shedding.buffered.rows import Rows
 from spaseq.matching.shedding.buffered.worth import Worth
-from spaseq.matching.shedding.lots import part_of, taken_at_once
+from spaseq.matching.shedding.lots import part_of
 from spaseq.matching.shedding.overload import Overload
+from spaseq.matching.shedding.pace import Pace
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -58,7 +59,7 @@ class SheddingLazy(Lazy):
         self._overload = None if effort.latency is None else Overload(effort.latency)
         self._worth = Worth(classes(self._compiled), query.bounds.reach, effort.policy)
         self._rows = Rows(self._compiled, self._memory, self._worth)
-        self._chunk = 1
+        self._pace = Pace(effort, _FEW)
         # Since the last look: events, seconds, and what it took itself. Units of work, and of these what was
         # looked at when they were counted last.
         self._events, self._spent, self._pause = 0, 0.0, 0.0
@@ -79,27 +80,15 @@ class SheddingLazy(Lazy):
         """See ``ByColumns.process``."""
         clock, at = self._effort.clock, 0
         while at < len(batch):
-            end = min(len(batch), at + self._chunk)
+            end = min(len(batch), at + self._pace.chunk)
             part, found = part_of(batch, solutions, at, end)
-            begin, spent, load = clock(), 0.0, self._load
+            begin = clock()
             for block in super().process(part, start + at, found):
-                spent += clock() - begin
+                self._pace.taken += clock() - begin
                 yield block
                 begin = clock()
-            events = end - at
-            self._count(events)
-            units, self._units = self._units, 0.0
-            spent += clock() - begin
-            self._spent += spent
-            self._events += events
-            if self._is_due():
-                begin = clock()
-                self._look(int(self._bounds.places(part, start + at)[-1]))
-                self._pause = clock() - begin
-                spent += self._pause
-            if self._overload is not None:
-                self._overload.measure(events, spent, load, units)
-                self._pace(spent / events)
+            self._pace.events += end - at
+            self._see_to(begin, int(self._bounds.places(part, start + at)[-1]))
             at = end
 
     def take_one(
@@ -108,10 +97,31 @@ class SheddingLazy(Lazy):
         """See ``Quick.take_one``: there is always something left to do."""
         return self.process(batch, start, solutions)
 
-    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
-        """See ``Quick.expect``."""
-        del asked, clock
-        return False
+    def take_single(
+        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_single``: what is to be done between events waits for some of them."""
+        begin = self._effort.clock()
+        columns = self._take_alone(at, graph, terms, start, event)
+        status, place = self._begin_one(columns), self._bounds.place(at.time, start)
+        if status != lay.DONE or self._memory.counters.item(counter.FOUND):
+            return self._completes(columns, status, begin, place)
+        self._end_one(begin, place)
+        return None
+
+    def _completes(self, columns: Ints, status: int, begin: float, place: int) -> Iterator[Block]:
+        """What an event completes that came alone."""
+        clock = self._effort.clock
+        for block in self._go_on(columns, status):
+            self._pace.taken += clock() - begin
+            yield block
+            begin = clock()
+        self._end_one(begin, place)
+
+    def _end_one(self, begin: float, place: int) -> None:
+        """An event that came alone is done with, on which work began then."""
+        if (since := self._pace.end_one(begin)) is not None:
+            self._see_to(since, place)
 
     def close(self) -> Iterator[Block]:
         """See ``ByColumns.close``."""
@@ -130,10 +140,23 @@ class SheddingLazy(Lazy):
 
     # --- what it does meanwhile -----------------------------------------------------------------
 
-    def _pace(self, each: float) -> None:
-        """How many events come between two looks, at least."""
-        if not isinstance(self._effort.clock, WorkClock) and self._effort.latency is not None:
-            self._chunk = max(_FEW, taken_at_once(self._effort.latency, each))
+    def _see_to(self, begin: float, place: int) -> None:
+        """Sees to the bound after some events: the last of these took since ``begin``."""
+        clock, load = self._effort.clock, self._load
+        events = self._pace.see()
+        self._count(events)
+        units, self._units = self._units, 0.0
+        spent, self._pace.taken = self._pace.taken + clock() - begin, 0.0
+        self._spent += spent
+        self._events += events
+        if self._is_due():
+            begin = clock()
+            self._look(place)
+            self._pause = clock() - begin
+            spent += self._pause
+        if self._overload is not None:
+            self._overload.measure(events, spent, load, units)
+            self._pace.learn(spent / events)
 
     def _count(self, events: int) -> None:
         """Counts the work that some events were: each, what was looked at, and what was found."""

@@ -96,7 +96,8 @@ def observe(
             if at < 0:
                 at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, counted)
             number = bases[gates.number(t, waits.gate(m, w))] + known[at + CODE]
-            lived = min(events, position - nodes.position(m, node))
+            # Of a batch, events behind ``position`` may have made some.
+            lived = max(0, min(events, position - nodes.position(m, node)))
             if not tells_the_dead or not is_dead(t, m, f, n, c, w, time, taken):
                 counts[number * COUNTS + LIVED] += lived
                 alive[number * AGES + age(t, axis, waits.first(m, w), now)] += 1

@@ -1,9 +1,10 @@
-"""What was shed: what it would have become by now, by what is known *now*.
+"""What was shed, or not shown an event: what it would have become by now, by what is known *now*.
 
 When most is shed, little is known yet, and what was thought of it then is far off. So it is kept how many
 of each class were shed, by age, in each of the latest eighths of a window, and what these are worth is
 calculated anew and anew. Little by little the worth of what was shed before a window stays as it is: what is
-learned now may not be true of then.
+learned now may not be true of then. The same is done with those that were not shown an event: what it would
+have made of them is lost, with all that would have come of that.
 """
 
 from __future__ import annotations
@@ -30,10 +31,13 @@ class Forgone:
 
     def __init__(self, features: Features, gates: Ints) -> None:
         """``gates``: of each class, its gate."""
-        self._features, self._gates, self._left = features, gates, _left(features)
-        # By eighths of a window, the latest first: none of queries that never shed.
-        self._lately: Floats = np.zeros((0, features.classes, k.AGES))
-        self._before: Floats = np.zeros((features.classes, k.AGES))
+        self._features, self._gates, left = features, gates, _left(features)
+        # Of what was shed, and of what an event would have made of those that were not shown it, how many
+        # events are left to a match.
+        self._left: Ints = np.stack([left, left - 1])
+        # Both by eighths of a window, the latest first: none of queries that never shed.
+        self._lately: Floats = np.zeros((0, 2, features.classes, k.AGES))
+        self._before: Floats = np.zeros((2, features.classes, k.AGES))
         #: The matches that what was shed would have become by now.
         self.missed = 0.0
         # Those of what is settled.
@@ -43,14 +47,22 @@ class Forgone:
 
     def add(self, shed: Ints) -> None:
         """So many partial matches of each cell were shed."""
+        self._add(shed, 0)
+
+    def pass_over(self, passed: Ints) -> None:
+        """So many partial matches of each cell were not shown an event."""
+        self._add(passed, 1)
+
+    def _add(self, cells: Ints, what: int) -> None:
         if not len(self._lately):
-            self._lately = np.zeros((k.AGES, self._features.classes, k.AGES))
-        self._lately[0] += shed.reshape(-1, k.AGES)
+            self._lately = np.zeros((k.AGES, 2, self._features.classes, k.AGES))
+        self._lately[0, what] += cells.reshape(-1, k.AGES)
 
     def pass_by(self, ages: float, worth: Floats) -> None:
         """So many eighths of a window have passed.
 
-        ``worth``: the matches that one partial match of each class and age brings.
+        ``worth``: the matches that one partial match of each class and age brings, and those that an event
+        does that it is shown.
         """
         if not len(self._lately):
             return
@@ -62,7 +74,7 @@ class Forgone:
         if self._passed >= _ANEW:
             self._passed = 0.0
             come = self._come(np.concatenate([[self._over / 2], self._over + np.arange(k.AGES - 1) + 0.5]))
-            lately = float((self._lately * worth * come[:, self._gates]).sum())
+            lately = float((self._lately * worth * come[:, :, self._gates]).sum())
             self.missed = lately + float((self._before * worth).sum()) + self._settled
 
     def recode(self, place: Codes, feature: int, moved: Floats) -> None:
@@ -70,7 +82,7 @@ class Forgone:
         axis, shape = 1 + feature - place.begin, (*self._features.shape(place), k.AGES)
         for gate in place.gates:
             begin = int(self._features.bases[gate])
-            for counted in (*self._lately, self._before):
+            for counted in (*self._lately.reshape(-1, *self._before.shape[1:]), *self._before):
                 own = counted[begin : begin + place.size].reshape(shape)
                 own[:] = np.moveaxis(np.tensordot(moved, own, axes=(0, axis)), 0, axis)
 
@@ -83,12 +95,12 @@ class Forgone:
         self._lately[0] = 0.0
 
     def _come(self, since: Floats) -> Floats:
-        """Which share of the matches has come so many eighths of a window later, by gate and age.
+        """Which share of the matches has come so many eighths of a window later, by kind, gate and age.
 
         The last of several events comes late in what is left of a window.
         """
         rest = k.AGES - 0.5 - np.arange(k.AGES)
-        return np.asarray(np.minimum(since[:, None, None] / rest, 1.0) ** self._left[:, None])
+        return np.asarray(np.minimum(since[:, None, None, None] / rest, 1.0) ** self._left[..., None])
 
 
 def _left(features: Features) -> Ints:

@@ -9,7 +9,6 @@ counts halve within a window, so that they follow drift.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -17,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.effort import Policy
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.shedding.compiled import _kernel_known as k
+from spaseq.matching.shedding.learned.at_once import at_once, by_show
 from spaseq.matching.shedding.learned.features import DEPTHS, Features
 from spaseq.matching.shedding.learned.forgone import Forgone
 from spaseq.matching.shedding.learned.quantiles import Quantiles
@@ -87,8 +86,10 @@ class Sketch:
         self.age = 16.0
         #: The matches that a unit of work must bring, as there is too much of it; 0 while there is not.
         self.price = 0.0
+        #: Whether it was asked for.
+        self.is_planned = False
         nothing = np.zeros((features.classes, k.AGES))
-        self._ahead, self._lost = Ahead(nothing, nothing, 0.0), nothing
+        self._ahead, self._lost = Ahead(nothing, nothing, 0.0), np.stack([nothing, nothing])
         self._repeats = any(place.depths > 1 for place in features.places)
         rehearsed = features.rehearsed
         #: What is tried beside what there is; none of queries in which more matters than what is bound.
@@ -117,10 +118,9 @@ class Sketch:
 
     # --- what was seen --------------------------------------------------------------------------
 
-    def see(self, solutions: Mapping[str, Solutions]) -> None:
-        """Some events come with these solutions."""
-        for gpm, found in solutions.items():
-            self.came[gpm] = self.came.get(gpm, 0.0) + found.size
+    def see(self, gpm: str, solutions: float) -> None:
+        """Some events come with so many solutions of a GPM."""
+        self.came[gpm] = self.came.get(gpm, 0.0) + solutions
 
     def decay(self, events: float) -> None:
         """So many events have passed."""
@@ -183,10 +183,13 @@ class Sketch:
     def plan(self, most: float) -> None:
         """Sets the price of work such that an event takes so many units, as things go; 0 if that is all."""
         rates = self._rates()
+        self.is_planned = True
         self._ahead = self._follow(rates, None)
         # What is shed is chosen by what is a little too high where little is known, or late in a window: at
         # a tenth of the work less was found where it was not.
-        self._lost = self._follow(self._rates(is_fair=True), None, is_fair=True).value
+        fair = self._rates(is_fair=True)
+        value, load = self._follow(fair, None, is_fair=True).value, self.load()
+        self._lost = np.stack([value, by_show(at_once(self.features, *fair, load, value)[0], load)])
         self.price = 0.0
         if self._ahead.root <= most:
             return
@@ -336,25 +339,14 @@ class Sketch:
         return rest
 
     def lost(self) -> Floats:
-        """The matches to be expected of one partial match of each cell, if nothing is shed."""
+        """The matches to be expected of one partial match of each class and age, if nothing is shed; and of
+        one event that it is shown.
+        """
         return self._lost
 
     def at_once(self) -> tuple[Floats, Floats]:
-        """In an event, of one partial match of each class and age: the matches to be expected of what becomes
-        of it there, and the units of work that this is at once.
-        """
-        matched, ways = self._rates()
-        load = self.load()
-        gain = np.repeat(matched[:, None], k.AGES, axis=1)
-        work = np.repeat((load + matched)[:, None], k.AGES, axis=1)
-        for step, way in zip(self.features.steps, ways, strict=True):
-            base = self.features.bases[step.gate]
-            own = slice(base, base + len(way))
-            for gate in self.features.places[step.target].gates:
-                behind = self.features.bases[gate]
-                gain[own] += way @ self._ahead.value[behind : behind + way.shape[1]]
-                work[own] += way.sum(axis=1)[:, None]
-        return gain, work
+        """See ``at_once``: as things go."""
+        return at_once(self.features, *self._rates(), self.load(), self._ahead.value)
 
     def kept(self, share: float, policy: Policy, *, by_size: bool = False) -> Floats:
         """Of each cell, which share of its partial matches is kept, so that ``share`` of the load remains.
