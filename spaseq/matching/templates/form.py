@@ -64,8 +64,12 @@ _SMALL: Final = re.compile(r"[1-9][0-9]{0,8}")
 
 _ANY_WINDOW: Final = Window(1, "SECONDS")
 
-#: What was made for so many outlines is kept.
+#: What was made for so many outlines is kept, and the outlines of so many queries.
 _KEPT: Final = 256
+
+
+#: A prepared query may be registered again and again, and each time is asked for its outline more than once.
+_OUTLINES: Final[dict[int, tuple[Query, Outline]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +110,15 @@ def shape(query: Query) -> tuple[object, ...]:
 
 def outline(query: Query) -> Outline:
     """What is left without its window, what triple patterns name, and what FILTERs of GPMs compare with."""
+    known = _OUTLINES.get(id(query))
+    if known is not None and known[0] is query:
+        return known[1]
     key, _, _ = _form(query, _ANY_WINDOW)
-    return tuple(key)
+    if len(_OUTLINES) >= _KEPT:
+        _OUTLINES.clear()
+    # With the query, so that no other has its place.
+    _OUTLINES[id(query)] = query, (found := tuple(key))
+    return found
 
 
 class ByOutline(Generic[_Made]):
