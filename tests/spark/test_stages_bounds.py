@@ -13,8 +13,11 @@ from datetime import timedelta
 
 import pytest
 
+from spaseq.automaton.normal import normalise
 from spaseq.effort import WorkClock
 from spaseq.errors import EngineError, SpaseqWarning
+from spaseq.language.reading.parser import parse
+from spaseq.matching.evaluators import under_bound
 from spaseq.spark.sinks._lines import MATCH, SHED
 from spaseq.spark.stages._bounds import Bound, bound_of
 from spaseq.spark.stages._bucket import State
@@ -31,6 +34,17 @@ TEXT = query(
     {"A": "?a :k ?k .", "B": "?b :k ?k . FILTER(?bv > ?av)", "C": "?c :k ?k . FILTER(?cv < ?bv)"},
     partition="?k",
 )
+
+#: What buffers cannot do: with a bound and without, these are the kernel's.
+BY_KERNEL = [
+    query(
+        sequence,
+        "40 SECONDS SLIDING",
+        {"A": "?a :k ?k .", "B": "?b :k ?k . FILTER(?bv > ?av)", "C": "?c :k ?k . FILTER(?cv < ?av)"},
+        partition="?k",
+    )
+    for sequence in ("A ; B+ ; C", "A : B{1,2}[:] : C")
+]
 
 
 def stream(count: int = 300) -> list[Letter]:
@@ -54,15 +68,15 @@ class Asker:
         return self.stored
 
 
-def run(bound: Bound, events: Sequence[Letter], *, cold: bool) -> list[tuple[str, str]]:
+def run(bound: Bound, events: Sequence[Letter], *, cold: bool, text: str = TEXT) -> list[tuple[str, str]]:
     """The answers of one bucket in micro-batches of 50 events; ``cold``: brought back for each."""
     cluster = Cluster(buckets=1)
-    job, _ = cluster.made(TEXT, events)
+    job, _ = cluster.made(text, events)
     asker, keeper, token = Asker(replace(job, bound=bound)), Keeper(), None
     answers: list[tuple[str, str]] = []
     for begin in range(0, len(events), 50):
         part = events[begin : begin + 50]
-        pieces = tuple(piece.data for piece in cluster.pieces(TEXT, part))
+        pieces = tuple(piece.data for piece in cluster.pieces(text, part))
         step = Step("q", 0, token, pieces, part[0].time, is_over=part[-1] is events[-1])
         for said in (Keeper() if cold else keeper).take(step, asker):
             if isinstance(said, Done):
@@ -106,12 +120,32 @@ def test_what_is_found_under_a_bound_is_found_without(cold: bool) -> None:
     assert answers == run(Bound(latency=1e-4, clock=WorkClock()), events, cold=cold)
 
 
+@pytest.mark.parametrize("text", [TEXT, *BY_KERNEL])
 @pytest.mark.parametrize("cold", [False, True])
-def test_a_wide_bound_changes_nothing(cold: bool) -> None:
+def test_a_wide_bound_changes_nothing(cold: bool, text: str) -> None:
     events = stream()
-    answers = run(Bound(1.0, 1 << 30, WorkClock()), events, cold=cold)
-    assert without_n(lines(answers, MATCH)) == without_n(pushed(TEXT, events))
+    answers = run(Bound(1.0, 1 << 30, WorkClock()), events, cold=cold, text=text)
+    assert without_n(lines(answers, MATCH)) == without_n(pushed(text, events))
     assert not lines(answers, SHED)
+
+
+@pytest.mark.parametrize("text", BY_KERNEL)
+@pytest.mark.parametrize("cold", [False, True])
+def test_what_stays_with_the_kernel_keeps_a_bound(cold: bool, text: str) -> None:
+    assert under_bound(normalise(parse(text))).name == "kernel"
+    events = stream()
+    free = WorkClock()
+    run(Bound(1.0, clock=free), events, cold=False, text=text)
+    kept, half = WorkClock(), 0.5 * free() / len(events)
+    answers = run(Bound(half, clock=kept), events, cold=cold, text=text)
+    some, every = Counter(without_n(lines(answers, MATCH))), Counter(without_n(pushed(text, events)))
+    assert 0 < some.total() < every.total()
+    assert not some - every
+    told = [json.loads(line) for line in lines(answers, SHED)]
+    assert told
+    assert all(said["partial_matches"] > 0 and said["doubtful"] == 0 for said in told)
+    if not cold:  # who is brought back sees the events of its window again
+        assert kept() / len(events) <= 1.1 * half
 
 
 def test_memory_is_of_each_bucket() -> None:
