@@ -338,6 +338,37 @@ def test_what_an_event_of_others_ends_consumes_what_has_begun(is_read: bool) -> 
     assert len(list(others.matches())) == 6
 
 
+_SKIP: Final = "AFTER MATCH SKIP PAST LAST EVENT"
+
+
+@pytest.mark.filterwarnings("ignore:.*TUMBLING windows begin")
+@pytest.mark.parametrize("window", ["5 SECONDS SLIDING", "5 SECONDS TUMBLING", "40 EVENTS SLIDING"])
+@pytest.mark.parametrize(
+    ("evaluator", "seq", "tail"),
+    [
+        ("kernel", "A ; !B", ""),
+        ("runs", "A ; !B WITHIN 1 SECONDS", ""),
+        ("reference", "A ; !B WITHIN 1 SECONDS", ""),
+        ("ordered", "A ; !B WITHIN 1 SECONDS", _SKIP),
+        ("ordered", "A ; (C+ WITHIN 3 SECONDS)", _SKIP),
+    ],
+)
+def test_time_passes_by_what_is_read_and_concerns_others(
+    evaluator: str, seq: str, tail: str, window: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bounds of time, and windows of time where there is none."""
+    monkeypatch.setattr(by_stream, "_FEW", 1)
+    engine = spaseq.Engine(evaluator=evaluator)
+    handle = engine.register(query(seq, window, tail=tail))
+    engine.register(query("D ; E", tail=tail))
+    said = letters("a1 c2 " + " ".join(f"d{tick}" for tick in range(3, 20)))
+    engine.feed(*_sources([(letter.stream, letter.turtle, letter.time) for letter in said]))
+    is_due = "WITHIN" in seq or "SECONDS" in window
+    assert [match.start for match in handle.matches()] == [1] * is_due
+    engine.finish()
+    assert len(list(handle.matches())) == 1 - is_due
+
+
 def test_registering_late_joins_those_who_came_before(looks: list[str]) -> None:
     """And what is cancelled is looked for no more."""
     engine = spaseq.Engine()
