@@ -8,7 +8,7 @@ from spaseq._jit import inlined, kernel
 from spaseq.events import Ids
 
 #: Matches of one end are put in order one after the other if none is further than this from its place.
-_FAR: Final = 16
+_FAR: Final = 32
 
 #: The matches of each member among so many are laid before those that come next: these are near each other.
 _NEAR: Final = 1 << 10
