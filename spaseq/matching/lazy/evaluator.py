@@ -26,7 +26,7 @@ from spaseq.matching.conditions import batch as heads
 from spaseq.matching.context import Context
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.exact import Exact
-from spaseq.matching.lazy.matches import Matches
+from spaseq.matching.lazy.matches import Matches, looks
 from spaseq.matching.lazy.memory import Memory
 from spaseq.matching.lazy.order import chain_order, is_better
 from spaseq.matching.lazy.records import counter
@@ -66,7 +66,8 @@ class Lazy(Immediate):
         self._memory = Memory(c, bounds.reach, len(set(pattern.streams)) == 1, budget)
         history = self._columns.history
         exact = Exact(pattern, context, bounds, history)
-        self._matches = Matches(pattern, c.sites, history, exact, context.order, dictionary, context.apart)
+        look = looks(pattern, c.sites)
+        self._matches = Matches(pattern, look, history, exact, context.order, dictionary, context.apart)
 
     @property
     def memory(self) -> Memory:

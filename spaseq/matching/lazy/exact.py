@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from spaseq.automaton.pattern import Absent, AnyOrder, Atom, Maybe, SequencePattern, walk
 from spaseq.matching.columns.history import History
@@ -24,11 +25,22 @@ class Exact:
         self._context = context
         self._bounds = bounds
         self._history = history
+
+    # Asked only where a match is not sure.
+
+    @cached_property
+    def _forbidden(self) -> list[str]:
         # What is left out of an `X?` must not be there, either.
-        absent = (node for node in walk(pattern.root) if isinstance(node, Absent | Maybe))
-        self._forbidden = sorted({a.gpm for node in absent for a in walk(node) if isinstance(a, Atom)})
-        self._numbers = {gpm: g for g, gpm in enumerate(pattern.gpms)}
-        self._in_order = not any(isinstance(node, AnyOrder) for node in walk(pattern.root))
+        absent = (node for node in walk(self._pattern.root) if isinstance(node, Absent | Maybe))
+        return sorted({a.gpm for node in absent for a in walk(node) if isinstance(a, Atom)})
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {gpm: g for g, gpm in enumerate(self._pattern.gpms)}
+
+    @cached_property
+    def _in_order(self) -> bool:
+        return not any(isinstance(node, AnyOrder) for node in walk(self._pattern.root))
 
     def match(self, path: Path, key: Key) -> Found | None:
         """The match of these events, in all the ways in which they are one; None if they are none."""

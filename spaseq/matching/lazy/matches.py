@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,20 +31,44 @@ Ints = npt.NDArray[np.int64]
 Path = tuple[tuple[int, str], ...]
 
 
+class Looks(NamedTuple):
+    """What matches consist of: their sites, and whether none needs to be looked at by itself."""
+
+    sites: Sites
+    are_simple: bool
+
+
+def looks(pattern: SequencePattern, items: Sequence[Item]) -> Looks:
+    """Those of a query; ``items`` are those of all plans, one plan after the other."""
+    plain, gpms = plain_kleenes(pattern), tuple(pattern.gpms)
+    sites = [
+        Site(
+            gpms.index(item.atom.gpm),
+            item.atom.gpm,
+            None if item.kleene is None else item.kleene.id,
+            item.kleene is not None,
+            frozenset() if item.kleene is None else item.kleene.own,
+        )
+        for item in items
+    ]
+    simple = all(item.kleene is None or item.kleene.id in plain for item in items)
+    return Looks(Sites(sites, gpms), simple)
+
+
 class Matches:
     """Makes matches of what the kernel found, see ``kernel.matches.Matches``: as they are, or exactly."""
 
     def __init__(
         self,
         pattern: SequencePattern,
-        items: Sequence[Item],
+        look: Looks,
         history: History,
         exact: Exact,
         order: InOrder,
         dictionary: Dictionary,
         apart: int = 0,
     ) -> None:
-        """``items`` are those of all plans, one plan after the other; ``apart`` as of ``Context``."""
+        """``look`` is that of all plans' items; ``apart`` as of ``Context``."""
         self._dictionary, self._apart = dictionary, apart
         self._emit = emitted(pattern)
         self._order = order
@@ -51,19 +76,7 @@ class Matches:
         self._keys = len(pattern.query.partition)
         self._history = history
         self._exact = exact
-        plain, gpms = plain_kleenes(pattern), tuple(pattern.gpms)
-        sites = [
-            Site(
-                gpms.index(item.atom.gpm),
-                item.atom.gpm,
-                None if item.kleene is None else item.kleene.id,
-                item.kleene is not None,
-                frozenset() if item.kleene is None else item.kleene.own,
-            )
-            for item in items
-        ]
-        self.sites = Sites(sites, gpms)
-        self._simple = all(item.kleene is None or item.kleene.id in plain for item in items)
+        self.sites, self._simple = look
 
     @property
     def are_plain(self) -> bool:

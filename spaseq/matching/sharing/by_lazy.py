@@ -19,8 +19,8 @@ from spaseq.matching.columns.history import History
 from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.matching.lazy.exact import Exact
-from spaseq.matching.lazy.matches import Matches
-from spaseq.matching.lazy.plans import Plan, plans
+from spaseq.matching.lazy.matches import Looks, Matches, looks
+from spaseq.matching.lazy.plans import plans
 from spaseq.matching.lazy.records import outcome
 from spaseq.matching.lazy.tables import Compiled, compile_all
 from spaseq.matching.model import Bounds
@@ -33,8 +33,8 @@ from spaseq.matching.templates.form import ByOutline
 
 Ints = npt.NDArray[np.int64]
 
-#: The plans of queries, under their own names.
-_PLANS: Final = ByOutline[tuple[Plan, ...]]()
+#: Of queries, under their own names: how many plans, the GPMs of all their items, what matches consist of.
+_PLANNED: Final = ByOutline[tuple[int, tuple[str, ...], Looks]]()
 
 
 class LazyGroup(Group):
@@ -135,12 +135,10 @@ class LazyPart(Part):
     ) -> None:
         super().__init__(group, member, offset, gpms)
         pattern, context = member.pattern, member.context
-        own = _PLANS.of(member.common.outline, lambda: plans(pattern))
-        items = [item for plan in own for item in plan.items]
-        self.plans, self.sites = len(own), len(items)
+        self.plans, self.gpms, look = _PLANNED.of(member.common.outline, lambda: _planned(pattern))
+        self.sites = len(self.gpms)
         exact = Exact(pattern, context, window, self.history)
-        self.gpms = [item.atom.gpm for item in items]
-        self._matches = Matches(pattern, items, self.history, exact, context.order, member.dictionary)
+        self._matches = Matches(pattern, look, self.history, exact, context.order, member.dictionary)
 
     def plain(self, begin: int, size: int) -> Plain | None:
         """What makes its matches, if these are plain; its sites begin at ``begin`` among so many of all."""
@@ -153,6 +151,12 @@ class LazyPart(Part):
     def take(self, found: Ints, choices: Ints, before: int) -> None:
         """Its matches; all events before a position were seen."""
         self.member.take_found(list(self._matches.of(found, choices)), before - self.offset)
+
+
+def _planned(pattern: SequencePattern) -> tuple[int, tuple[str, ...], Looks]:
+    own = plans(pattern)
+    items = [item for plan in own for item in plan.items]
+    return len(own), tuple(item.atom.gpm for item in items), looks(pattern, items)
 
 
 class _Together(Lazy):
