@@ -289,6 +289,8 @@ class Walk:
 
     def next(self, memory: Roots) -> Walked | None:
         """Some more of the matches that were found; None when there are no more."""
+        if not memory.unread:
+            return None
         state, c = self._state, memory.counters
         state[walk.ROOT] = c[counter.READ]
         # To find a root takes longer than to enumerate a few matches of it.
@@ -297,7 +299,8 @@ class Walk:
         while True:
             # Room of their own: others look while these are read.
             positions, labels = (np.empty(self._events, dtype=np.int64) for _ in range(2))
-            offsets, roots = np.zeros((2, self._matches + 1), dtype=np.int64)
+            offsets, roots = np.empty((2, self._matches + 1), dtype=np.int64)
+            offsets[0] = 0
             status = walk.enumerate_matches(
                 c, memory.nodes, memory.found, int(c[counter.FOUND_COUNT]), state, self._stack, self._path,
                 positions, labels, offsets[1:], roots, np.empty((_AHEAD, 2), dtype=np.int64),
