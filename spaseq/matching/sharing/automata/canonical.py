@@ -25,7 +25,7 @@ _DERIVING: Final = ByOutline[bool]()
 
 
 #: So many elements that were named are kept.
-_KEPT: Final = 4_096
+_KEPT: Final = 1_024
 
 
 class Numbers:
