@@ -356,8 +356,9 @@ _SKIP: Final = "AFTER MATCH SKIP PAST LAST EVENT"
 def test_time_passes_by_what_is_read_and_concerns_others(
     evaluator: str, seq: str, tail: str, window: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bounds of time, and windows of time where there is none."""
+    """Bounds of time, and windows of time where there is none; a few events at a time."""
     monkeypatch.setattr(by_stream, "_FEW", 1)
+    monkeypatch.setattr(reading, "ENOUGH", 3)
     engine = spaseq.Engine(evaluator=evaluator)
     handle = engine.register(query(seq, window, tail=tail))
     engine.register(query("D ; E", tail=tail))
