@@ -250,19 +250,20 @@ class Handle(OnDemand):
         """
         if max_rows < 1:
             raise EngineError(f"max_rows={max_rows}: a batch has a match at least")
+        turn, found = self._turn, self._found
         while True:
-            self._turn.check()
+            turn.check()
             batch: MatchBatch | None = None
             try:
-                with self._turn.lock:
-                    self._turn.catch_up()
-                    if not self._found.size and not self._look(max_rows):
+                with turn.lock:
+                    turn.catch_up()
+                    if not found.size and not self._look(max_rows):
                         break
-                    batch = self._found.take(max_rows)
+                    batch = found.take(max_rows)
             except BaseException:
                 if batch is not None:  # an interrupt, when the lock was let go
-                    with self._turn.lock:
-                        self._found.give_back(batch)
+                    with turn.lock:
+                        found.give_back(batch)
                 raise
             yield batch
         if self._error is not None:

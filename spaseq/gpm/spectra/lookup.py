@@ -86,5 +86,6 @@ class Lookup:
 def spread(start: Ids, counts: Ids) -> tuple[Ids, npt.NDArray[np.int64]]:
     """Ranges written out: for range ``i`` its number and its elements ``start[i] … + counts[i] - 1``."""
     numbers = np.repeat(np.arange(len(counts)), counts)
-    within = np.arange(len(numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return numbers, np.repeat(start, counts) + within
+    # What an element is ahead of its place among all.
+    ahead = np.repeat(start - (np.cumsum(counts) - counts), counts)
+    return numbers, ahead + np.arange(len(numbers))

@@ -122,11 +122,12 @@ class _Index:
             numbers, kinds = self._dictionary.numbers(solutions.column(self._bound.variable))
             is_number = kinds != NO_NUMBER
             # What is equal as a double may be different.
-            first, last = (np.searchsorted(self._values, numbers, side=side) for side in ("left", "right"))
             symbol, start = self._bound.symbol, begin
             if not symbol.startswith(">"):
+                first = np.searchsorted(self._values, numbers, side="left")
                 begin = np.where(is_number, start + first, begin)
             if not symbol.startswith("<"):
+                last = np.searchsorted(self._values, numbers, side="right")
                 end = np.where(is_number, start + last, end)
         first = self._places.before(begin)
         count = self._places.before(end) - first
