@@ -75,7 +75,7 @@ class Undelivered:
         """Delivers the first of them, as many as are there, up to ``most``."""
         now, at, end = self._now, self._at, self._end
         if now is not None and end - at == self.size <= most:
-            given = now.part(at, end)
+            given = now.part(at, end) if at else now
             self.delivered += self.size
             self._now, self.size = None, 0
             return given
