@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyoxigraph import NamedNode
 
+from spaseq.alone import Single
 from spaseq.engine.pipelines.order import Reorder
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.terms.dictionary import Dictionary
@@ -48,7 +49,8 @@ def test_one_by_one_is_as_in_batches(given_: list[tuple[int, list[int]]], latene
     dictionary = Dictionary()
     streams = [dictionary.intern(NamedNode(E + name)) for name in "st"]
     results = []
-    for single in (False, True):
+    # In batches, one by one, as what comes alone, and as some of both.
+    for way in range(4):
         order = Reorder({streams[0]: 1, streams[1]: 0}, timedelta(seconds=lateness))
         for clock in order.clocks.values():
             clock.holds = held
@@ -56,15 +58,17 @@ def test_one_by_one_is_as_in_batches(given_: list[tuple[int, list[int]]], latene
         late: list[Stamp] = []
         taken: list[Stamp] = []
         for stream, times in given_:
-            for chunk in [[time] for time in times] if single else [times]:
+            for chunk in [[time] for time in times] if way else [times]:
                 batch = make(dictionary, streams[stream], chunk, arrived[stream])
+                if way == 2 or (way == 3 and chunk[0] % 2):
+                    batch = Single(dictionary, batch.clock, batch.stamp(0), 0, ())
                 arrived[stream] += len(chunk)
                 assert order.fits(batch.clock)
                 late += [batch.stamp(event) for event in order.add(batch)]
                 taken += stamps(order.release())
         taken += stamps(order.drain())
         results.append((late, taken))
-    assert results[0] == results[1]
+    assert results[0] == results[1] == results[2] == results[3]
     late, taken = results[1]
     assert len(late) + len(taken) == sum(len(times) for _, times in given_)
     # Of simultaneous events, those of the second stream are first; unless what is pushed goes on at once.

@@ -6,19 +6,22 @@ two integers that no event can have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from spaseq.alone import Single, gathered
 from spaseq.events import EARLIEST, LATEST, Clock, EventBatch, Ids, concatenate
 
 #: Before every time, and after every time: further from them than any lateness is long.
 BEGINNING: Final = -(1 << 80)
 END: Final = 1 << 80
+
+#: Up to so many events that came alone and are held are looked at one by one.
+_FEW: Final = 64
 
 _NONE: Final[Mapping[int, int]] = {}
 
@@ -195,7 +198,7 @@ class Reorder:
             reached = max(map(self._reached, self.clocks.values()))
         self.watermark = max(self.watermark, reached)
         # While several streams are pulled, one may still bring events simultaneous with another's.
-        return self._take(lambda time: time < self.watermark if len(holding) > 1 else time <= self.watermark)
+        return self._take(self.watermark - 1 if len(holding) > 1 else self.watermark)
 
     def _take_one(self) -> EventBatch | None:
         """The only event that is held, if the watermark has reached it."""
@@ -209,7 +212,7 @@ class Reorder:
 
     def drain(self) -> EventBatch | None:
         """All events that are held: their streams have ended."""
-        return self._take(lambda time: np.ones(len(time), dtype=bool))
+        return self._take(END)
 
     def _reached(self, clock: StreamClock) -> int:
         """Up to where a stream's time is complete."""
@@ -224,12 +227,15 @@ class Reorder:
         others = (other for other in self.clocks.values() if other.holds and other is not clock)
         return min(map(self._reached, others), default=END)
 
-    def _take(self, due: Callable[[Ids], npt.NDArray[np.bool_]]) -> EventBatch | None:
+    def _take(self, last: int) -> EventBatch | None:
+        """Those of the events that are held whose time is this at most, in order."""
         if not self._waiting:
             return None
+        if len(self._waiting) == self.held <= _FEW and all(isinstance(b, Single) for b in self._waiting):
+            return self._take_few([event for event in self._waiting if isinstance(event, Single)], last)
         batch = concatenate(self._waiting)
         order = None if _in_order(batch) else self._order(batch)
-        ready = due(batch.time if order is None else batch.time[order])
+        ready = (batch.time if order is None else batch.time[order]) <= last
         count = int(np.count_nonzero(ready))
         if count == len(batch):
             taken, left = batch if order is None else batch.take(order), []
@@ -239,6 +245,18 @@ class Reorder:
         self._waiting = left
         self.held = len(batch) - count
         return taken if count else None
+
+    def _take_few(self, held: Sequence[Single], last: int) -> EventBatch | None:
+        """The same of few that came alone, without arrays; what comes out alone stays so."""
+        due = [event for event in held if event.at.time <= last]
+        if not due:
+            return None
+        left: list[EventBatch] = [event for event in held if event.at.time > last]
+        due.sort(key=lambda event: (event.at.time, self.clocks[event.at.stream].rank, event.at.n))
+        batch, count = due[0] if len(due) == 1 else gathered(due), len(left)
+        # No interrupt comes between these: that takes a call, or a loop.
+        self._waiting, self.held = left, count
+        return batch
 
     def _order(self, batch: EventBatch) -> Ids:
         ranks = np.array([self.clocks[s].rank for s in batch.stream.tolist()], dtype=np.int64)
