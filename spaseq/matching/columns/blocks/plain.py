@@ -129,6 +129,11 @@ class Columns(Block):
 
     def take(self, numbers: Ints) -> Columns:
         """Some matches, in this order."""
+        form = self.form
+        if form and len(numbers):
+            some = self.places.reshape(-1, len(form))[numbers].ravel()
+            of_some = None if self.rows is None else self.rows.reshape(-1, len(form))[numbers].ravel()
+            return Columns.alike(self.sites, self.stretch, self.keys[numbers], some, form, of_some)
         sizes = np.diff(self.offsets)[numbers]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         events = np.repeat(self.offsets[:-1][numbers] - offsets[:-1], sizes) + np.arange(offsets[-1])
