@@ -1,4 +1,4 @@
-"""What batches give back stays with the process: else the next one gets the same memory page by page again."""
+"""What batches give back stays with the process: else the next one gets the same memory page by page."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _BYTES: Final = 31 << 20
 def keep_freed() -> None:
     """Has glibc keep some 62 MiB of what is freed, instead of 256 KiB; elsewhere nothing changes.
 
-    glibc's ``malloc`` takes arrays as large as the largest that was freed so far from its heap from then on, and
-    returns of the heap's end what is beyond twice that (``mallopt(3)``, M_MMAP_THRESHOLD). An engine comes there
-    by itself, sooner or later, or never, as the sizes of its batches fall. This array is never touched, so that
-    it takes no memory.
+    glibc's ``malloc`` takes arrays as large as the largest that was freed so far from its heap from then on,
+    and returns of the heap's end what is beyond twice that (``mallopt(3)``, M_MMAP_THRESHOLD). An engine gets
+    there by itself, sooner or later, or never, as the sizes of its batches fall. This array is never touched,
+    so that it takes no memory.
     """
     with suppress(MemoryError):
         np.empty(_BYTES, dtype=np.int8)
