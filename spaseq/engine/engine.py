@@ -15,7 +15,6 @@ import pyoxigraph as ox
 from spaseq.effort import Policy
 from spaseq.engine.handle import Handle
 from spaseq.engine.parts.core import Core
-from spaseq.engine.parts.heap import keep_freed
 from spaseq.engine.parts.pull import WallClock
 from spaseq.engine.parts.reading import Reading, Source, Steps
 from spaseq.engine.parts.registry import Bounds, Registry
@@ -100,7 +99,6 @@ class Engine:
         commit_every: int | timedelta | None = timedelta(seconds=1),
     ) -> None:
         duration_given("lateness", lateness)
-        keep_freed()
         self._bounds = Bounds(latency, memory, policy, clock)
         idle = None if idle is None else duration_given("idle", idle)
         if wall_clock is not None and idle is None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyoxigraph as ox
 
 from spaseq.alone import Single
@@ -28,6 +29,21 @@ if TYPE_CHECKING:
 
 #: So many new terms are not worth looking for old ones. A push waits while that many are forgotten.
 _SWEEP_AFTER: Final = 10_000
+#: An array just below the most (32 MiB) up to which glibc adapts to what is freed.
+_LARGE: Final = 31 << 20
+
+
+@cache
+def _keep_freed() -> None:
+    """Has glibc keep some 62 MiB of what batches give back, so that the next one need not ask for it again.
+
+    glibc's ``malloc`` takes arrays as large as the largest that was freed so far from its heap from then on,
+    and gives back of the heap's end what is beyond twice that (``mallopt(3)``, M_MMAP_THRESHOLD). An engine
+    comes there by itself, sooner or later, or never, as it happens. This array is never touched, so that it
+    takes no memory; elsewhere it changes nothing.
+    """
+    with suppress(MemoryError):
+        np.empty(_LARGE, dtype=np.int8)
 
 
 class Core:
@@ -40,6 +56,7 @@ class Core:
     def __init__(
         self, limits: Limits, lateness: timedelta, dead_letters: DeadLetters | str | Path | None, strict: bool
     ) -> None:
+        _keep_freed()
         self.limits = limits
         self.turn = Turn()
         self.contexts: dict[Term, Path] = {}
