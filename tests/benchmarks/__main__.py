@@ -39,6 +39,7 @@ BENCHMARKS: Final = {
     "sharp-settings": ("sharp_settings", "benchmark"),
     "sharp-warm": ("sharp_warm", "benchmark"),
     "sharp-scan": ("sharp_scan", "benchmark"),
+    "sharp-clock": ("sharp_clock", "benchmark"),
     "sharp-paths": ("sharp_paths", "benchmark"),
     "planner": ("planner", "benchmark"),
     "sharp": ("sharp", "benchmark"),
@@ -53,7 +54,7 @@ BENCHMARKS: Final = {
 }
 
 #: These take so long that they run only when they are named.
-LONG: Final = ("gmark", "peers", "sharp-scan", "sharp-settings", "sharp-warm", "soak")
+LONG: Final = ("gmark", "peers", "sharp-clock", "sharp-scan", "sharp-settings", "sharp-warm", "soak")
 
 
 def find(name: str) -> Benchmark | None:

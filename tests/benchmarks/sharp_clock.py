@@ -1,0 +1,120 @@
+"""``sharp-clock``: best effort under a bound by the clock, as an application has it, which pushes triples.
+
+One sequence with conditions between all of its elements, by ``kernel`` and by ``lazy``. The bound is a share
+of what an event takes without one. What is measured is the processor time of this thread, so that other
+processes matter as little as they can, for a block of events pushed together, and its matches as batches.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyoxigraph as ox
+
+import spaseq
+from spaseq.effort import Policy
+from spaseq.errors import SpaseqWarning
+from spaseq.results.batch import MatchBatch
+from tests.benchmarks.measure import Measurement, check
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_STREAM: Final = "http://example.org/s"
+_QUERY: Final = """PREFIX : <http://example.org/> SELECT ?x ?y ?z WITHIN {window} EVENTS SLIDING
+  FROM STREAM S <http://example.org/s> WHERE {{ SEQ(A : B : C)
+    DEFINE GPM A ON S {{ ?a :a ?x }}
+    DEFINE GPM B ON S {{ ?b :b ?y . FILTER(?y > ?x + 700) }}
+    DEFINE GPM C ON S {{ ?c :c ?z . FILTER(?z + ?x > ?y + 100) }} }}"""
+#: Latencies are means over so many events, which are pushed together.
+_BLOCK: Final = 64
+#: From so many windows on it is measured.
+_WARM: Final = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """Matches, a number each; milliseconds of an event in each block; what the query says of its recall."""
+
+    matches: Ints
+    each: Floats
+    recall: float | None
+
+
+def benchmark(quick: bool) -> Iterator[Measurement]:
+    """Both evaluators, at half and at a tenth, by Sharp and by lots."""
+    window, count = (200, 1_024) if quick else (2_000, 12_032)
+    events = _events(count)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SpaseqWarning)  # which say that shedding begins and ends
+        for evaluator in ("kernel", "lazy"):
+            _run(evaluator, window, events[: 4 * _BLOCK], 1.0)  # compiles what is compiled
+            whole = _run(evaluator, window, events)
+            mean = float(_warm(whole, window).mean())
+            for share in (0.5, 0.1):
+                for policy in (Policy.RANDOM_STATE, Policy.SHARP):
+                    ran = _run(evaluator, window, events, share * mean, policy)
+                    check("precision", len(np.setdiff1d(ran.matches, whole.matches)), 0)
+                    each = _warm(ran, window) / (share * mean)
+                    facts = {
+                        "recall": len(ran.matches) / len(whole.matches),
+                        "mean / bound": float(each.mean()),
+                        "p99 / bound": float(np.quantile(each, 0.99)),
+                        "bound, µs": 1e3 * share * mean,
+                        "matches": float(len(whole.matches)),
+                    }
+                    if ran.recall is not None:
+                        facts["recall said"] = ran.recall
+                    case = f"{evaluator}, window {window}, {share:.0%} of the latency, {policy}"
+                    yield Measurement("sharp-clock", case, None, "", facts=facts)
+
+
+def _events(count: int) -> list[tuple[list[ox.Triple], int]]:
+    rng = random.Random(1)
+    predicates = [ox.NamedNode(f"http://example.org/{name}") for name in "abc"]
+    return [
+        ([ox.Triple(ox.NamedNode(f"urn:{i}"), rng.choice(predicates), ox.Literal(rng.randint(0, 1_000)))], i)
+        for i in range(count)
+    ]
+
+
+def _run(
+    evaluator: str,
+    window: int,
+    events: list[tuple[list[ox.Triple], int]],
+    bound: float | None = None,
+    policy: Policy = Policy.SHARP,
+) -> _Ran:
+    """``bound``: milliseconds for an event."""
+    latency = None if bound is None else timedelta(milliseconds=bound)
+    engine = spaseq.Engine(evaluator=evaluator, latency=latency, policy=policy)
+    handle = engine.register(_QUERY.format(window=window))
+    each, batches = [], []
+    for at in range(0, len(events), _BLOCK):
+        begin = time.thread_time()
+        engine.push_many(_STREAM, events[at : at + _BLOCK])
+        batches += handle.batches()
+        each.append(1e3 * (time.thread_time() - begin) / _BLOCK)
+    engine.close()
+    batches += handle.batches()
+    numbers = [_numbers(batch, len(events)) for batch in batches]
+    shed = handle.stats.shed
+    return _Ran(np.unique(np.concatenate(numbers)), np.array(each), None if shed is None else shed.recall)
+
+
+def _numbers(batch: MatchBatch, count: int) -> Ints:
+    """A number for each match, of three events."""
+    a, b, c = (batch.events[name].n.astype(np.int64) for name in "ABC")
+    return (a * count + b) * count + c
+
+
+def _warm(ran: _Ran, window: int) -> Floats:
+    return ran.each[int(_WARM * window) // _BLOCK :]
