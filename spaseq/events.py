@@ -17,8 +17,6 @@ import numpy as np
 import numpy.typing as npt
 from pyoxigraph import BlankNode, NamedNode, Triple
 
-from spaseq import _kernel_events as k
-from spaseq._places import address, place, plain
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 from spaseq.terms.identified import Row, identified, identifier
 
@@ -151,6 +149,10 @@ class EventBatch:
         """What ``take`` gives of each, with one look at each event, where that takes less."""
         if len(of) < 2:
             return [self.take(events) for events in of]
+        # Imported only here: what is compiled takes a while to load, which who only plans need not.
+        from spaseq import _kernel_events as k
+        from spaseq._places import address, place, plain
+
         of_events = self.stream, self.graph, self.time, self.n, self.offset
         columns = [plain(column) for column in (*of_events, self.s, self.p, self.o)]
         sizes = [len(events) for events in of]

@@ -110,7 +110,7 @@ class Flow(Places):
             self.visits.fail(intake.live, error)
 
     def passes(self, stream: int, clock: Clock, time: int, graph: int, terms: Sequence[int]) -> bool:
-        """Takes an event by itself that one query, one group or nobody has to take; false if it is none of these.
+        """Takes an event by itself that one query, one group or nobody has to take; else says false.
 
         What most are that are pushed: the numbers that it is are all that is made of it. ``graph``: its
         graph's name; ``terms``: those of its triples, one after the other.
