@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from spaseq.automaton.nfa import Action, Again, Await, Decide, Forbid, Leave, Omit, Since, Until
-from spaseq.automaton.pattern import Atom, Both, Node, starts, walk
+from spaseq.automaton.pattern import Atom, Both, Kleene, Node, starts, walk
 from spaseq.automaton.show import show
 from spaseq.language.syntax import Duration, Strategy
 from spaseq.matching.conditions.postfix import BeyondTables
@@ -139,5 +139,12 @@ def _waits_for_the_window(absence: Absence) -> None:
         raise BeyondTables("no match waits for the next event alone", _show(absence))
     if isinstance(absence, Forbid) and absence.negation.limit is not None:
         raise BeyondTables("no match waits for less than its window", _show(absence))
-    if isinstance(absence, Omit) and not isinstance(absence.optional.element, Atom):
-        raise BeyondTables("what is optional at the end is one GPM", _show(absence))
+    if isinstance(absence, Omit) and not _is_one_event(absence.optional.element):
+        raise BeyondTables("what is optional at the end is one GPM, or a Kleene of one", _show(absence))
+
+
+def _is_one_event(node: Node) -> bool:
+    """Whether a single event may be all of an element: it tells, as soon as it is there, that this is."""
+    if isinstance(node, Kleene):
+        return node.minimum == 1 and _is_one_event(node.element)
+    return isinstance(node, Atom)
