@@ -111,10 +111,7 @@ class Shedding(Selecting):
             begin = clock()
             memory, self._is_alone = self._memory, False
             try:
-                for block in super().process(part, start + at, found):
-                    self._pace.taken += clock() - begin
-                    yield block
-                    begin = clock()
+                begin = yield from self._pace.timed(super().process(part, start + at, found), begin)
             finally:
                 # Whoever stops midway: what comes next is shown to all.
                 self._show(memory)
@@ -155,12 +152,8 @@ class Shedding(Selecting):
         self, start: int, columns: Ints, status: int, begin: float, memory: Memory
     ) -> Iterator[Block]:
         """What an event completes that came alone; ``memory``: what it was when that came."""
-        clock = self._effort.clock
         try:
-            for block in self._go_on(start, columns, status):
-                self._pace.taken += clock() - begin
-                yield block
-                begin = clock()
+            begin = yield from self._pace.timed(self._go_on(start, columns, status), begin)
         finally:
             self._show(memory)
         self._end_one(start, begin)

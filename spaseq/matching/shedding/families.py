@@ -85,11 +85,7 @@ class SheddingFamilies(OrderedKernel):
 
     def _completes(self, columns: Ints, start: int, ended: int, begin: float, place: int) -> Iterator[Block]:
         """What an event completes that came alone."""
-        clock = self._effort.clock
-        for block in self._go_on(columns, start, ended):
-            self._pace.taken += clock() - begin
-            yield block
-            begin = clock()
+        begin = yield from self._pace.timed(self._go_on(columns, start, ended), begin)
         self._end_one(begin, place)
 
     def _end_one(self, begin: float, place: int) -> None:
@@ -103,10 +99,7 @@ class SheddingFamilies(OrderedKernel):
             end = min(len(batch), at + self._pace.chunk)
             part, found = part_of(batch, solutions, at, end)
             begin = clock()
-            for block in super()._process(part, start + at, found):
-                self._pace.taken += clock() - begin
-                yield block
-                begin = clock()
+            begin = yield from self._pace.timed(super()._process(part, start + at, found), begin)
             self._pace.events += end - at
             self._see_to(begin, int(self._bounds.places(part, start + at)[-1]))
             at = end

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Generator, Iterable
 from typing import Final
 
 from spaseq.effort import Effort, WorkClock
+from spaseq.matching.columns.blocks.found import Block
 
 #: So many events at most are taken at once, and as a part of a bound so much time, about.
 _CHUNK: Final = 4_096
@@ -28,6 +30,17 @@ class Pace:
         self._clock, self._latency, self._few = effort.clock, effort.latency, few
         self.is_exact = isinstance(effort.clock, WorkClock)
         self.chunk, self.events, self.taken = 1, 0, 0.0
+
+    def timed(self, found: Iterable[Block], begin: float) -> Generator[Block, None, float]:
+        """What is found, on which work began then; returns since when time is not counted.
+
+        What whoever reads it does meanwhile takes none.
+        """
+        for block in found:
+            self.taken += self._clock() - begin
+            yield block
+            begin = self._clock()
+        return begin
 
     def end_one(self, begin: float) -> float | None:
         """An event that came alone is done with, on which work began then.

@@ -83,10 +83,7 @@ class SheddingLazy(Lazy):
             end = min(len(batch), at + self._pace.chunk)
             part, found = part_of(batch, solutions, at, end)
             begin = clock()
-            for block in super().process(part, start + at, found):
-                self._pace.taken += clock() - begin
-                yield block
-                begin = clock()
+            begin = yield from self._pace.timed(super().process(part, start + at, found), begin)
             self._pace.events += end - at
             self._see_to(begin, int(self._bounds.places(part, start + at)[-1]))
             at = end
@@ -111,11 +108,7 @@ class SheddingLazy(Lazy):
 
     def _completes(self, columns: Ints, status: int, begin: float, place: int) -> Iterator[Block]:
         """What an event completes that came alone."""
-        clock = self._effort.clock
-        for block in self._go_on(columns, status):
-            self._pace.taken += clock() - begin
-            yield block
-            begin = clock()
+        begin = yield from self._pace.timed(self._go_on(columns, status), begin)
         self._end_one(begin, place)
 
     def _end_one(self, begin: float, place: int) -> None:
