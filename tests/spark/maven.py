@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import zipfile
 from functools import cache
 from pathlib import Path
 
@@ -31,24 +32,36 @@ def jars(name: str, poms: Path = _POMS) -> tuple[Path, ...] | str:
     if not folder.exists():
         # Moved into place when complete: other workers, or a later run, must not see half of it.
         partial = folder.with_name(f"{name}.{os.getpid()}")
-        command = [
-            maven,
-            "-q",
-            "-B",
-            "-Dstyle.color=never",
-            "-f",
-            str(poms / name / "pom.xml"),
-            "dependency:copy-dependencies",
-        ]
-        done = subprocess.run(
-            [*command, f"-DoutputDirectory={partial}"], capture_output=True, text=True, check=False
+        # What Maven fetched wrongly stays in its own store, which is not checked again: once more without it.
+        why = _fetch(maven, poms / name / "pom.xml", partial) and _fetch(
+            maven, poms / name / "pom.xml", partial, f"-Dmaven.repo.local={partial}.store"
         )
-        if done.returncode:
+        shutil.rmtree(f"{partial}.store", ignore_errors=True)
+        if why:
             shutil.rmtree(partial, ignore_errors=True)
-            errors = [line for line in done.stdout.splitlines() if "ERROR" in line]
-            return f"mvn could not fetch the jars of {name}: {errors[0] if errors else done.stderr}"
+            return f"mvn could not fetch the jars of {name}: {why}"
         try:
             partial.rename(folder)
         except OSError:
             shutil.rmtree(partial)
     return tuple(sorted(folder.glob("*.jar")))
+
+
+def _fetch(maven: str, pom: Path, folder: Path, *options: str) -> str:
+    """Fetches the jars of a pom into a folder; why they are not there, empty where they are, and whole."""
+    shutil.rmtree(folder, ignore_errors=True)
+    command = [maven, "-q", "-B", "--strict-checksums", "-Dstyle.color=never", "-f", str(pom), *options]
+    command += ["dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        errors = [line for line in done.stdout.splitlines() if "ERROR" in line]
+        return errors[0] if errors else done.stderr or f"it ended with {done.returncode}"
+    return next((f"{jar.name} is damaged" for jar in folder.glob("*.jar") if not _whole(jar)), "")
+
+
+def _whole(jar: Path) -> bool:
+    try:
+        with zipfile.ZipFile(jar) as file:
+            return file.testzip() is None
+    except zipfile.BadZipFile:
+        return False
