@@ -108,6 +108,13 @@ class _Writer:
         self._gpms = tuple(pattern.gpms)
         self._partition = tuple(variable.name for variable in pattern.query.partition)
         self._kleenes = {n.id: n for n in nodes(pattern.root) if isinstance(n, Kleene)}
+        # The GPMs whose rows are looked for once they are there: those of what comes last of all never are.
+        self._looked_for = {
+            item.atom.gpm
+            for plan, _ in self._plans
+            for i, item in enumerate(plan.items)
+            if item.kleene is not None or item.before | 1 << i != plan.everything
+        }
         self._accumulators = accumulators(_codes(self._plans))
         self._joined = frozenset[str]().union(*(_joined(taken.pattern) for taken in members))
         read = self._joined | set(_read(_codes(self._plans)))
@@ -183,6 +190,8 @@ class _Writer:
 
     def _index_keys(self, gpm: str) -> list[tuple[str, ...]]:
         """By which variables rows are found: those of PARTITION BY, with one that is joined."""
+        if gpm not in self._looked_for:
+            return []
         certain = gpm_certain(self._pattern.gpms[gpm].gpm)
         others = sorted((self._joined & certain) - set(self._partition))
         if not others:

@@ -26,6 +26,8 @@ def next_in_chain(
     item = plan.items(t, c[counter.PLAN]) + i * element.SIZE
     low = latest(m, frame.bound(m, at) & element.before(t, item), -1)
     high = earliest(m, frame.bound(m, at) & element.after(t, item), c[counter.AT])
+    if low + 1 >= high:
+        return False  # what comes last is still to come
     frame.set_item(m, at, i)
     frame.set_count(m, at, 1)
     frame.set_is_trigger(m, at, 0)
