@@ -107,6 +107,25 @@ def test_by_hand(events: str, seq: str, matches: list[list[int]], tree: bool) ->
     assert Stream(text(seq), 10, tree=tree).push(letters(events)) == matches
 
 
+@pytest.mark.parametrize(
+    ("seq", "entries"),
+    [
+        ("A : B", 1),
+        ("A : B : C", 2),
+        ("ALL(A, B)", 2),
+        ("A : (B | C)", 1),
+        ("A : B+[:]", 2),
+        ("A : B : A", 2),
+    ],
+)
+@pytest.mark.parametrize("tree", [False, True])
+def test_what_comes_last_of_all_is_not_indexed(seq: str, entries: int, tree: bool) -> None:
+    """An entry a GPM, as all keys are equal; nobody looks for events of what ends every match."""
+    stream = Stream(text(seq, partition="PARTITION BY ?k"), 10, tree=tree, partition=True)
+    stream.push(letters("abcabc"))
+    assert stream.lazy.memory.counters[counter.ENTRIES] == entries
+
+
 @pytest.mark.parametrize("tree", [False, True])
 def test_conditions_are_asked_as_in_the_order_of_the_sequence(tree: bool) -> None:
     """What comes later is not seen, although it may be taken earlier: an error, and no match."""
