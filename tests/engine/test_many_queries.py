@@ -194,7 +194,7 @@ class _Slowly(BytesIO):
         return super().read1(400)
 
 
-def _sources(pushed: list[tuple[str, str, int]]) -> list[spaseq.Source]:
+def _sources(pushed: list[tuple[str, str, int]], file: type[BytesIO] = _Slowly) -> list[spaseq.Source]:
     """The same events, read: a source for each stream."""
     texts: dict[str, list[str]] = {}
     for number, (stream, graph, time) in enumerate(pushed):
@@ -203,7 +203,7 @@ def _sources(pushed: list[tuple[str, str, int]]) -> list[spaseq.Source]:
         lines += [f"{quad.triple} <{NS}e{number}> .\n" for quad in quads]
         lines.append(f'<{NS}e{number}> <{_TIME}> "{time}"^^<{_INTEGER}> .\n')
     options = spaseq.SourceOptions(format="nq")
-    return [spaseq.Source(NS + s, _Slowly("".join(lines).encode()), options) for s, lines in texts.items()]
+    return [spaseq.Source(NS + s, file("".join(lines).encode()), options) for s, lines in texts.items()]
 
 
 @settings(max_examples=examples(60), phases=[Phase.explicit, Phase.generate])
@@ -320,6 +320,16 @@ def test_time_moves_on_for_who_waits_for_it(looks: list[str]) -> None:
     assert [events_of(match) for match in handle.matches()] == ["a1"]
 
 
+def _give(engine: spaseq.Engine, text: str, is_read: bool) -> None:
+    """The events of a line of words, as one batch or one by one."""
+    pushed = [(letter.stream, letter.turtle, letter.time) for letter in letters(text)]
+    if is_read:
+        engine.feed(*_sources(pushed, BytesIO))
+        return
+    for stream, turtle, time in pushed:
+        engine.push(NS + stream, turtle, time)
+
+
 @pytest.mark.parametrize("is_read", [False, True])
 def test_what_an_event_of_others_ends_consumes_what_has_begun(is_read: bool) -> None:
     """At c3 it is certain that no B follows a1: its match is emitted, and what begins with a2 is gone."""
@@ -368,6 +378,20 @@ def test_time_passes_by_what_is_read_and_concerns_others(
     assert [match.start for match in handle.matches()] == [1] * is_due
     engine.finish()
     assert len(list(handle.matches())) == 1 - is_due
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+@pytest.mark.parametrize("evaluator", [None, "kernel", "runs", "reference"])
+def test_the_first_matches_are_those_that_are_due_first(is_read: bool, evaluator: str | None) -> None:
+    """Partitions come in turn at each event: others, too, say which match is the first."""
+    engine = spaseq.Engine(evaluator=evaluator)
+    keys = {name: f"?{name.lower()} :k ?k" for name in "AB"}
+    text = query("A ; !B", "5 SECONDS SLIDING", keys, partition="?k", tail="LIMIT 1")
+    handle = engine.register(text)
+    others = engine.register(query("C"))
+    _give(engine, "a1/x a2/y a3/x c4 c5 c6 c7 c8 c9 c20", is_read)
+    assert [match.end for match in handle.matches()] == [1]
+    assert len(list(others.matches())) == 7
 
 
 def test_registering_late_joins_those_who_came_before(looks: list[str]) -> None:
