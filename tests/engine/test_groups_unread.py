@@ -17,7 +17,7 @@ from spaseq.engine import handle as handles
 from spaseq.engine.delivered import on_demand
 from spaseq.engine.pipelines.groups import group
 from spaseq.matching.columns.blocks import share
-from spaseq.matching.enumeration import memory
+from spaseq.matching.enumeration import walking
 from tests.conftest import examples
 from tests.streams import NS, Letter, events_of, letters, query
 
@@ -135,7 +135,7 @@ def _little_at_a_time() -> Iterator[None]:
         patch.setattr(on_demand, "AT_ONCE", 3)
         patch.setattr(group, "_AT_ONCE", 4)
         patch.setattr(group, "_EACH", 1)
-        patch.setattr(memory, "_MATCHES", 2)
+        patch.setattr(walking, "_MATCHES", 2)
         patch.setattr("spaseq.engine.parts.core._SWEEP_AFTER", 10)
         yield
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import spaseq
 from spaseq.engine import handle as handles
 from spaseq.engine.delivered import on_demand
-from spaseq.matching.enumeration import memory
+from spaseq.matching.enumeration import walking
 from tests.conftest import examples
 from tests.streams import NS, Letter, events_of, letters, query
 
@@ -137,7 +137,7 @@ def _little_at_a_time() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(handles, "AT_ONCE", 3)
         patch.setattr(on_demand, "AT_ONCE", 3)
-        patch.setattr(memory, "_MATCHES", 2)
+        patch.setattr(walking, "_MATCHES", 2)
         patch.setattr("spaseq.engine.parts.core._SWEEP_AFTER", 10)
         yield
 

@@ -14,7 +14,7 @@ from pyoxigraph import Literal
 from spaseq.errors import QueryError
 from spaseq.events import Stamp
 from spaseq.matching.context import Context
-from spaseq.matching.enumeration import memory
+from spaseq.matching.enumeration import memory, walking
 from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.evaluator import Enumeration
 from spaseq.matching.enumeration.fits import obstacles
@@ -93,8 +93,9 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory that has to grow all the time."""
     for name, size in (("_NODES", 512), ("_PARTITIONS", 1), ("_FOUND", 4), ("_ACTIVE", 1), ("_LIST", 2)):
         monkeypatch.setattr(memory, name, size)
-    for name, size in (("_KEYS", 1), ("_MATCHES", 1), ("_MOST_AT_FIRST", 1), ("_DEEP", 2)):
-        monkeypatch.setattr(memory, name, size)
+    monkeypatch.setattr(memory, "_KEYS", 1)
+    for name, size in (("_MATCHES", 1), ("_MOST_AT_FIRST", 1), ("_DEEP", 2)):
+        monkeypatch.setattr(walking, name, size)
 
 
 @pytest.mark.usefixtures("narrow")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from copy import copy
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,7 +15,6 @@ from spaseq.matching.enumeration.compiled import _kernel_layout as lay
 from spaseq.matching.enumeration.compiled import _kernel_node as node
 from spaseq.matching.enumeration.compiled import _kernel_partition as partition
 from spaseq.matching.enumeration.compiled import _kernel_root as root
-from spaseq.matching.enumeration.compiled import _kernel_walk as walk
 from spaseq.matching.enumeration.compiled._kernel_keys import move_partitions
 
 _NODES: Final = 1 << 14
@@ -26,14 +24,6 @@ _SHARED: Final = 1 << 3
 _ACTIVE: Final = 4
 _LIST: Final = 4
 _KEYS: Final = 16
-#: Few matches are enumerated at first, since few may be wanted; where many roots were found, so many of each.
-_MATCHES: Final = 1 << 6
-_OF_A_ROOT: Final = 8
-_MOST_AT_FIRST: Final = 1 << 14
-_MOST_MATCHES: Final = 1 << 16
-#: Room for the way to a match, and for the nodes of roots that come next.
-_DEEP: Final = 1 << 6
-_AHEAD: Final = 1 << 9
 
 
 class Roots:
@@ -247,80 +237,3 @@ def least_of(roots: lay.Ints) -> int:
 def _entry(active: int, most_list: int) -> tuple[int, int]:
     """How many integers have a bit for each active state, and the size of an active state."""
     return -(-active // 64), active_state.LIST + 2 * most_list
-
-
-class Walked(NamedTuple):
-    """Some matches: the positions of their events, and the labels of these.
-
-    Match i has those from ``offsets[i]`` to ``offsets[i + 1]``, and belongs to root number ``roots[i]``.
-    Where each has the same labels in turn, ``labels`` are those of one, which ``are_alike``.
-    """
-
-    positions: lay.Ints
-    labels: lay.Ints
-    offsets: lay.Ints
-    roots: lay.Ints
-    are_alike: bool
-
-    @property
-    def all_labels(self) -> lay.Ints:
-        """The labels of all events."""
-        return np.tile(self.labels, len(self.roots)) if self.are_alike else self.labels
-
-
-class Walk:
-    """Where the enumeration of what was found stands."""
-
-    def __init__(self) -> None:
-        self._state, self._stack, self._path = lay.arrays((walk.SIZE,), (_DEEP, 2), (_DEEP, 2))
-        self._matches = _MATCHES
-        self._events = 4 * _MATCHES
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether some matches of the first root were given, and not all."""
-        return bool(self._state[walk.STACK] > 0)
-
-    def copy(self) -> Walk:
-        """Another, which stands where this one does."""
-        other = copy(self)
-        other._state, other._stack, other._path = self._state.copy(), self._stack.copy(), self._path.copy()
-        return other
-
-    def next(self, memory: Roots) -> Walked | None:
-        """Some more of the matches that were found; None when there are no more."""
-        if not memory.unread:
-            return None
-        state, c = self._state, memory.counters
-        state[walk.ROOT] = c[counter.READ]
-        # To find a root takes longer than to enumerate a few matches of it.
-        self._matches = max(self._matches, min(_OF_A_ROOT * memory.unread, _MOST_AT_FIRST))
-        self._events = max(self._events, 4 * self._matches)
-        while True:
-            # Room of their own: others look while these are read.
-            positions, labels = (np.empty(self._events, dtype=np.int64) for _ in range(2))
-            offsets, roots = np.empty((2, self._matches + 1), dtype=np.int64)
-            offsets[0] = 0
-            status = walk.enumerate_matches(
-                c, memory.nodes, memory.found, int(c[counter.FOUND_COUNT]), state, self._stack, self._path,
-                positions, labels, offsets[1:], roots, np.empty((_AHEAD, 2), dtype=np.int64),
-            )  # fmt: skip
-            c[counter.READ] = state[walk.ROOT]
-            count, used = int(state[walk.COUNT]), int(state[walk.USED])
-            if count:
-                if status == walk.FULL and self._matches < _MOST_MATCHES:
-                    self._matches *= 4
-                width = int(state[walk.WIDTH])
-                # Those are kept longest.
-                return Walked(
-                    positions[:used], labels[:width].copy() if width else labels[:used],
-                    offsets[: count + 1].copy(),
-                    roots[:count], width > 0,
-                )  # fmt: skip
-            if status == lay.DONE:
-                return None
-            if status == walk.DEEPER:
-                self._stack = np.concatenate([self._stack, np.zeros_like(self._stack)])
-                self._path = np.concatenate([self._path, np.zeros_like(self._path)])
-            else:
-                self._events *= 2

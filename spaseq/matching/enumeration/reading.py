@@ -24,8 +24,9 @@ from spaseq.matching.context import Context
 from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.enumeration.compiled import _kernel_root as root
 from spaseq.matching.enumeration.compiled._kernel_choose import narrow
-from spaseq.matching.enumeration.memory import Roots, Share, Walk, Walked
+from spaseq.matching.enumeration.memory import Roots, Share
 from spaseq.matching.enumeration.replay import Choices, Replay
+from spaseq.matching.enumeration.walking import Walk, Walked
 from spaseq.matching.host import Key, emitted, kept, select
 from spaseq.matching.model import Found
 
@@ -88,6 +89,7 @@ class Reading:
         """
         roots = self._roots.take_away(keys)
         if not self._walk.has_begun:
+            self._walk.forget()
             return roots, None
         walk, self._walk = self._walk, Walk()
         return roots, walk
@@ -109,6 +111,10 @@ class Reading:
         self._own.add(roots)
         if walk is not None:
             self._walk = walk
+
+    def know(self, walked: Walked, roots: int) -> None:
+        """What so many roots have, which were walked before; they are its first ones, and others follow."""
+        self._walk.know(walked, roots)
 
     def keep(self) -> None:
         """Has the nodes and events of its roots, whatever becomes of those of who gave them."""
@@ -195,23 +201,23 @@ class Reading:
 
     def _blocks(self, walked: Walked) -> Iterator[Block]:
         """What a walk brought."""
-        positions, labels, offsets, roots, are_alike = walked
+        positions, labels, roots = walked.positions, walked.labels, walked.roots
         partitions = np.zeros((len(roots), 0), dtype=np.int64)
         if self._partition:
             partitions = self._roots.found[roots, root.KEYS : root.KEYS + self._partition]
         stretch, places = self._history.stretch(positions)
         rows, single = self._rows(stretch, places, walked, partitions)
         sites = self._sites or Sites([Site(g, gpm) for g, gpm in enumerate(self._gpms)], self._gpms)
-        if are_alike:
+        if walked.are_alike:
             block = Columns.alike(sites, stretch, partitions, places, tuple(labels.tolist()), rows)
         else:
-            block = Columns(sites, stretch, partitions, offsets, places, labels, rows)
+            block = Columns(sites, stretch, partitions, walked.offsets, places, labels, rows)
         odd = np.full(len(block), self._sites is None)
         if single is not None:
-            odd |= ~np.logical_and.reduceat(single, offsets[:-1])
+            odd |= ~np.logical_and.reduceat(single, walked.offsets[:-1])
 
         def matches(begin: int, end: int) -> Iterator[tuple[Key, Found]]:
-            of_all = walked.all_labels
+            of_all, offsets = walked.all_labels, walked.offsets
             keys = self._roots.found[roots, root.KEYS : root.KEYS + len(self._keys)]
             for i in range(begin, end):
                 part = slice(int(offsets[i]), int(offsets[i + 1]))

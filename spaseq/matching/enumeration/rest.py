@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.enumeration.compiled import _kernel_root as root
-from spaseq.matching.enumeration.memory import Walk
 from spaseq.matching.enumeration.reading import Reading
+from spaseq.matching.enumeration.walking import Walk
 
 Ints = npt.NDArray[np.int64]
 

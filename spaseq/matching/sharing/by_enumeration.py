@@ -24,11 +24,12 @@ from spaseq.matching.columns.blocks.plain import Sites
 from spaseq.matching.enumeration.alone import Alone
 from spaseq.matching.enumeration.automaton import Automaton, Configuration, Transition
 from spaseq.matching.enumeration.fits import keys
-from spaseq.matching.enumeration.memory import New, Share, Walked, least_of
+from spaseq.matching.enumeration.memory import New, Share, least_of
 from spaseq.matching.enumeration.reading import Reading
 from spaseq.matching.enumeration.rest import Portion, divided
 from spaseq.matching.enumeration.sites import sites
 from spaseq.matching.enumeration.update import Ints, Update
+from spaseq.matching.enumeration.walking import Walked, walked_together
 from spaseq.matching.runs.program import Place, Program
 from spaseq.matching.sharing.automata.merge import Merged, merge
 from spaseq.matching.sharing.automata.outlined import start
@@ -39,6 +40,12 @@ from spaseq.matching.templates.form import ByOutline
 
 #: What ``_own_sites`` makes: under the names of the queries, which are those of all of an outline.
 _SITES: Final = ByOutline[Sites | None]()
+
+#: From so many roots on, all members' matches are walked at once.
+_WORTH: Final = 1 << 8
+
+#: The matches of some roots, and how many roots these are.
+Known = tuple[Walked, int]
 
 
 class EnumerationGroup(Group):
@@ -100,13 +107,34 @@ class EnumerationGroup(Group):
         for state, found in of.items():
             for member in self._automaton.members(state):
                 numbers.setdefault(member, []).append(found)
+        given: list[tuple[EnumerationPart, Ints]] = []
         for member, found_by_state in numbers.items():
             part = self._own[member]
             if part.member.has(part):
                 own = found_by_state[0]
                 if len(found_by_state) > 1:
                     own = np.sort(np.concatenate(found_by_state))
-                part.take(new.some(own, self.windows[member].reach))
+                roots = new.some(own, self.windows[member].reach)
+                if len(roots):
+                    given.append((part, roots))
+        walked = self._walked(given)
+        for part, roots in given:
+            part.take(roots, walked.get(part))
+
+    def _walked(self, given: Sequence[tuple[EnumerationPart, Ints]]) -> dict[EnumerationPart, Known]:
+        """The matches of roots, where these are many, as far as members look for them when they see events.
+
+        Walked at once, they take half of what they take one member after the other, each of which goes
+        through all the memory.
+        """
+        if len(given) < 2 or sum(len(roots) for _, roots in given) < _WORTH:
+            return {}
+        # Who has some left of before may not ask for these soon.
+        those = [(part, roots) for part, roots in given if part.is_clear]
+        if not those:
+            return {}
+        found = walked_together(self._update.memory, [roots for _, roots in those])
+        return {part: known for (part, _), known in zip(those, found, strict=True) if known is not None}
 
 
 class EnumerationPart(Part):
@@ -130,8 +158,9 @@ class EnumerationPart(Part):
         labels = np.array([numbers.get(gpm, -1) for gpm in gpms], dtype=np.int64)
         self._share = Share(update.memory)
         self._reading = _Own(self, begin, labels, names, self._share)
-        # Those of events that the member has not been given yet, each with how many it has then.
-        self._coming: deque[tuple[int, Ints]] = deque()
+        # Those of events that the member has not been given yet, each with how many it has then, and what is
+        # known of their matches.
+        self._coming: deque[tuple[int, Ints, Known | None]] = deque()
         self._is_apart = False
 
     @property
@@ -155,15 +184,22 @@ class EnumerationPart(Part):
         """How many of the roots are not enumerated to their end."""
         return self._share.unread
 
-    def take(self, roots: Ints) -> None:
-        """Roots of the group that are the member's."""
-        if len(roots):
-            self._coming.append((self.group.reached - self.offset, roots))
+    @property
+    def is_clear(self) -> bool:
+        """Whether all its matches of before are enumerated."""
+        return not self._coming and not self._share.unread
+
+    def take(self, roots: Ints, known: Known | None) -> None:
+        """Roots of the group that are the member's; and the matches of the first ones, if they are known."""
+        self._coming.append((self.group.reached - self.offset, roots, known))
 
     def reveal(self, position: int) -> None:
         """The member has been given the events up to its own ``position``."""
         while self._coming and self._coming[0][0] <= position:
-            self._share.add(self._coming.popleft()[1])
+            _, roots, known = self._coming.popleft()
+            self._share.add(roots)
+            if known is not None:
+                self._reading.know(*known)
 
     def unread(self) -> Iterator[Block]:
         """The matches that nobody has taken."""

@@ -22,6 +22,6 @@ node, set_node = reads(NODE), writes(NODE)
 #: The least top that is in the window of the event.
 least, set_least = reads(LEAST), writes(LEAST)
 #: The last event's position.
-set_position = writes(POSITION)
+position, set_position = reads(POSITION), writes(POSITION)
 #: The state that the last event led to.
 set_state = writes(STATE)

@@ -13,13 +13,16 @@ from spaseq.matching.enumeration.compiled._kernel_bits import index
 from spaseq.matching.enumeration.compiled._kernel_layout import DONE, Ints
 
 # Where a walk stands: the root, how high the stack is, how many matches and how many events of them it wrote;
-# and how many events each has, if all have the same labels in turn, 0 if not.
+# how many events each has, if all have the same labels in turn, 0 if not; and how many of these matches and
+# events are of roots before the one where it stands.
 ROOT: Final = 0
 STACK: Final = 1
 COUNT: Final = 2
 USED: Final = 3
 WIDTH: Final = 4
-SIZE: Final = 5
+WHOLE: Final = 5
+WHOLE_USED: Final = 6
+SIZE: Final = 7
 
 # How a call ends, if it is not done.
 DEEPER: Final = 1
@@ -35,6 +38,10 @@ _label, _set_label = reads(1), writes(1)
 #: Of so many roots nodes are looked at together, each with the least top in its root's window.
 _AHEAD: Final = 32
 _least, _set_least = reads(1), writes(1)
+
+#: What several have found is walked for events that are no further apart than this, of one after the other.
+_NEAR: Final = 1 << 10
+_FAR: Final = 1 << 62
 
 
 @part
@@ -62,25 +69,33 @@ def _look_ahead(nodes: Ints, found: Ints, mask: int, first: int, begin: int, end
         count += node.label(nodes, now) == node.UNION and node.right(nodes, now) >= first
 
 
-@kernel
-def enumerate_matches(
-    c: Ints, nodes: Ints, found: Ints, last: int, w: Ints, stack: Ints, path: Ints, positions: Ints,
-    labels: Ints, ends: Ints, roots: Ints, ahead: Ints,
-) -> int:  # fmt: skip
-    """Writes matches of what was found, up to number ``last``: positions and labels of their events.
+@part
+def _fill(labels: Ints, ends: Ints, first: int, first_end: int, count: int, used: int, width: int) -> None:
+    """Writes what goes without saying as long as all matches have the labels of the first one in turn."""
+    for i in range(width, used):
+        labels[first + i] = labels[first + i % width]
+    for i in range(count):
+        ends[first_end + i] = (i + 1) * width
 
-    Goes on where the last call stopped. ``ends[i]`` is where match i ends among them, ``roots[i]`` the number
-    of what was found that it belongs to. ``ahead``: room for nodes that are looked at before.
+
+@part
+def _walk(
+    nodes: Ints, found: Ints, mask: int, first: int, last: int, w: Ints, stack: Ints, path: Ints,
+    positions: Ints, labels: Ints, ends: Ints, roots: Ints, ahead: Ints, at_event: int, events: int,
+    at_match: int, matches: int,
+) -> int:  # fmt: skip
+    """Goes on with a walk up to root number ``last``; see ``enumerate_matches``.
+
+    It may write ``events`` events from place ``at_event`` on, and ``matches`` matches from ``at_match`` on.
     """
-    mask = c[counter.MASK]
-    first = c[counter.FIRST_NODE]
     root = w[ROOT]
     seen = root
     height = w[STACK]
-    count = used = width = 0
+    count, used, width = w[COUNT], w[USED], w[WIDTH]
     status = -1
     while status < 0:
         if height == 0:
+            w[WHOLE], w[WHOLE_USED] = count, used
             if root == last:
                 status = DONE
                 break
@@ -115,7 +130,7 @@ def enumerate_matches(
                     _set_label(path, depth, label)
                     depth += 1
                 number = node.left(nodes, at)
-            if status < 0 and (count == len(ends) or used + depth > len(positions)):
+            if status < 0 and (count == matches or used + depth > events):
                 status = FULL
             if status >= 0:
                 _set_number(stack, height, number)
@@ -124,17 +139,24 @@ def enumerate_matches(
                 break
             if count == 0:
                 width = depth
-            elif depth != width:
+                for i in range(depth):
+                    labels[at_event + i] = _label(path, depth - 1 - i)
+            elif width and depth != width:
+                _fill(labels, ends, at_event, at_match, count, used, width)
                 width = 0
             for i in range(depth - 1, -1, -1):
-                positions[used] = _position(path, i)
-                labels[used] = label = _label(path, i)
-                used += 1
+                label = _label(path, i)
                 # Those of the first match come first.
-                if width and label != labels[depth - 1 - i]:
+                if width and label != labels[at_event + depth - 1 - i]:
+                    _fill(labels, ends, at_event, at_match, count, used, width)
                     width = 0
-            ends[count] = used
-            roots[count] = root
+                positions[at_event + used] = _position(path, i)
+                if not width:
+                    labels[at_event + used] = label
+                used += 1
+            if not width:
+                ends[at_match + count] = used
+            roots[at_match + count] = root
             count += 1
         if status < 0:
             root += 1
@@ -144,3 +166,57 @@ def enumerate_matches(
     w[USED] = used
     w[WIDTH] = width
     return status
+
+
+@kernel
+def enumerate_matches(
+    c: Ints, nodes: Ints, found: Ints, last: int, w: Ints, stack: Ints, path: Ints, positions: Ints,
+    labels: Ints, ends: Ints, roots: Ints, ahead: Ints,
+) -> int:  # fmt: skip
+    """Writes matches of what was found, up to number ``last``: positions and labels of their events.
+
+    Goes on where the last call stopped. ``ends[i]`` is where match i ends among them, ``roots[i]`` the number
+    of what was found that it belongs to. Where all have the same labels in turn, those of the first one are
+    written, and no ends. ``ahead``: room for nodes that are looked at before.
+    """
+    w[COUNT] = w[USED] = w[WIDTH] = 0
+    return _walk(
+        nodes, found, c[counter.MASK], c[counter.FIRST_NODE], last, w, stack, path, positions, labels, ends,
+        roots, ahead, 0, len(positions), 0, len(ends),
+    )  # fmt: skip
+
+
+@kernel
+def enumerate_together(
+    c: Ints, nodes: Ints, found: Ints, bounds: Ints, rooms: Ints, of_each: int, w: Ints, stack: Ints,
+    path: Ints, positions: Ints, labels: Ints, ends: Ints, roots: Ints, ahead: Ints,
+) -> None:  # fmt: skip
+    """The same of what several have found, in one go through the events, since nodes are near each other then.
+
+    Part i has found what is from ``bounds[i]`` to ``bounds[i + 1]``, and row ``w[i]`` says where its walk
+    stands, which begins at the first of these. Its matches have room from ``rooms[i]`` to ``rooms[i + 1]``,
+    for ``of_each`` events each. Where that is not enough, its walk ends between two of what was found.
+    """
+    mask, first = c[counter.MASK], c[counter.FIRST_NODE]
+    near = _FAR
+    for i in range(len(w)):
+        if bounds[i] < bounds[i + 1]:
+            near = min(near, root_of.position(found, bounds[i]))
+    left = near < _FAR
+    while left:
+        left = False
+        near += _NEAR
+        for i in range(len(w)):
+            last = w[i, ROOT]
+            while last < bounds[i + 1] and root_of.position(found, last) < near:
+                last += 1
+            if w[i, STACK] or last == w[i, ROOT]:
+                left = left or (last < bounds[i + 1] and not w[i, STACK])
+                continue
+            status = _walk(
+                nodes, found, mask, first, last, w[i], stack, path, positions, labels, ends, roots, ahead,
+                of_each * rooms[i], of_each * (rooms[i + 1] - rooms[i]), rooms[i], rooms[i + 1] - rooms[i],
+            )  # fmt: skip
+            # A walk that stops elsewhere goes no further.
+            w[i, STACK] = status != DONE
+            left = left or (last < bounds[i + 1] and status == DONE)
