@@ -18,6 +18,7 @@ from spaseq.engine.delivered import on_demand
 from spaseq.engine.pipelines.groups import group
 from spaseq.matching.columns.blocks import share
 from spaseq.matching.enumeration import walking
+from spaseq.matching.sharing import by_enumeration
 from tests.conftest import examples
 from tests.streams import NS, Letter, events_of, letters, query
 
@@ -136,6 +137,7 @@ def _little_at_a_time() -> Iterator[None]:
         patch.setattr(group, "_AT_ONCE", 4)
         patch.setattr(group, "_EACH", 1)
         patch.setattr(walking, "_MATCHES", 2)
+        patch.setattr(by_enumeration, "_WORTH", 1)
         patch.setattr("spaseq.engine.parts.core._SWEEP_AFTER", 10)
         yield
 

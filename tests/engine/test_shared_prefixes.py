@@ -151,6 +151,11 @@ def _answers(matches: Iterable[spaseq.Match]) -> Answers:
 @settings(max_examples=examples(60), phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**64 - 1))
 def test_as_if_each_were_alone(evaluator: str, seed: int) -> None:
+    check_against_each_alone(evaluator, seed)
+
+
+def check_against_each_alone(evaluator: str, seed: int) -> None:
+    """Queries that begin alike, in one engine, have what they have each in one of its own."""
     rng = random.Random(seed)
     drawn = _Drawn(rng, evaluator)
     lateness = timedelta(seconds=rng.choice([0, 0, 3, 100]))  # with the last, all events are one batch

@@ -1,4 +1,4 @@
-"""Matches of what was found, by their events: walked from roots, some at a time, or those of several at once."""
+"""Matches of what was found: walked from roots, some at a time, or those of several queries at once."""
 
 from __future__ import annotations
 

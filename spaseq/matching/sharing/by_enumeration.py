@@ -127,11 +127,9 @@ class EnumerationGroup(Group):
         Walked at once, they take half of what they take one member after the other, each of which goes
         through all the memory.
         """
-        if len(given) < 2 or sum(len(roots) for _, roots in given) < _WORTH:
-            return {}
         # Who has some left of before may not ask for these soon.
         those = [(part, roots) for part, roots in given if part.is_clear]
-        if not those:
+        if len(those) < 2 or sum(len(roots) for _, roots in those) < _WORTH:
             return {}
         found = walked_together(self._update.memory, [roots for _, roots in those])
         return {part: known for (part, _), known in zip(those, found, strict=True) if known is not None}

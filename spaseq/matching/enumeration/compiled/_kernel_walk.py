@@ -191,7 +191,7 @@ def enumerate_together(
     c: Ints, nodes: Ints, found: Ints, bounds: Ints, rooms: Ints, of_each: int, w: Ints, stack: Ints,
     path: Ints, positions: Ints, labels: Ints, ends: Ints, roots: Ints, ahead: Ints,
 ) -> None:  # fmt: skip
-    """The same of what several have found, in one go through the events, since nodes are near each other then.
+    """The same of what several have found, in one go through the events: nodes are near each other then.
 
     Part i has found what is from ``bounds[i]`` to ``bounds[i + 1]``, and row ``w[i]`` says where its walk
     stands, which begins at the first of these. Its matches have room from ``rooms[i]`` to ``rooms[i + 1]``,
