@@ -68,6 +68,7 @@ class MatchBatch(Sequence[Match]):
     def __init__(
         self,
         reader: Reader,
+        query: Query,
         block: Block,
         clock: Clock,
         *,
@@ -75,7 +76,7 @@ class MatchBatch(Sequence[Match]):
         made: Sequence[Rows] | None = None,
     ) -> None:
         """``last``: so many rows at most has the last match. ``made``: the rows, where they are computed."""
-        self._reader, self._block, self.clock = reader, block, clock
+        self._reader, self._query, self._block, self.clock = reader, query, block, clock
         self._size = len(block)
         if last is not None:
             self._last = last
@@ -90,6 +91,7 @@ class MatchBatch(Sequence[Match]):
         made = [batch._made for batch in batches]
         return cls(
             batches[0]._reader,
+            batches[0]._query,
             joined([batch._block for batch in batches]),
             batches[0].clock,
             last=batches[-1]._last,
@@ -99,7 +101,7 @@ class MatchBatch(Sequence[Match]):
     @property
     def query(self) -> Query:
         """The query whose matches they are."""
-        return self._reader.query
+        return self._query
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -139,7 +141,8 @@ class MatchBatch(Sequence[Match]):
             return self
         last = self._last if begin < end == len(self) else None
         made = None if self._made is None else self._made[begin:end]
-        return MatchBatch(self._reader, self._block.part(begin, end), self.clock, last=last, made=made)
+        block = self._block.part(begin, end)
+        return MatchBatch(self._reader, self._query, block, self.clock, last=last, made=made)
 
     # --- columns --------------------------------------------------------------------------------
 
@@ -169,7 +172,7 @@ class MatchBatch(Sequence[Match]):
         if found is None:
             projector, dictionary = self._reader.projector, self._reader.dictionary
             if self._made is None and self._last is None and not projector.offset:
-                found = self._bound(self._block.encoded(projector.variables, dictionary.limit))
+                found = self._bound(self._block.encoded(projector.variables, dictionary))
             else:
                 found = self._some_bindings(projector.offset)
             self._bindings = found
@@ -190,7 +193,7 @@ class MatchBatch(Sequence[Match]):
     @cached_property
     def graphs(self) -> Graphs:
         """The graphs that CONSTRUCT makes, one a match; empty ones for other forms."""
-        form, projector = self.query.form, self._reader.projector
+        form, projector = self._query.form, self._reader.projector
         if not isinstance(form, Construct):
             return gathered(() for _ in range(len(self)))
         if self._made is not None or self._last is not None or len(self) <= _FEW:
@@ -221,7 +224,7 @@ class MatchBatch(Sequence[Match]):
             case "start" | "end":
                 return self.clock.show(int(self.spans[part == "end"][i]))
             case "query":
-                return self._reader.query
+                return self._query
             case "variables":
                 return self.variables
             case "partition":

@@ -16,6 +16,8 @@ from spaseq.terms.dictionary import Dictionary, Term
 class Terms(Sequence[Term]):
     """The terms of some ids, each read when it is asked for. Equal to any sequence of the same terms."""
 
+    __slots__ = ("_dictionary", "_holder", "ids")
+
     def __init__(self, ids: Ids, dictionary: Dictionary, holder: object) -> None:
         """``holder`` keeps the terms in the dictionary."""
         self.ids = ids

@@ -24,33 +24,25 @@ _COMPUTED: Final = 1_000
 
 
 class Reader:
-    """What reads the matches of one query."""
+    """What reads the matches of a query, and of others that ask for the same with other constants."""
 
-    __slots__ = ("dictionary", "gpms", "keys", "projector", "query", "term")
+    __slots__ = ("dictionary", "gpms", "keys", "projector", "term")
 
     def __init__(self, pattern: SequencePattern, projector: Projector, dictionary: Dictionary) -> None:
-        self.query = pattern.query
         self.projector = projector
         self.dictionary = dictionary
         self.keys = tuple(variable.name for variable in pattern.query.partition)
         self.gpms = pattern.positive
         self.term = TermView(dictionary)
 
-    def of(self, query: Query) -> Reader:
-        """The same for another query, that asks for the same with other constants."""
-        other = Reader.__new__(Reader)
-        other.query = query
-        other.projector, other.dictionary, other.term = self.projector, self.dictionary, self.term
-        other.keys, other.gpms = self.keys, self.gpms
-        return other
-
-    def batches(self, block: Block, clock: Clock, left: int | None) -> Iterator[tuple[MatchBatch, int]]:
-        """The matches of a block, and how many rows they have; no more of both than make ``left`` rows."""
+    def batches(
+        self, query: Query, block: Block, clock: Clock, left: int | None
+    ) -> Iterator[tuple[MatchBatch, int]]:
+        """The matches of a query in a block, and how many rows they have; no more than make ``left`` rows."""
         if not self.projector.is_plain:
             for begin in range(0, len(block), _COMPUTED):
-                batch, rows = self._computed(
-                    block.part(begin, min(begin + _COMPUTED, len(block))), clock, left
-                )
+                part = block.part(begin, min(begin + _COMPUTED, len(block)))
+                batch, rows = self._computed(query, part, clock, left)
                 yield batch, rows
                 if left is not None:
                     left -= rows
@@ -58,20 +50,22 @@ class Reader:
                         return
             return
         if left is None and not self.projector.offset:
-            yield MatchBatch(self, block, clock), block.solution_count()
+            yield MatchBatch(self, query, block, clock), block.solution_count()
             return
         sizes = np.maximum(block.sizes() - self.projector.offset, 0)
         total = int(sizes.sum())
         if left is None or total < left:
-            yield MatchBatch(self, block, clock), total
+            yield MatchBatch(self, query, block, clock), total
             return
         # The match that makes the rows enough is the last one.
         ends = np.cumsum(sizes)
         count = int(np.searchsorted(ends, left)) + 1
         last = left - int(ends[count - 1] - sizes[count - 1])
-        yield MatchBatch(self, block.part(0, count), clock, last=last), left
+        yield MatchBatch(self, query, block.part(0, count), clock, last=last), left
 
-    def _computed(self, block: Block, clock: Clock, left: int | None) -> tuple[MatchBatch, int]:
+    def _computed(
+        self, query: Query, block: Block, clock: Clock, left: int | None
+    ) -> tuple[MatchBatch, int]:
         # At once, because their terms may be new ones, which nobody else keeps.
         made, count = [], 0
         for _, found in block:
@@ -80,7 +74,7 @@ class Reader:
             count += len(rows)
             if count == left:
                 break
-        return MatchBatch(self, block.part(0, len(made)), clock, made=made), count
+        return MatchBatch(self, query, block.part(0, len(made)), clock, made=made), count
 
     def rows(self, solutions: Sequence[Solution]) -> list[dict[str, RdflibTerm]]:
         """Solutions as users see them."""

@@ -39,6 +39,8 @@ class Projector:
         self._dictionary = dictionary
         self._form = query.form
         self._modifiers = query.modifiers
+        #: How many of the first rows of each match are left out.
+        self.offset = query.modifiers.offset
         self._aggregates = 0
         everything = bound_variables(pattern)
         select = query.form if isinstance(query.form, Select) else Select(None)
@@ -61,11 +63,6 @@ class Projector:
         unique = select.distinct or select.reduced
         #: Whether rows are nothing but solutions of Ω: no term of theirs is new, and their number is known.
         self.is_plain = not (self._grouped or self._computed or self._having or self._order or unique)
-
-    @property
-    def offset(self) -> int:
-        """How many of the first rows of each match are left out."""
-        return self._modifiers.offset
 
     def rows(self, found: Found) -> list[Solution]:
         """The rows of one match, DISTINCT, ORDER BY and OFFSET applied; LIMIT is not."""

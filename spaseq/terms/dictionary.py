@@ -139,7 +139,7 @@ class Dictionary:
         with self.lock:
             if self._table is None or BlankNode in set(map(type, terms)):
                 return np.array(list(map(self.intern, terms)), dtype=np.int64)
-            return self._table.enter("".join([f"{term}\n" for term in terms]).encode(), len(terms))
+            return self._table.enter("\n".join([*map(str, terms), ""]).encode(), len(terms))
 
     def intern_integers(self, numbers: range) -> Ids:
         """The ids of these as ``xsd:integer``."""

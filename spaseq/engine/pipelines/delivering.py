@@ -86,12 +86,12 @@ class Delivering(Asking):
         if self.is_warming:
             for block in found:
                 if self.output is not None:  # others may read that
-                    for batch, _ in self._reader.batches(block, clock, None):
+                    for batch, _ in self._reader.batches(self.query, block, clock, None):
                         self._derive(self.output, batch)
             return
         for block in found if self.cuts is None else self.cuts.skipped(found):
             wanted = block.part(0, 1) if self._only_first else block
-            for batch, rows in self._reader.batches(wanted, clock, self._left):
+            for batch, rows in self._reader.batches(self.query, wanted, clock, self._left):
                 self._notice(wanted, batch, rows)
                 if len(batch) < len(wanted):
                     wanted = wanted.part(len(batch), len(wanted))

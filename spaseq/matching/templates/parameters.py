@@ -20,32 +20,40 @@ class Parameters:
     """A table: for each set of constants an id that names it, and the ids of the constants.
 
     Rows are numbered. ``version`` changes whenever one goes; ``member`` is the column that names them.
+    ``of_queries``: the number of each query's row, which those have in common that have the same constants.
     """
 
     def __init__(
-        self, names: Sequence[str], member: str, rows: Sequence[Sequence[Term]], dictionary: Dictionary
+        self, names: Sequence[str], member: str, constants: Sequence[Sequence[Term]], dictionary: Dictionary
     ) -> None:
-        """``names``: the parameters that ``rows`` have the constants of; ``member``: what names a row."""
+        """``constants``: of each of the parameters ``names`` those of all queries, which are two at least.
+
+        ``member``: what names a row.
+        """
         self.version = 0
         self.member = member
-        # What names a row is an integer, whose value takes no Python object to read.
-        columns = [dictionary.intern_integers(range(len(rows)))]
-        self._same = set()
-        known: list[tuple[list[Term], Ids]] = []
-        for place, name in enumerate(names):
-            constants = [row[place] for row in rows]
+        known: list[tuple[Sequence[Term], Ids, bool]] = []
+        for column in constants:
             # Each GPM may name the same.
-            ids = next((ids for others, ids in known if others == constants), None)
-            if ids is None:
-                ids = dictionary.intern_all(constants)
-                known.append((constants, ids))
-            columns.append(ids)
-            if set(map(type, constants)) <= {NamedNode} or all(map(_is_same, constants)):
-                self._same.add(name)
+            same = next((found for found in known if found[0] == column), None)
+            if same is None:
+                is_same = set(map(type, column)) <= {NamedNode} or all(map(_is_same, column))
+                same = column, _interned(column, dictionary), is_same
+            known.append(same)
+        columns = [ids for _, ids, _ in known]
+        self._same = {name for name, (_, _, is_same) in zip(names, known, strict=True) if is_same}
+        numbers: dict[tuple[int, ...], int] = {}
+        rows = zip(*[ids.tolist() for ids in columns], strict=True)
+        self.of_queries = [numbers.setdefault(row, len(numbers)) for row in rows]
+        size = len(numbers)
+        if size < len(self.of_queries):
+            columns = [*np.array([*numbers], dtype=np.int64).T]
+        # What names a row is an integer, whose value takes no Python object to read.
+        columns = [dictionary.intern_integers(range(size)), *columns]
         self._all = dict(zip((member, *names), columns, strict=True))
-        self._is_there: Mask = np.ones(len(rows), dtype=np.bool_)
+        self._is_there: Mask = np.ones(size, dtype=np.bool_)
         # The numbers of the rows that are there, and their columns, as they were at a version.
-        self._numbers = np.arange(len(rows))
+        self._numbers = np.arange(size)
         self._columns = self._all
         self._made = self.version
         # The order of what names rows, once somebody asks.
@@ -101,6 +109,15 @@ class Parameters:
             self._numbers = np.flatnonzero(self._is_there)
             self._columns = {name: column[self._numbers] for name, column in self._all.items()}
             self._made = self.version
+
+
+def _interned(terms: Sequence[Term], dictionary: Dictionary) -> Ids:
+    """The ids of terms, many of which may be the same: to look for one takes less than to write it."""
+    distinct = dict.fromkeys(terms)
+    if len(distinct) > len(terms) // 2:
+        return dictionary.intern_all(terms)
+    ids = dict(zip(distinct, dictionary.intern_all([*distinct]).tolist(), strict=True))
+    return np.array([ids[term] for term in terms], dtype=np.int64)
 
 
 def _is_same(term: Term) -> bool:

@@ -151,7 +151,8 @@ class _NamedBatch(MatchBatch):
     """A batch with the columns of several queries, the first of which has the name of its own."""
 
     def __init__(self, batch: MatchBatch, name: str, every: Sequence[str]) -> None:
-        super().__init__(batch._reader, batch._block, batch.clock, last=batch._last, made=batch._made)
+        last, made = batch._last, batch._made
+        super().__init__(batch._reader, batch.query, batch._block, batch.clock, last=last, made=made)
         self._own = batch.bindings
         self._name = name
         self._every = tuple(every)

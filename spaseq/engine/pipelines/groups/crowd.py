@@ -30,7 +30,7 @@ _NOTHING: Final[Iterator[MatchBatch]] = iter(())
 
 
 #: Matches of one of the queries, and who gets them.
-_Found = tuple["Handle", "Seat", Sequence[Block]]
+_Found = tuple[Seat, Sequence[Block]]
 
 
 class _Given:
@@ -107,15 +107,12 @@ class Crowd:
         live = [rank for rank, handle in enumerate(self._seated) if not handle.is_over]
         if not live:
             return None
-        seats, constants = (
-            [self._seated[rank].seat for rank in live],
-            [self._constants[rank] for rank in live],
-        )
+        seats = [self._seated[rank].seat for rank in live]
+        columns = zip(*[self._constants[rank] for rank in live], strict=True)
         self._constants = {}
-        first = constants[0]
-        varying = [place for place in range(len(first)) if any(of[place] != first[place] for of in constants)]
+        varying = {i: of for i, of in enumerate(columns) if of.count(of[0]) < len(of)}
         self._group = Group(
-            seats, constants, varying, self.dictionary, self.kb, self._sharing, self._limits, self._start
+            seats, varying, self.dictionary, self.kb, self._sharing, self._limits, self._start
         )
         self._group.on_many = self._take_some
         return self._group
@@ -201,7 +198,7 @@ class Crowd:
         if self._group is not None:
             found = self._group.take()
             # Last: an interrupt before it ends the queries, one behind it finds all in their places.
-            self._due.extend([(self._seated[seat.rank], seat, of) for seat, of in found])
+            self._due.extend(found)
 
     def _take_some(self) -> None:
         """Takes what the group has found so far, and hands it on: who keeps too much is over."""
@@ -227,7 +224,8 @@ class Crowd:
         due, given = self._due, self._given
         while due:
             # They stay there until the handle has them: an interrupt that comes before must not lose them.
-            handle, seat, blocks = first = due[0]
+            seat, blocks = first = due[0]
+            handle = self._seated[seat.rank]
             if given.what is not first:
                 # No interrupt comes between these: that takes a call, or a loop.
                 given.what, given.is_taken = first, False

@@ -139,8 +139,8 @@ class _Answers:
 class Group(Pipeline):
     """Queries of one form, on their way through the engine together.
 
-    The query of each of ``seats`` has its ``constants``, of which those at the places ``varying`` differ: all
-    of them begin with the same event. What is found stands in ``found``, by row, until somebody takes it.
+    The queries of ``seats`` all begin with the same event. ``varying``: by their places, the constants in
+    which they differ, each query's in turn. What is found stands in ``found``, by row, until somebody takes it.
     Where matches need not be enumerated at once, that is done for all queries together as long as they are
     few. Of many, each query gets those that are its own, and enumerates them when somebody asks for them.
     """
@@ -148,8 +148,7 @@ class Group(Pipeline):
     def __init__(
         self,
         seats: Sequence[Seat],
-        constants: Sequence[Sequence[Term]],
-        varying: Sequence[int],
+        varying: Mapping[int, Sequence[Term]],
         dictionary: Dictionary,
         kb: KnowledgeBase,
         sharing: Sharing,
@@ -157,7 +156,7 @@ class Group(Pipeline):
         start: int | None = None,
     ) -> None:
         query = seats[0].query
-        self._template: Template | None = template(query, varying) if varying else None
+        self._template: Template | None = template(query, [*varying]) if varying else None
         self._rows: dict[int, Row] = {}
         self._followers: list[Callable[[EventBatch], None]] = []
         #: The rows of which some query is perhaps to enumerate its matches itself.
@@ -168,19 +167,15 @@ class Group(Pipeline):
         #: Called when they are so many that somebody is to take them before there are more.
         self.on_many: Callable[[], None] = nothing
         self._live = len(seats)
-        rows: dict[tuple[Term, ...], list[Seat]] = {}
-        all_vary = len(varying) == len(constants[0])
-        for seat, own in zip(seats, constants, strict=True):
-            key = tuple(own) if all_vary else tuple([own[place] for place in varying])
-            if key in rows:
-                rows[key].append(seat)
-            else:
-                rows[key] = [seat]
-        self._tally = Tally([gpm.name for gpm in query.gpms], len(rows))
+        rows: list[list[Seat]] = [[*seats]]
         made = self._template
         if made is not None:
             names = [name for name, _ in made.parameters]
-            self._table = Parameters(names, made.member, list(rows), dictionary)
+            self._table = Parameters(names, made.member, [*varying.values()], dictionary)
+            rows = [[] for _ in range(len(self._table))]
+            for seat, number in zip(seats, self._table.of_queries, strict=True):
+                rows[number].append(seat)
+        self._tally = Tally([gpm.name for gpm in query.gpms], len(rows))
         taken = query if made is None else made.query
         taken = replace(taken, modifiers=replace(taken.modifiers, limit=None))
         # What a query may keep, as many times as there are queries that keep something of their own.
@@ -192,7 +187,7 @@ class Group(Pipeline):
         self.is_plain &= not isinstance(query.form, Ask)
         self.is_plain &= query.skip is None or query.skip.gpm is None
         named = range(len(rows)) if made is None else self._table.rows.tolist()
-        for number, (name, some) in enumerate(zip(named, rows.values(), strict=True)):
+        for number, (name, some) in enumerate(zip(named, rows, strict=True)):
             row = self._rows[name] = Row(name, number, some)
             for seat in some:
                 seat.sit(self, row)

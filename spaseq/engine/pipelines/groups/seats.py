@@ -17,7 +17,6 @@ from spaseq.language.syntax import Ask, Query
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.ordered.skipping import falls_back
 from spaseq.results.batch import MatchBatch
-from spaseq.results.reading import Reader
 from spaseq.why.diagnosis import GpmStats
 from spaseq.why.evidence import Evidence
 from spaseq.why.sample import Sample
@@ -35,7 +34,7 @@ class Seat:
     """
 
     __slots__ = (
-        "_crowd", "_found", "_group", "_is_handed_on", "_left", "_matches", "_over", "_reader",
+        "_crowd", "_found", "_group", "_is_handed_on", "_left", "_matches", "_over",
         "_rest", "_row", "_rows", "_sample", "_seen", "_stats", "done", "may_leave", "query", "rank",
         "unread",
     )  # fmt: skip
@@ -54,7 +53,6 @@ class Seat:
         self._group: Group | None = None
         self._row: Row | None = None
         self._over = self.done
-        self._reader: Reader | None = None
         self.may_leave = False
         self.unread: Unread | None = None
         # What the group has found for it, and not enumerated, and whether that was handed on with what was;
@@ -169,11 +167,9 @@ class Seat:
         """Its matches, if it ``reads_at_once``."""
         group = self._group
         assert group is not None
-        if self._reader is None:
-            self._reader = group.reader.of(self.query)
         self._matches += len(found)
         self._rows += found.solution_count()
-        return MatchBatch(self._reader, found, group.clock)
+        return MatchBatch(group.reader, self.query, found, group.clock)
 
     def answers(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         """Its matches, of those of its row; unless they may be left, with those that it is to enumerate."""
@@ -190,12 +186,10 @@ class Seat:
     def _answers(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         group, skip = self._group, self.query.skip
         assert group is not None
-        if self._reader is None:
-            self._reader = group.reader.of(self.query)
         only_first = isinstance(self.query.form, Ask)
         for block in found:
             wanted = block.part(0, 1) if only_first else block
-            for batch, rows in self._reader.batches(wanted, group.clock, self._left):
+            for batch, rows in group.reader.batches(self.query, wanted, group.clock, self._left):
                 self._matches += len(batch)
                 self._rows += rows
                 if skip is not None and skip.gpm is not None:  # else no match has to be made for that

@@ -17,6 +17,12 @@ _MOST: Final = (1 << 16) + 1
 _KEPT: Final = 1 << 9
 
 
+@lru_cache(_KEPT)
+def of_matches(size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Of so many matches the offsets of what each has one of, and zeros: ``counted`` and ``zeros``."""
+    return counted(size + 1), zeros(size)
+
+
 def counted(size: int) -> npt.NDArray[np.int64]:
     """The numbers below ``size``.
 

@@ -22,6 +22,7 @@ from spaseq.matching.columns.blocks.encoding import Encoded, numbered
 from spaseq.matching.columns.blocks.picked import Column, Pieces
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
+from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.distinct import in_order
 
 Ints = npt.NDArray[np.int64]
@@ -162,10 +163,10 @@ class Block(ABC):
     def solved(self, names: Sequence[str]) -> Solved:
         """The solutions of all matches, with these variables."""
 
-    def encoded(self, names: Sequence[str], limit: int) -> Encoded:
-        """The same, dictionary-encoded; all ids are below ``limit``."""
+    def encoded(self, names: Sequence[str], dictionary: Dictionary) -> Encoded:
+        """The same, dictionary-encoded; ``dictionary`` has given the ids."""
         offsets, columns = self.solved(names)
-        used, numbers = numbered(list(columns.values()), limit)
+        used, numbers = numbered(list(columns.values()), dictionary.limit)
         return Encoded(offsets, dict(zip(columns, numbers, strict=True)), used)
 
     def __iter__(self) -> Iterator[tuple[Key, Found]]:

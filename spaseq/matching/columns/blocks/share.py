@@ -11,14 +11,23 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import Clock
-from spaseq.matching.columns.blocks.constant import counted, zeros
+from spaseq.matching.columns.blocks.constant import counted, of_matches, zeros
 from spaseq.matching.columns.blocks.encoding import Encoded, Numbers, numbered_by_part
-from spaseq.matching.columns.blocks.found import Block, Chosen, Events, Named, Solved, one_after_the_other
+from spaseq.matching.columns.blocks.found import (
+    Block,
+    Chosen,
+    Events,
+    Named,
+    Solved,
+    Times,
+    one_after_the_other,
+)
 from spaseq.matching.columns.blocks.picked import Column, ids
 from spaseq.matching.columns.blocks.plain import Columns
 from spaseq.matching.columns.stretch import Stretch
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
+from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
@@ -28,8 +37,21 @@ MOST: Final = 1 << 18
 #: Differences up to this fit in two bytes.
 _NARROW: Final = (1 << 16) - 1
 
-#: Of all shares the events of one GPM, by its name, and where those of each share begin and end.
-_OfGpm = tuple[str, list[int] | None, Events]
+
+class _OfGpm(NamedTuple):
+    """Of all shares the events of one GPM, as ``Events``; see there.
+
+    ``bounds``: where those of each share begin and end; None, as ``offsets``, where each match has one.
+    ``stream`` is None where there is one stream only.
+    """
+
+    name: str
+    bounds: list[int] | None
+    offsets: Ints | None
+    stream: npt.NDArray[np.int32] | None
+    time: Times
+    n: Ints
+    streams: tuple[str, ...]
 
 
 class _Numbered(NamedTuple):
@@ -72,15 +94,18 @@ class _Whole(Columns):
         return self.sizes()
 
     def all_events(self, gpms: Sequence[str], clock: Clock, names: Named) -> list[_OfGpm]:
-        """As ``events``, and for each GPM where those of each share begin and end; None: one a match."""
+        """As ``events``."""
         known = self._events
         if known is not None and known[0] is gpms and known[1] is clock:
             return known[2]
-        bounds = self._bounds_of_shares
-        found: list[_OfGpm] = [
-            (name, None if of.offsets is self.one_each else of.offsets[bounds].tolist(), of)
-            for name, of in self.events(gpms, clock, names).items()
-        ]
+        found = []
+        for name, of in self.events(gpms, clock, names).items():
+            is_one = of.offsets is self.one_each
+            bounds = None if is_one else of.offsets[self._bounds_of_shares].tolist()
+            stream = of.stream if len(of.streams) > 1 else None
+            found.append(
+                _OfGpm(name, bounds, None if is_one else of.offsets, stream, of.time, of.n, of.streams)
+            )
         self._events = gpms, clock, found
         return found
 
@@ -92,13 +117,15 @@ class _Whole(Columns):
             self._solved[key] = Solved(solved.offsets, {n: ids(c) for n, c in solved.columns.items()})
         return self._solved[key]
 
-    def all_encoded(self, names: Sequence[str], limit: int) -> _Numbered:
+    def all_encoded(self, names: Sequence[str], dictionary: Dictionary) -> _Numbered:
         """As ``encoded``, for each share by itself."""
         known = self._encoded
         if known is None or known.names is not names:
             offsets, columns = self.all_solved(names)
             rows = offsets[self._bounds_of_shares]
-            used, ends, numbers = numbered_by_part([ids(c) for c in columns.values()], rows, limit)
+            used, ends, numbers = numbered_by_part(
+                [ids(c) for c in columns.values()], rows, dictionary.limit
+            )
             listed = None if offsets is self.one_each else rows.tolist()
             known = _Numbered(
                 names, offsets, [*zip(columns, numbers, strict=True)], listed, used, ends.tolist()
@@ -155,16 +182,17 @@ class Share(Block):
         return self._alone.chosen()
 
     def events(self, gpms: Sequence[str], clock: Clock, names: Named) -> dict[str, Events]:
-        begin, end, number = self._from, self._to, self._number
-        one_each, found = counted(end - begin + 1), {}
-        for name, bounds, of in self._whole.all_events(gpms, clock, names):
-            first, last, offsets = begin, end, one_each
-            if bounds is not None:
-                first, last = bounds[number], bounds[number + 1]
-                offsets = self._of_own(of.offsets, first)
-            streams = of.streams
-            stream = of.stream[first:last] if len(streams) > 1 else zeros(last - first)
-            found[name] = Events(offsets, stream, of.time[first:last], of.n[first:last], streams)
+        begin, end = self._from, self._to
+        one_each, of_one = of_matches(end - begin)
+        found = {}
+        for name, bounds, offsets, stream, time, n, streams in self._whole.all_events(gpms, clock, names):
+            first, last, own, own_stream = begin, end, one_each, of_one
+            if bounds is not None and offsets is not None:
+                first, last = bounds[self._number], bounds[self._number + 1]
+                own, own_stream = self._of_own(offsets, first), zeros(last - first)
+            if stream is not None:
+                own_stream = stream[first:last]
+            found[name] = Events(own, own_stream, time[first:last], n[first:last], streams)
         return found
 
     def _of_own(self, offsets: Ints, first: int) -> Ints:
@@ -179,8 +207,8 @@ class Share(Block):
         some: dict[str, Column] = {name: ids(column)[first:last] for name, column in columns.items()}
         return Solved(self._of_own(offsets, first), some)
 
-    def encoded(self, names: Sequence[str], limit: int) -> Encoded:
-        _, offsets, columns, rows, used, ends = self._whole.all_encoded(names, limit)
+    def encoded(self, names: Sequence[str], dictionary: Dictionary) -> Encoded:
+        _, offsets, columns, rows, used, ends = self._whole.all_encoded(names, dictionary)
         first, last, number = self._from, self._to, self._number
         if rows is None:
             own = counted(last - first + 1)
