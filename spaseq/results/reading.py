@@ -63,9 +63,7 @@ class Reader:
         last = left - int(ends[count - 1] - sizes[count - 1])
         yield MatchBatch(self, query, block.part(0, count), clock, last=last), left
 
-    def _computed(
-        self, query: Query, block: Block, clock: Clock, left: int | None
-    ) -> tuple[MatchBatch, int]:
+    def _computed(self, query: Query, block: Block, clock: Clock, left: int | None) -> tuple[MatchBatch, int]:
         # At once, because their terms may be new ones, which nobody else keeps.
         made, count = [], 0
         for _, found in block:

@@ -47,7 +47,7 @@ class Parameters:
         self.of_queries = [numbers.setdefault(row, len(numbers)) for row in rows]
         size = len(numbers)
         if size < len(self.of_queries):
-            columns = [*np.array([*numbers], dtype=np.int64).T]
+            columns = [np.array(column, dtype=np.int64) for column in zip(*numbers, strict=True)]
         # What names a row is an integer, whose value takes no Python object to read.
         columns = [dictionary.intern_integers(range(size)), *columns]
         self._all = dict(zip((member, *names), columns, strict=True))

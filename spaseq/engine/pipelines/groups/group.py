@@ -140,7 +140,7 @@ class Group(Pipeline):
     """Queries of one form, on their way through the engine together.
 
     The queries of ``seats`` all begin with the same event. ``varying``: by their places, the constants in
-    which they differ, each query's in turn. What is found stands in ``found``, by row, until somebody takes it.
+    which they differ, each query's in turn. What is found stands in ``found``, by row, until it is taken.
     Where matches need not be enumerated at once, that is done for all queries together as long as they are
     few. Of many, each query gets those that are its own, and enumerates them when somebody asks for them.
     """

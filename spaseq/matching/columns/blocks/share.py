@@ -123,9 +123,7 @@ class _Whole(Columns):
         if known is None or known.names is not names:
             offsets, columns = self.all_solved(names)
             rows = offsets[self._bounds_of_shares]
-            used, ends, numbers = numbered_by_part(
-                [ids(c) for c in columns.values()], rows, dictionary.limit
-            )
+            used, ends, numbers = numbered_by_part([ids(c) for c in columns.values()], rows, dictionary.limit)
             listed = None if offsets is self.one_each else rows.tolist()
             known = _Numbered(
                 names, offsets, [*zip(columns, numbers, strict=True)], listed, used, ends.tolist()
