@@ -78,10 +78,9 @@ def attends(pattern: SequencePattern, name: str) -> tuple[bool, bool]:
     counted = UNITS[query.window.unit] is None
     # In a partition, an event without a solution is none.
     strict = not query.partition and any(map(is_strict, walk(pattern.root)))
-    # Matches that wait are due when the count, or the next event, says so. Where they consume what has
-    # begun, or the first are asked for, it matters at which events: partitions come in turn at each.
-    decides = query.consume is Consume.ANY or query.modifiers.limit is not None
-    due = may_trail(pattern.root) and (counted or strict or decides)
+    # Matches that wait are due when the count, or the next event, says so; where they consume what has begun,
+    # it matters which events they are due at.
+    due = may_trail(pattern.root) and (counted or strict or query.consume is Consume.ANY)
     return due or query.skip is not None or name not in _SKIPS_EMPTY_EVENTS, strict
 
 

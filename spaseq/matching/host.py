@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Final, Protocol
 
-from spaseq.automaton.pattern import AnyOrder, Both, SequencePattern, events_of_each, may_trail, walk
+from spaseq.automaton.pattern import (
+    Absent,
+    AnyOrder,
+    Both,
+    SequencePattern,
+    Within,
+    events_of_each,
+    may_trail,
+    walk,
+)
 from spaseq.events import Stamp
 from spaseq.language.syntax import Consume, Emit
 from spaseq.limits import UNLIMITED, Budget
@@ -54,6 +63,37 @@ class Watcher(Protocol):
         ...
 
 
+class _Moments:
+    """The times at which matches that wait may become due, as far as events tell that have come.
+
+    They do so in the order of these, however far time leaps from one event to the next: others in between may
+    not have been shown.
+    """
+
+    def __init__(self, pattern: SequencePattern, bounds: Bounds) -> None:
+        self._bounds = bounds
+        limits = {node.limit for node in walk(pattern.root) if isinstance(node, Absent | Within)}
+        self._lasts = sorted({bounds.lasts(limit) for limit in limits if limit is not None})
+        # By what ends then: the windows, then each limit of time.
+        self._coming: list[deque[int]] = [deque() for _ in range(1 + len(self._lasts))]
+
+    def add(self, occurrence: Occurrence) -> None:
+        """An event is there."""
+        time = occurrence.time
+        ends = [self._bounds.closing(occurrence), *(time + last for last in self._lasts)]
+        for coming, end in zip(self._coming, ends, strict=True):
+            if not coming or coming[-1] <= end:
+                coming.append(end + 1)
+
+    def before(self, time: int) -> Sequence[int]:
+        """Those up to a time but the last, behind which nothing else is due; they are gone."""
+        passed = set[int]()
+        for coming in self._coming:
+            while coming and coming[0] <= time:
+                passed.add(coming.popleft())
+        return sorted(passed)[:-1]
+
+
 class Matcher:
     """Routes occurrences to the evaluators of their partitions and selects among the matches found.
 
@@ -85,6 +125,7 @@ class Matcher:
         self._texts = texts
         self._partitions: OrderedDict[Key, _Partition] = OrderedDict()
         self._open: deque[Occurrence] = deque()
+        self._moments = _Moments(pattern, bounds) if self._trails and not bounds.counted else None
         # All up to there on the window's axis is there.
         self._at = _NOWHERE
         self.watcher: Watcher | None = None
@@ -101,6 +142,8 @@ class Matcher:
             self.watcher.saw(occurrence.stamp)
         if self._trails:
             self._open.append(occurrence)
+        if self._moments is not None:
+            self._moments.add(occurrence)
         for key, seen in self._split(occurrence):
             partition = self._partition(key, seen)
             found = partition.evaluator.push(seen)
@@ -153,6 +196,13 @@ class Matcher:
         return self._trails and self._emit is not Emit.ALL
 
     def _advance(self, at: int, time: int) -> Iterator[tuple[Key, Found]]:
+        """Goes on to a place on the window's axis, and a time: what is due earlier comes earlier."""
+        if self._moments is not None:
+            for moment in self._moments.before(time):
+                yield from self._go(moment - 1, moment)
+        yield from self._go(at, time)
+
+    def _go(self, at: int, time: int) -> Iterator[tuple[Key, Found]]:
         self._at = at
         if self._trails:
             for key, partition in list(self._partitions.items()):

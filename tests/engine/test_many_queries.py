@@ -382,16 +382,29 @@ def test_time_passes_by_what_is_read_and_concerns_others(
 
 @pytest.mark.parametrize("is_read", [False, True])
 @pytest.mark.parametrize("evaluator", [None, "kernel", "runs", "reference"])
-def test_the_first_matches_are_those_that_are_due_first(is_read: bool, evaluator: str | None) -> None:
-    """Partitions come in turn at each event: others, too, say which match is the first."""
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ("a1/x a2/y a3/x", [1, 2, 3]),
+        ("a1/x a2/y a3/x a4/y b9/x", [1, 2, 3, 4]),
+        ("a1/x a2/y b3/x a4/x", [2, 4]),
+    ],
+)
+def test_matches_come_as_they_are_due(
+    evaluator: str | None, is_read: bool, events: str, expected: list[int]
+) -> None:
+    """Of several partitions, too, and though time leaps over the events of others."""
     engine = spaseq.Engine(evaluator=evaluator)
     keys = {name: f"?{name.lower()} :k ?k" for name in "AB"}
-    text = query("A ; !B", "5 SECONDS SLIDING", keys, partition="?k", tail="LIMIT 1")
-    handle = engine.register(text)
+    all_, one = (
+        engine.register(query("A ; !B", "5 SECONDS SLIDING", keys, partition="?k", tail=tail))
+        for tail in ("", "LIMIT 1")
+    )
     others = engine.register(query("C"))
-    _give(engine, "a1/x a2/y a3/x c4 c5 c6 c7 c8 c9 c20", is_read)
-    assert [match.end for match in handle.matches()] == [1]
-    assert len(list(others.matches())) == 7
+    _give(engine, f"{events} c10 c11 c12 c13 c14 c15 c16 c20", is_read)
+    assert [match.end for match in all_.matches()] == expected
+    assert [match.end for match in one.matches()] == expected[:1]
+    assert len(list(others.matches())) == 8
 
 
 def test_registering_late_joins_those_who_came_before(looks: list[str]) -> None:

@@ -270,9 +270,9 @@ class Kernel:
         return [max(map(order, found)) for found in events]
 
     def _ended(self, row: Sequence[int]) -> Ended:
-        _, partition, node, accept, _, _, _, waited = row
-        key = tuple(self._memory.ints[partition + partitions.KEY :][: len(self._keys)].tolist())
-        return Ended(self._memory.path(node), accept, key, bool(waited))
+        key = tuple(self._memory.ints[row[findings.PARTITION] + partitions.KEY :][: len(self._keys)].tolist())
+        path = self._memory.path(row[findings.NODE])
+        return Ended(path, row[findings.ACCEPT], key, bool(row[findings.WAITED]))
 
     def _leave_out_forbidden(self) -> None:
         """Leaves out what was found where something forbidden happened that the tables could not judge."""

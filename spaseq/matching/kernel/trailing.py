@@ -58,13 +58,14 @@ def arranged(rows: Ints, last: Sequence[Order]) -> Ints:
     """What a kernel found (a row each), in the order of delivery; their EVENT becomes one of its groups.
 
     ``last`` says where the last event of each stands among all. What an event lets wait no longer comes
-    before what it completes, by partition, then by last event.
+    before what it completes, as it became due, then by partition, then by last event.
     """
     places = {event: i for i, event in enumerate(sorted(set(last)))}
     by_event = np.array([places[event] for event in last], dtype=np.int64)
     # What an event completes has one last event; its partitions are in order.
-    by_event[rows[:, findings.RANK] == findings.LAST_RANK] = 0
-    order = np.lexsort((by_event, rows[:, findings.RANK], rows[:, findings.TURN]))
+    by_event[rows[:, findings.RANK] == findings.LAST] = 0
+    keys = (findings.RANK, findings.DUE, findings.TURN)
+    order = np.lexsort((by_event, *(rows[:, key] for key in keys)))
     rows = rows[order]
     rows[:, findings.EVENT] = by_event[order]
     ends_at = [findings.TURN, findings.RANK, findings.EVENT, findings.PARTITION]

@@ -53,7 +53,8 @@ def complete(m: Ints, p: int, node: int, e: int, accept: int, unsure: int) -> No
     """A run of a partition is a match, with an event."""
     at = _found(m, p, node, e, accept, unsure)
     findings.set_turn(m, at, e)
-    findings.set_rank(m, at, findings.LAST_RANK)
+    findings.set_due(m, at, findings.LAST)
+    findings.set_rank(m, at, findings.LAST)
     findings.set_waited(m, at, 0)
 
 
@@ -117,6 +118,7 @@ def end_due(
             number = accepts.number(t, waits.gate(m, w))
             at = _found(m, waits.partition(m, w), node, nodes.position(m, node) - start, number, unsure)
             findings.set_turn(m, at, e)
+            findings.set_due(m, at, waits.due(m, w))
             findings.set_rank(m, at, partitions.newest(m, waits.partition(m, w)))
             findings.set_waited(m, at, waited)
         forget(m, w)

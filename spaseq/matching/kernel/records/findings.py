@@ -1,4 +1,4 @@
-"""A finding: a run that has ended as a match. The last three fields are only used if matches may wait.
+"""A finding: a run that has ended as a match. The last four fields are only used if matches may wait.
 
 Of what Python reads, too, the place in it has a name in capitals.
 """
@@ -31,6 +31,10 @@ set_rank = writes(RANK)
 #: Whether it has waited.
 WAITED: Final = 7
 set_waited = writes(WAITED)
+#: Since when it has waited, on the window's axis.
+DUE: Final = 8
+set_due = writes(DUE)
 
-SIZE: Final = 8
-LAST_RANK: Final = (1 << 63) - 1
+SIZE: Final = 9
+#: Of both RANK and DUE, for what an event completes.
+LAST: Final = (1 << 63) - 1
