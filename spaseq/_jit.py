@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, cast
 import numba
 
 from spaseq._kept import KernelCache
-from spaseq._linked import Linked
+from spaseq._linked import Apart, Linked
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -77,10 +77,15 @@ def inlined(function: _Function) -> _Function:
     return _called(function, forceinline=True)
 
 
-def _called(function: _Function, **options: bool) -> _Function:
+def rare(function: _Function) -> _Function:
+    """A part of kernels that most events do without: it stays a call, and leaves registers to the others."""
+    return _called(function, Apart)
+
+
+def _called(function: _Function, way: type[Linked] = Linked, **options: bool) -> _Function:
     """Lowered once for all its calls: not for Python, and not once more for each constant it is given."""
     compiled = _compiled(
-        function, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=Linked, **options
+        function, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=way, **options
     )
     template = compiled.get_call_template
     compiled.get_call_template = lambda args, kws: template(tuple(map(numba.types.unliteral, args)), kws)

@@ -30,15 +30,28 @@ class _Library(JITCodeLibrary):
         self._finalized = True
 
 
+class _Apart(_Library):
+    """The same of a part that stays a call: what calls it does not take it in."""
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Takes in the code of the part, which its caller may have wanted inlined like all else."""
+        for function in ir_module.functions:
+            if not function.is_declaration:
+                function.attributes.discard("alwaysinline")
+                function.attributes.add("noinline")
+        super().add_ir_module(ir_module)
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _Lowering(NativeLowering):
     """A part → its library."""
 
     _name = "linked_lowering"
+    _library = _Library
 
     def run_pass(self, state: Any) -> bool:
         """As Numba's, with a library of ours, and an entry point that is none."""
-        library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
+        library = self._library(state.targetctx.codegen(), state.func_id.func_qualname)
         library.enable_object_caching()
         state["library"] = library
         state.flags.no_compile = True
@@ -54,14 +67,30 @@ class _Lowering(NativeLowering):
         return True
 
 
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _LoweringApart(_Lowering):
+    """A part that stays a call → its library."""
+
+    _name = "linked_lowering_apart"
+    _library = _Apart
+
+
 class Linked(CompilerBase):
     """Numba's way from a function of Python to machine code, up to what is linked: see ``numba.njit``."""
+
+    _lowering: type[NativeLowering] = _Lowering
 
     def define_pipelines(self) -> list[Any]:
         """Its own passes, the lowering exchanged."""
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
         passes.passes = [
-            (_Lowering if each is NativeLowering else each, said) for each, said in passes.passes
+            (self._lowering if each is NativeLowering else each, said) for each, said in passes.passes
         ]
         passes.finalize()
         return [passes]
+
+
+class Apart(Linked):
+    """The same of a part that stays a call."""
+
+    _lowering = _LoweringApart

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from spaseq._jit import inlined, part
+from spaseq._jit import inlined
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_arithmetic import is_exact_sum, is_whole, ordered
 from spaseq.matching.conditions._kernel_values import (
@@ -45,7 +45,7 @@ def _short(t: Ints, pc: int, m: Ints, w: int, b: Ints, r: int, codes: Codes) -> 
     return identifier if identifier > 0 and codes[identifier] == SHORT else 0
 
 
-@part
+@inlined
 def compared(
     t: Ints, pc: int, end: int, m: Ints, w: int, b: Ints, r: int, numbers: Floats, codes: Codes
 ) -> tuple[int, int]:

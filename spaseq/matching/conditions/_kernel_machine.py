@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spaseq._jit import inlined, part
+from spaseq._jit import inlined, part, rare
 from spaseq.gpm.expressions._kernel_math import geodesic
 from spaseq.matching.conditions._kernel_arithmetic import (
     absolute,
@@ -282,7 +282,7 @@ def _distance(m: Ints, f: Floats, kinds: int, at: int) -> None:
     _set(m, f, kinds, at, kind, 0, metres, 0.0)
 
 
-@part
+@inlined
 def holds(
     t: Ints, start: int, end: int, m: Ints, kinds: int, f: Floats, w: int, sums: int, b: Ints, r: int,
     numbers: Floats, codes: Codes,
@@ -291,6 +291,20 @@ def holds(
 
     The stack: kinds and ids from ``m[kinds]`` on, numbers and errors in ``f``.
     """
+    verdict, pc = OTHER, start
+    if start < end and t[start] <= CONSTANT:
+        verdict, pc = compared(t, start, end, m, w, b, r, numbers, codes)
+        if verdict == FALSE or (verdict != OTHER and pc == end):
+            return verdict
+    return _by_stack(t, pc, end, m, kinds, f, w, sums, b, r, numbers, codes)
+
+
+@rare
+def _by_stack(
+    t: Ints, start: int, end: int, m: Ints, kinds: int, f: Floats, w: int, sums: int, b: Ints, r: int,
+    numbers: Floats, codes: Codes,
+) -> int:  # fmt: skip
+    """The same of conditions that are not all decided without the stack."""
     unknown = False
     top = 0
     pc = start

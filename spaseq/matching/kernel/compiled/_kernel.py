@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spaseq._jit import inlined, kernel, part
+from spaseq._jit import inlined, kernel, part, rare
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
     APART,
@@ -64,7 +64,7 @@ from spaseq.matching.kernel.records import entries, findings, header, nodes, par
 Mask = npt.NDArray[np.bool_]
 
 
-@part
+@rare
 def find_keys(t: Ints, m: Ints, b: Ints, e: int, ranked: bool) -> int:
     """The partition keys of an event into ``KEYS``, their ranks behind all keys; how many.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spaseq._jit import part
+from spaseq._jit import part, rare
 from spaseq.matching.conditions._kernel_machine import clear_sum, fold, holds
 from spaseq.matching.conditions._kernel_values import (
     A_KIND,
@@ -33,7 +33,7 @@ from spaseq.matching.kernel.records import header, waits
 from spaseq.matching.kernel.records.tables import actions, kleenes
 
 
-@part
+@rare
 def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, start: int, end: int) -> bool:
     """Actions on a wait; False if one of them forbids to go on."""
     begun = w + SLOTS + t[N_SLOTS]
@@ -86,14 +86,14 @@ def may(
     begin: int, end: int, code: int, code_end: int,
 ) -> bool:  # fmt: skip
     """Actions on a wait, and whether it may go on: no condition that is decided here surely fails."""
-    if not act(t, m, f, numbers, codes, w, begin, end):
+    if begin < end and not act(t, m, f, numbers, codes, w, begin, end):
         return False
     if code == code_end:
         return True
     return holds(t, code, code_end, m, header.kinds(m), f, w, waits.sums(m, w), b, 0, numbers, codes) > FALSE
 
 
-@part
+@rare
 def blur(t: Ints, m: Ints, f: Floats, w: int, kleene: int) -> None:
     """An iteration has several solutions: how many, and their sum, is beyond the tables."""
     start = w + SLOTS + t[N_SLOTS] + 2 * t[N_KLEENES]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from spaseq._jit import inlined, part
+from spaseq._jit import inlined, part, rare
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
     BARS,
@@ -112,7 +112,8 @@ def _extend(
     time, stream, number = batch.time(b, e), batch.stream(b, e), batch.number(b, e)
     taken = copy(m, f, w, p, waits.time(m, w), waits.stream(m, w), waits.number(m, w))  # only for its slots
     bind(t, m, b, e, key, taken, c, row)
-    act(t, m, f, numbers, codes, taken, candidates.actions(t, c), candidates.actions_end(t, c))
+    if candidates.actions(t, c) < candidates.actions_end(t, c):
+        act(t, m, f, numbers, codes, taken, candidates.actions(t, c), candidates.actions_end(t, c))
     begin_bounds(t, m, taken, time)
     if row < 0 and units.counting(t, candidates.unit(t, c)) != 0:
         blur(t, m, f, taken, units.counting(t, candidates.unit(t, c)))
@@ -156,7 +157,7 @@ def follow(m: Ints, before: int, position: int, way: int, row: int) -> int:
     return node
 
 
-@part
+@rare
 def _extend_all(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, p: int,
     w: int, c: int, gathered: int,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spaseq._jit import inlined, part
+from spaseq._jit import inlined, part, rare
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
     LIMIT,
@@ -50,7 +50,7 @@ def note(m: Ints, w: int, c: int, row: int) -> None:
     header.set_decided(m, count + 1)
 
 
-@part
+@rare
 def _gather(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, p: int, w: int, c: int
 ) -> int:
@@ -62,7 +62,7 @@ def _gather(
     return 0
 
 
-@part
+@rare
 def _show_gathering(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
 ) -> None:
@@ -89,7 +89,7 @@ def _show_gathering(
         note(m, w, decisions.BAR, bars)
 
 
-@part
+@rare
 def _show_parted(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
 ) -> None:
@@ -157,7 +157,7 @@ def _is_of_bucket(t: Ints, m: Ints, b: Ints, bucket: int, gate: int, r: int) -> 
     return True
 
 
-@part
+@rare
 def _visit_heap(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, bucket: int
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spaseq._jit import inlined, part
+from spaseq._jit import inlined, part, rare
 from spaseq.matching.conditions._kernel_values import (
     FALSE,
     GAPS,
@@ -94,7 +94,7 @@ def is_due(t: Ints, m: Ints, axis: int) -> bool:
     )
 
 
-@part
+@rare
 def end_due(
     t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, axis: int, e: int, start: int
 ) -> None:

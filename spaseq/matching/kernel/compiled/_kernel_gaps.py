@@ -9,7 +9,7 @@ if it becomes a match, that is asked exactly.
 
 from __future__ import annotations
 
-from spaseq._jit import inlined, part
+from spaseq._jit import inlined, part, rare
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
     CHAINS,
@@ -46,7 +46,7 @@ from spaseq.matching.kernel.records.tables import actions, chains, checks
 # --- what is remembered ---------------------------------------------------------------------------
 
 
-@part
+@rare
 def wanted(t: Ints, b: Ints, e: int) -> int:
     """How many entries an event needs at most."""
     count = 0
@@ -81,7 +81,7 @@ def _new_entry(m: Ints) -> int:
     return int(x)
 
 
-@part
+@rare
 def remember(t: Ints, m: Ints, b: Ints, e: int, key: int, p: int) -> None:
     """Enters the rows of an event in the chains of a partition."""
     for chain in range(t[CHAINS], t[CHAINS_END], chains.SIZE):
@@ -121,7 +121,7 @@ def _precedes(time: int, stream: int, number: int, later: int, other: int, limit
     return time < later or (time == later and stream == other and number < limit)
 
 
-@part
+@rare
 def begin(t: Ints, m: Ints, w: int, time: int, stream: int, number: int) -> None:
     """A run takes its next event: that closes the gaps whose owner begins with it."""
     start = w + t[GAPS] + FIRST_GAP
