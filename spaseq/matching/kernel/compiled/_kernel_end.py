@@ -58,7 +58,7 @@ def complete(m: Ints, p: int, node: int, e: int, accept: int, unsure: int) -> No
     findings.set_waited(m, at, 0)
 
 
-@part
+@rare
 def _is_open(t: Ints, m: Ints, w: int) -> bool:
     """Whether a negation waits for the end of the window."""
     start = w + t[GAPS] + FIRST_GAP

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spaseq._jit import inlined, part
+from spaseq._jit import inlined, part, rare
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_machine import holds
 from spaseq.matching.conditions._kernel_values import (
@@ -21,7 +21,7 @@ from spaseq.matching.kernel.records import header, questions, waits
 from spaseq.matching.kernel.records.tables import candidates, units
 
 
-@part
+@rare
 def _is_of_key(t: Ints, m: Ints, b: Ints, g: int, r: int, key: int) -> bool:
     size = t[N_KEYS]
     for j in range(size):
@@ -87,6 +87,12 @@ def judge(
         return TRUE, row
     if unknown == 0:
         return FALSE, -1
+    return _asked(t, m, w, c, row)
+
+
+@rare
+def _asked(t: Ints, m: Ints, w: int, c: int, row: int) -> tuple[int, int]:
+    """The same where the tables cannot tell: as answered, or the question is written down."""
     asked = header.asked(m)
     header.set_asked(m, asked + 1)
     if asked < header.answered(m):

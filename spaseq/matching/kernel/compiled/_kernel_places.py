@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spaseq._jit import inlined, part
+from spaseq._jit import inlined, part, rare
 from spaseq.matching.conditions._kernel_values import DOUBLE, SHORT, SLOTS, Codes, Floats, Ints
 from spaseq.matching.kernel.compiled._kernel_layout import value
 from spaseq.matching.kernel.compiled._kernel_memory import (
@@ -129,7 +129,7 @@ def pop(t: Ints, m: Ints, bucket: int, numbers: Floats) -> int:
     return int(least)
 
 
-@part
+@rare
 def dissolve(m: Ints, bucket: int) -> None:
     """Makes a list of a heap: for an event whose value has no plain place in the order."""
     stack = buckets.root(m, bucket)
@@ -146,7 +146,7 @@ def dissolve(m: Ints, bucket: int) -> None:
         _hang(m, w, bucket + buckets.HEAD)
 
 
-@part
+@rare
 def park(m: Ints, w: int) -> None:
     """Lets a match wait, in the order of ``DUE``."""
     waits.set_bucket(m, w, waits.IS_PARKED)
