@@ -1,4 +1,4 @@
-"""Some events of a batch for each of several → their columns, in one go through the batch."""
+"""Some events of a batch, by their numbers → their columns, of several in one go; how many they are."""
 
 from __future__ import annotations
 
@@ -17,6 +17,19 @@ _NEAR: Final = 1 << 11
 #: Columns of events that are copied as they are; then comes where the triples of each begin.
 _OF_EVENTS: Final = 4
 _OF_TRIPLES: Final = 3
+
+
+@kernel
+def different(events: Ids) -> int:
+    """How many different ones there are of some that are in order; -1 if they are not."""
+    if len(events) == 0:
+        return 0
+    # Without a branch, so that several are compared at once.
+    found, is_unordered = 1, 0
+    for i in range(1, len(events)):
+        found += int(events[i] != events[i - 1])
+        is_unordered |= int(events[i] < events[i - 1])
+    return -1 if is_unordered else found
 
 
 @kernel

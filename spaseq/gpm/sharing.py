@@ -206,9 +206,11 @@ class Question:
 
 def different(numbers: Ids) -> int:
     """How many different ones there are, which takes least where they are in order."""
-    if bool((numbers[1:] > numbers[:-1]).all()):
-        return len(numbers)
-    return len(in_order(numbers))
+    # Imported only here: what is compiled takes a while to load, which who only plans need not.
+    from spaseq import _kernel_events as k
+
+    found = k.different(numbers)
+    return len(in_order(numbers)) if found < 0 else found
 
 
 def question(gpm: Gpm, stateless: Group) -> Question:

@@ -14,7 +14,7 @@ from pyoxigraph import BlankNode, Triple
 from spaseq.events import EventBatch
 from spaseq.gpm.algebra import Row
 from spaseq.gpm.evaluator import GpmEvaluator
-from spaseq.gpm.sharing import FEW_EVENTS, Sharing, question
+from spaseq.gpm.sharing import FEW_EVENTS, Sharing, different, question
 from spaseq.gpm.spectra.joins import Spectra
 from spaseq.gpm.spectra.solutions import Solutions, from_rows
 from spaseq.language.syntax import Gpm, Group
@@ -133,3 +133,9 @@ def test_rows_as_columns() -> None:
     assert found.event.tolist() == [4, 4, 2]
     assert found.columns["a"].tolist() == [1, 0, 3]
     assert found.by_event() == {4: ({"a": 1}, {"b": 2}), 2: ({"a": 3, "b": 4},)}
+
+
+@given(st.lists(st.integers(0, 20), max_size=40), st.booleans())
+def test_events_are_counted_once_whatever_their_order(events: list[int], in_order: bool) -> None:
+    given_so = sorted(events) if in_order else events
+    assert different(np.array(given_so, dtype=np.int64)) == len(set(events))

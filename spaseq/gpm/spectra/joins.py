@@ -5,7 +5,7 @@ Every node of a pattern is evaluated bottom-up to ``Solutions``, as SPARQL 1.1, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final, Protocol
@@ -128,6 +128,7 @@ class Spectra:
         self.dictionary = dictionary
         self.kb = kb
         self._names = variables(pattern)
+        self._lone = _lone(pattern)
         self._filters: dict[Expression, ColumnFilter] = {}
         self._inner: dict[Group, Spectra] = {}
 
@@ -140,6 +141,11 @@ class Spectra:
     ) -> Solutions:
         """See ``Route``. ``views`` are the batch's, if they are there already."""
         views = views or Views(batch)
+        if self._lone is not None and context is NO_CONTEXT and initial is UNIT:
+            subject, predicate, object_, conditions = self._lone
+            event, s, o = views.path(predicate, self.dictionary)
+            found = Solutions(len(event), event, dict(sorted({subject: s, object_: o}.items())))
+            return _Evaluation(self, batch, views, context, initial).keep(found, conditions)
         names = sorted(self._names - context.keys() | initial.columns.keys())
         return _Evaluation(self, batch, views, context, initial).group(self.pattern).project(names)
 
@@ -156,6 +162,20 @@ class Spectra:
         if found is None:
             found = self._filters[expression] = ColumnFilter(expression, self.dictionary)
         return found
+
+
+def _lone(pattern: Group) -> tuple[str, Path, str, Sequence[Expression]] | None:
+    """The only triple pattern of a pattern, and its filters, if it is two variables and these; else None.
+
+    Most GPMs are: their solutions are the view.
+    """
+    match pattern.elements:
+        case (Triples((TriplePattern(Var(s), predicate, Var(o)),)), *others) if s != o:
+            filters = [other for other in others if isinstance(other, Filter)]
+            if isinstance(predicate, Var) or len(filters) < len(others) or variables(pattern) != {s, o}:
+                return None
+            return s, predicate, o, [part for each in filters for part in conjuncts(each.condition)]
+    return None
 
 
 class _Evaluation:
@@ -181,7 +201,7 @@ class _Evaluation:
     def group(self, group: Group) -> Solutions:
         """``{ … }``: elements in order, then the filters on the whole."""
         found, filters = self._elements(group)
-        return self._keep(found, filters)
+        return self.keep(found, filters)
 
     def _elements(self, group: Group) -> tuple[Solutions, list[Expression]]:
         found = self._initial
@@ -269,7 +289,8 @@ class _Evaluation:
 
     # --- filters ------------------------------------------------------------------------------
 
-    def _keep(self, solutions: Solutions, filters: list[Expression]) -> Solutions:
+    def keep(self, solutions: Solutions, filters: Sequence[Expression]) -> Solutions:
+        """The rows that pass all filters, of solutions of the whole pattern."""
         for expression in filters:
             if exists_in(expression) or volatile(expression):
                 solutions = solutions.everywhere(self._events)

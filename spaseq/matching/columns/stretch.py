@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.events import EventBatch
 from spaseq.matching.columns import _kernel_rows as k
+from spaseq.matching.columns.blocks.constant import zeros
 from spaseq.matching.columns.chunk import Chunk
 
 Ints = npt.NDArray[np.int64]
@@ -67,8 +70,9 @@ class Stretch:
     def is_counted(self) -> bool:
         """Whether the arrival numbers of all events, of which there are some, follow each other."""
         if "counted" not in self._known:
-            n = self.events("n")
-            self._known["counted"] = np.array(bool((n[1:] - n[:-1] == 1).all()))
+            only = self.chunks[0].batch if len(self.chunks) == 1 else None
+            counted = _are_counted(self.events("n")) if only is None else _looked_at(only).are_counted
+            self._known["counted"] = np.array(counted)
         return bool(self._known["counted"])
 
     def first_rows(self, g: int) -> Ints:
@@ -138,21 +142,22 @@ class Stretch:
 
     def is_bound(self, g: int, name: str) -> bool:
         """Whether all solutions of a GPM bind a variable."""
-        return bool(
-            self._whole(("bound", g, name), lambda chunk: _all(chunk.solutions[g].column(name))).all()
-        )
+        tables = (chunk.solutions[g] for chunk in self.chunks)
+        return all(table.binds(name) for table in tables if len(table))
 
     def streams(self) -> tuple[Ints, npt.NDArray[np.int32]]:
         """The ids of the streams that events are of, and of each event the number of its stream there."""
         if "streams" not in self._known:
-            streams = self.events("stream")
-            # Of one stream, mostly: to see that takes less than to sort them.
-            is_one = bool((streams == streams[:1]).all())
-            self._known["streams"] = streams[:1] if is_one else np.unique(streams)
+            of_all = self.events("stream")
+            only = self.chunks[0].batch if len(self.chunks) == 1 else None
+            are_alike = _are_alike(of_all) if only is None else _looked_at(only).are_of_one
+            self._known["streams"] = of_all[:1] if are_alike else np.unique(of_all)
         if "codes" not in self._known:
             ids, of_all = self._known["streams"], self.events("stream")
-            zeros = np.zeros(len(of_all), dtype=np.int32)
-            self._known["codes"] = np.searchsorted(ids, of_all).astype(np.int32) if len(ids) > 1 else zeros
+            several = len(ids) > 1
+            self._known["codes"] = (
+                np.searchsorted(ids, of_all).astype(np.int32) if several else zeros(len(of_all))
+            )
         return self._known["streams"], self._known["codes"]
 
     def rows_before(self, g: int) -> Ints:
@@ -166,8 +171,31 @@ class Stretch:
         return self._known[key]
 
 
-def _all(column: Ints) -> Ints:
-    return np.array([column.all()], dtype=np.int64)
+class _Looks(NamedTuple):
+    """Whether a batch's events are of one stream, and whether their arrival numbers follow each other."""
+
+    are_of_one: bool
+    are_counted: bool
+
+
+#: What was seen of batches: many queries have the same.
+_SEEN: Final = WeakKeyDictionary[EventBatch, _Looks]()
+
+
+def _looked_at(batch: EventBatch) -> _Looks:
+    found = _SEEN.get(batch)
+    if found is None:
+        found = _SEEN[batch] = _Looks(_are_alike(batch.stream), _are_counted(batch.n))
+    return found
+
+
+def _are_alike(streams: Ints) -> bool:
+    # Mostly they are: to see that takes less than to sort them.
+    return bool((streams == streams[:1]).all())
+
+
+def _are_counted(n: Ints) -> bool:
+    return bool((n[1:] - n[:-1] == 1).all())
 
 
 class Renamed(Stretch):

@@ -7,7 +7,7 @@ replayed through ``Context``, exactly.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Final
 
 import numpy as np
@@ -34,7 +34,7 @@ from spaseq.matching.kernel.compiled import _kernel_laid as out
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.exact import Exact
 from spaseq.matching.kernel.matches import Matches
-from spaseq.matching.kernel.memory import Room, memory
+from spaseq.matching.kernel.memory import Memory, Room, memory
 from spaseq.matching.kernel.ranking import ranked
 from spaseq.matching.kernel.records import findings, header, partitions, questions
 from spaseq.matching.kernel.records.waits import DUE, NODE
@@ -112,18 +112,20 @@ class Kernel:
         self._open = Open(bounds.reach)
         self._certain = Certain(c, self._replay, bounds.reach)
         self._sizing = sizing.Sizing(self._compiled, self._budget, floor or sizing.START)
-        self._memory = memory(self._compiled, self._sizing.floor, self._budget)
         self._start = 0
         # The order of the keys of the batch in hand, if somebody asked for that.
         self._ranks: Ints | None = None
 
+    @cached_property
+    def _memory(self) -> Memory:
+        """Its runs; made when events come, of which it is known then how much space they need."""
+        return self._sizing.first(bool(self._keys))
+
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``."""
         if len(batch):
-            columns = self._take(batch, start, solutions)
             self._sizing.begin(len(batch), solutions)
-            if self._sizing.is_first and not self._memory.ints.item(header.SERIAL):
-                self._memory = self._sizing.first(self._memory, bool(self._keys))
+            columns = self._take(batch, start, solutions)
             self._memory.begin()
             yield from self._go_on(start, columns, self._run(columns))
 

@@ -50,20 +50,18 @@ class Sizing:
         large = events > _LARGE
         self.begun = sum(len(solutions[name]) for name in first if name in solutions) if large else 0
 
-    @property
-    def is_first(self) -> bool:
-        """Whether a first memory may soon be too small for the batch in hand."""
-        return self.begun > 0 and self.floor is START
-
-    def first(self, of: Memory, apart: bool) -> Memory:
-        """Before the first event: space for what begins in a batch, instead of growing a sweep at a time.
+    def first(self, apart: bool) -> Memory:
+        """The first memory: of a large batch with space for what begins, not to grow a sweep at a time.
 
         ``apart``: whether the query has partitions.
         """
-        # Most of what begins ends soon, and what is found stays there until the batch is done.
-        most_of = (_APART, _FOUND_APART) if apart else (_WAITING, _FOUND)
-        few, most = (self._wider(START, min(self.begun, some), 0) for some in most_of)
-        room = self._within(START, few._replace(nodes=most.nodes, found=most.found), of)
+        room = self.floor
+        if self.begun and room is START:
+            # Most of what begins ends soon, and what is found stays there until the batch is done.
+            most_of = (_APART, _FOUND_APART) if apart else (_WAITING, _FOUND)
+            few, most = (self._wider(START, min(self.begun, some), 0) for some in most_of)
+            # Scratch space is less than half of what runs take: it needs no more than is left free anyway.
+            room = self._within(START, few._replace(nodes=most.nodes, found=most.found), scratch=0)
         return memory(self.compiled, room, self.budget)
 
     def found_many(self) -> bool:
@@ -83,7 +81,7 @@ class Sizing:
         ``left``: how many of its ``events`` are left.
         """
         found = min(self.begun * left // events, _FOUND) if left else 0
-        return self._within(room, self._wider(room, min(left, self.spare), found), of)
+        return self._within(room, self._wider(room, min(left, self.spare), found), of.scratch_bytes)
 
     def _wider(self, room: Room, spare: int, found: int) -> Room:
         # An event may be waited for at many gates, those of many queries that begin alike.
@@ -92,8 +90,10 @@ class Sizing:
         found = max(spare, found)
         return Room(waits, room.nodes + 2 * found, room.found + found, room.entries + spare)
 
-    def _within(self, room: Room, wide: Room, of: Memory) -> Room:
-        """The wider of two, unless that comes near a limit."""
-        size = self.budget.but("runs") + of.scratch_bytes + runs_size(self.compiled, wide)
+    def _within(self, room: Room, wide: Room, scratch: int) -> Room:
+        """The wider of two, unless that comes near a limit; ``scratch``: so many bytes are needed besides."""
         limit = self.budget.limits.query_bytes
-        return wide if limit is None or 2 * size < limit else room
+        if limit is None:
+            return wide
+        size = self.budget.but("runs") + scratch + runs_size(self.compiled, wide)
+        return wide if 2 * size < limit else room
