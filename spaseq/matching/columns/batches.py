@@ -67,7 +67,7 @@ class Columns:
         self._single = len(self._streams) == 1
         self.history = History(gpms, tuple(variable.name for variable in pattern.query.partition), budget)
         self.numbers = Numbers.of(dictionary)
-        self.numbers.cover_few(constants)
+        self.numbers.cover(np.array(constants, dtype=np.int64))
         self._stale = False
         self._spare = Spare.of(dictionary)
         # The columns that the array of the batch in hand tells places of, and that array.
