@@ -106,3 +106,21 @@ def first_with(code: int, ids: Ids, codes: npt.NDArray[np.int8]) -> int:
     while i < len(ids) and codes[ids[i]] != code:
         i += 1
     return i
+
+
+@kernel
+def distinct_with(
+    code: int, ids: Ids, codes: npt.NDArray[np.int8], seen: npt.NDArray[np.bool_], found: Ids
+) -> int:
+    """Writes those terms that have a code, each once, and returns how many they are.
+
+    ``seen``, by id, is false at first; ``found`` has room for one more than there may be.
+    """
+    count = 0
+    for identifier in ids:
+        # Which are new is hard to foretell: to write each, and go on behind it if it is, takes less.
+        is_new = (codes[identifier] == code) & (not seen[identifier])
+        found[count] = identifier
+        seen[identifier] |= is_new
+        count += is_new
+    return count

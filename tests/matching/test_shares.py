@@ -14,6 +14,7 @@ from spaseq.matching.columns import _kernel_shares as k
 from spaseq.matching.columns.spare import Spare
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.conditions.numbers import Numbers
+from spaseq.terms._numbers_kernel import distinct_with
 from spaseq.terms.dictionary import Dictionary
 
 
@@ -85,3 +86,14 @@ def test_a_column_of_terms_that_were_forgotten_is_looked_at_anew() -> None:
     assert sorted(column.tolist()) == [identifier for identifier, _ in anew]
     numbers.cover(column)
     assert numbers.numbers[np.sort(column)].tolist() == [value for _, value in anew]
+
+
+@given(st.lists(st.integers(-1, 2), min_size=1), st.data())
+def test_terms_with_a_code(known: list[int], data: st.DataObject) -> None:
+    codes = np.array(known, dtype=np.int8)
+    listed = data.draw(st.lists(st.integers(0, len(codes) - 1), max_size=60))
+    ids = np.array(listed, dtype=np.int64)
+    found = np.empty(min(len(ids), len(codes)) + 1, dtype=np.int64)
+    count = distinct_with(-1, ids, codes, np.zeros(len(codes), dtype=np.bool_), found)
+    # In the order in which they come.
+    assert found[:count].tolist() == [i for i in dict.fromkeys(listed) if codes[i] == -1]

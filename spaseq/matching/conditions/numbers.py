@@ -14,9 +14,8 @@ import numpy.typing as npt
 from pyoxigraph import Literal, NamedNode
 
 from spaseq.matching.conditions import _kernel_values as v
-from spaseq.terms._numbers_kernel import first_with
+from spaseq.terms._numbers_kernel import distinct_with, first_with
 from spaseq.terms.dictionary import Dictionary
-from spaseq.terms.distinct import distinct
 from spaseq.terms.values import (
     BLANK,
     BOOLEAN,
@@ -95,9 +94,11 @@ class Numbers:
         first = first_with(_UNKNOWN, ids, self.codes)
         if first == len(ids):
             return
-        later = ids[first:]
-        new = later[self.codes[later] == _UNKNOWN]
-        for identifier in self._usual(distinct(new, len(self.codes))).tolist():
+        limit = len(self.codes)
+        most = min(len(ids) - first, limit)
+        new, seen = np.empty(most + 1, dtype=np.int64), np.zeros(limit, dtype=np.bool_)
+        count = distinct_with(_UNKNOWN, ids[first:], self.codes, seen, new)
+        for identifier in self._usual(new[:count]).tolist():
             known = _short(self._dictionary.written(identifier)) or _look(self._dictionary.value(identifier))
             self.codes[identifier], self.numbers[identifier] = known
 
