@@ -20,9 +20,10 @@ _MOST_AT_FIRST: Final = 1 << 14
 _MOST_MATCHES: Final = 1 << 16
 #: There is room for so many events a match.
 _EVENTS: Final = 4
-#: Room for the way to a match, and for the nodes of roots that come next.
+#: Room for the way to a match, and for the nodes of roots that come next: for fewer where most are near.
 _DEEP: Final = 1 << 6
 _AHEAD: Final = 1 << 9
+_AHEAD_TOGETHER: Final = 1 << 6
 #: Room for what several have found, and walk at once: so many matches.
 _MOST_TOGETHER: Final = 1 << 20
 
@@ -146,7 +147,7 @@ def walked_together(memory: Roots, found: Sequence[lay.Ints]) -> list[tuple[Walk
     ends, roots = np.empty((2, room), dtype=np.int64)
     walk.enumerate_together(
         memory.counters, memory.nodes, np.concatenate(found), bounds, rooms, _EVENTS, state, stack, path,
-        positions, labels, ends, roots, np.empty((_AHEAD, 2), dtype=np.int64),
+        positions, labels, ends, roots, np.empty((_AHEAD_TOGETHER, 2), dtype=np.int64),
     )  # fmt: skip
     given: list[tuple[Walked, int] | None] = []
     columns = [walk.ROOT, walk.WHOLE, walk.WHOLE_USED, walk.WIDTH]
