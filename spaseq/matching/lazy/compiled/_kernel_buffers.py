@@ -139,13 +139,17 @@ def expire(t: Ints, c: Ints, r: Ints, rows: Ints, index: Ints, axis: int) -> Non
     if c[counter.EXPIRED] == axis:
         return
     c[counter.EXPIRED] = axis
+    least = axis - c[counter.LIMIT]
     for g in range(t[N_GPMS]):
+        head, tail = ring.head(r, g), ring.tail(r, g)
+        # Of many GPMs, an event lets those of few go.
+        if head == tail or stored.axis(rows, place(t, r, g, head)) >= least:
+            continue
         buffer = t[T_BUFFERS] + g * kept.SIZE
         indexes = (kept.indexes_end(t, buffer) - kept.indexes(t, buffer)) // lookup.SIZE
-        head, tail = ring.head(r, g), ring.tail(r, g)
         while head < tail:
             at = place(t, r, g, head)
-            if stored.axis(rows, at) >= axis - c[counter.LIMIT]:
+            if stored.axis(rows, at) >= least:
                 break
             for i in range(indexes):
                 entry = rows[at + stored.VALUES + t[T_VALUES] + 2 * i + 1]
