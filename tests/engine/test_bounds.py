@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from spaseq import Engine
-from spaseq.effort import WorkClock
+from spaseq.effort import Effort, WorkClock
 from spaseq.engine.handle import Handle
 from spaseq.engine.running import _given_up
 from spaseq.errors import EngineError, SpaseqWarning
@@ -208,7 +208,7 @@ def test_events_that_come_together_are_taken_together_however_little_time_there_
 
     monkeypatch.setattr(Kernel, "process", counted)
     # Whatever is done takes as long as the bound, or longer.
-    engine = Engine(evaluator="kernel", latency=MS, clock=lambda: next(calls) * 1e-3)
+    engine = Engine(evaluator="kernel", latency=MS / 1_000, clock=lambda: next(calls) * 1e-6)
     handle = engine.register(query())
     events = [(f"<urn:{t}> <http://example.org/{'abc'[t % 3]}> 1 .", t) for t in range(640)]
     with warnings.catch_warnings():
@@ -217,6 +217,17 @@ def test_events_that_come_together_are_taken_together_however_little_time_there_
         sum(map(len, handle.batches()))
         engine.close()
     assert 0 < next(taken) <= 640 / 16 + 24
+
+
+def test_events_that_take_long_are_taken_one_by_one() -> None:
+    """Of a few at once it was not known what each was to be shown, and they broke the bound together."""
+    pace = Pace(Effort(latency=5e-3, clock=lambda: 0.0))
+    pace.learn(5e-3)
+    assert pace.chunk == 1
+    pace.learn(1e-3)
+    assert pace.chunk == 4
+    pace.learn(1e-4)  # a call takes about as long
+    assert pace.chunk == 16
 
 
 def test_a_bound_that_is_not_met_sheds_nothing() -> None:

@@ -112,6 +112,28 @@ def test_who_was_passed_over_is_shown_what_comes_next_and_it_is_said(
 
 
 @pytest.mark.usefixtures("eager")
+def test_however_many_an_event_is_to_be_shown_to_all_may_be_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There was room for 4,096 at once: of 200,000, which take as long as many events, hardly any were."""
+    monkeypatch.setattr(passing.Passing, "_least", lambda *_: np.inf)
+    engine = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-3))
+    handle = engine.register(TEXT.replace("2000", "20000"))
+    for t in range(6_000):
+        kind, value = ("a", t % 10) if t % 50 else ("b", -1)
+        engine.push(STREAM, f"<urn:{t}> <http://example.org/{kind}> {value} .", t)
+    shed = handle.stats.shed
+    assert shed is not None
+    before = shed.passed_over
+    engine.push(STREAM, "<urn:last> <http://example.org/b> 1000 .", 6_000)
+    assert not list(handle.matches())
+    assert shed.passed_over - before == 6_000 - 120
+    monkeypatch.undo()
+    engine.push(STREAM, "<urn:next> <http://example.org/b> 1000 .", 6_001)
+    assert len(list(handle.matches())) == 6_000 - 120
+
+
+@pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("alone", [False, True])
 def test_who_stops_midway_leaves_nobody_out(alone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """What nobody reads to its end, as when an interrupt comes: what was passed over is shown what comes."""

@@ -30,6 +30,9 @@ Floats = npt.NDArray[np.float64]
 _DECISIONS: Final = 1 << 10
 _KEYS: Final = 8
 _QUESTIONS: Final = 1 << 10
+#: From so many integers on, memory mostly comes from the system as zeros, which need not be written, and what
+#: is not used is not even touched: to touch all of it took as long as hundreds of events.
+_LARGE: Final = 1 << 20
 #: So many answers are kept from batch to batch.
 _ANSWERS: Final = 1 << 20
 
@@ -194,14 +197,16 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
     start = header.SIZE + sum(sizes.values())
     size = start + sum(_scratch_sizes(scratch, width).values())
     budget.takes("runs", 8 * (size + compiled.sums * (waits + 2)))
-    m = np.empty(size, dtype=np.int64)
+    is_large = size >= _LARGE
+    m = (np.zeros if is_large else np.empty)(size, dtype=np.int64)
     fields, at = [0] * header.SIZE, header.SIZE
     for section, size in sizes.items():
         fields[section] = at
         at += size
-    # Of a node and of a finding each field is written when it is made: that space is not even touched before.
-    m[: fields[header.NODES]] = m[fields[header.BUCKETS] : fields[header.FOUND]] = 0
-    m[fields[header.FOUND] + sizes[header.FOUND] :] = 0
+    if not is_large:
+        # Of a node and a finding each field is written when it is made: that is not even touched before.
+        m[: fields[header.NODES]] = m[fields[header.BUCKETS] : fields[header.FOUND]] = 0
+        m[fields[header.FOUND] + sizes[header.FOUND] :] = 0
     fields[header.WIDTH] = compiled.width
     fields[header.TRIAL] = fields[header.WAITS] + compiled.width
     fields[header.NEXT_WAIT] = fields[header.TRIAL] + compiled.width

@@ -12,8 +12,11 @@ from spaseq.matching.columns.blocks.found import Block
 #: So many events at most are taken at once, and as a part of a bound so much time, about.
 _CHUNK: Final = 4_096
 _SLICE: Final = 1 / 8
-#: So many events at least are taken at once where they come so: a call for each takes longer than they.
+#: So many events at least are taken at once where they come so, as a call for each takes longer than they.
+#: But together they are to take no more than so many seconds: what one took is to be known before the next
+#: one that takes long is looked at.
 _FEW: Final = 16
+_LONG: Final = 4e-3
 #: Those that come alone wait for each other, so many at most.
 _ALONE: Final = 64
 
@@ -63,4 +66,6 @@ class Pace:
     def learn(self, each: float) -> None:
         """An event takes so many seconds."""
         if not self.is_exact and self._latency is not None:
-            self.chunk = int(min(_CHUNK, max(self._few, self._latency * _SLICE / max(each, 1e-9))))
+            each = max(each, 1e-9)
+            few = min(self._few, max(1.0, _LONG / each))
+            self.chunk = int(min(_CHUNK, max(few, self._latency * _SLICE / each)))

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.shedding.compiled import _kernel_passed as k
 from spaseq.matching.shedding.learned.sketch import Sketch
 
@@ -29,8 +30,8 @@ _SHOWN: Final = 0.5
 #: that takes less than this.
 _CALM: Final = 0.5
 _LITTLE: Final = 0.25
-#: So many partial matches are passed over at once, at most.
-_MOST: Final = 4_096
+#: So many partial matches there is room for at first.
+_SOME: Final = 1_024
 
 
 class Passing:
@@ -39,7 +40,7 @@ class Passing:
     def __init__(self, sketch: Sketch, bound: float) -> None:
         self._sketch, self._bound = sketch, bound
         self._took, self._taken = deque([0.0] * (_EVENTS - 1), _EVENTS - 1), 0.0
-        self._listed: Ints = np.zeros(_MOST, dtype=np.int64)
+        self._listed: Ints = np.zeros(_SOME, dtype=np.int64)
         self._count = 0
         # Of each cell the promise; the loads of cells, the best first, as a running total; for how many
         # events these have been used.
@@ -90,6 +91,8 @@ class Passing:
         if room <= 0 or taken < _CALM * room or not unit:
             return 0, 0
         taken /= room
+        if (live := int(ints[mem.LIVE_WAITS])) > len(self._listed):
+            self._listed = np.zeros(2 * live, dtype=np.int64)
         count = k.to_show(tables, ints, batch, self._listed)
         comes = count * unit / room
         least = -np.inf
