@@ -2,9 +2,9 @@
 
 One sequence with conditions between all of its elements, by ``kernel`` and by ``lazy``, of which many or few
 matches come: with many, giving them out is most of the work, with few it is trying what comes to nothing.
-The bound is a share of what an event takes without one. What is measured, by the engine, too, is the processor
-time of this thread, so that other processes matter as little as they can, for a block of events pushed
-together, and its matches as batches: with making events of triples and reading, which no bound is of.
+The bound is a share of what an event takes without one. What is measured, by the engine, too, is the
+processor time of this thread, so that other processes matter as little as they can, for a block of events
+pushed together, and its matches as batches: with making events of triples and reading, which no bound is of.
 """
 
 from __future__ import annotations

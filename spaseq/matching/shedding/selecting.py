@@ -75,6 +75,8 @@ class Selecting(Observed):
     def _let_go(self, worth: Worth, share: float, axis: int, time: int) -> int:
         """The same by first events, each with all that begins with it."""
         m, s = self._memory.ints, self._sketch
+        # A look that is spread over events ends when some have come that it has not seen.
+        self._observe(axis, time)
         rows = np.zeros((int(s.alive.sum()), firsts.L_SIZE), dtype=np.int64)
         now = s.passed(self._given)
         firsts.listed(self._tables, m, self._known, self._features.bases, rows.ravel(), axis, time, now)
