@@ -275,3 +275,10 @@ def test_all_evaluators(condition: str, expected: int) -> None:
         found[evaluator] = [(match.start, match.end) for match in handle.matches()]
     assert found["kernel"] == found["runs"] == found["reference"]
     assert len(found["kernel"]) == expected
+
+
+def test_what_is_no_term_is_known_before_any_column_is_looked_at() -> None:
+    """An event that comes alone may be the first that a dictionary's table is asked of."""
+    numbers = Numbers(Dictionary())
+    numbers.cover_few([0])
+    assert numbers.codes[0] == v.NOTHING

@@ -76,6 +76,7 @@ class Numbers:
         self._codes = self.codes.data
         # Columns that were looked at: many queries read the same.
         self._seen: dict[int, ref[Ids]] = {}
+        self._make_room()
 
     def cover(self, ids: Ids) -> None:
         """Looks at terms that nobody has seen yet."""
