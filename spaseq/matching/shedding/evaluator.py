@@ -263,6 +263,7 @@ class Shedding(Selecting):
         """All partial matches have been looked at: learns of that, and sheds what is too much."""
         s, events = self._sketch, self._events
         self._between, self._events, self._hand = events, 0, 0
+        s.outlive(events)
         s.alive[:] = self._counted
         s.pass_to(axis, self._given)
         s.decay(events)

@@ -136,6 +136,15 @@ class Sketch:
         for gate in self.features.places[0].gates:
             self.counts[self.features.bases[gate] * k.COUNTS + k.LIVED] += events
 
+    def outlive(self, events: int) -> None:
+        """So many events after ``alive`` was counted: counts those that a window's end came for meanwhile.
+
+        Nobody sees these again. Who leaves out the events that they lived through takes what went on for more
+        often than it is, at each step anew.
+        """
+        counts = self.counts.reshape(-1, k.COUNTS)
+        counts[:, k.LIVED] += self.alive.reshape(-1, k.AGES) @ _ended(events, self.age)
+
     def learn(self) -> bool:
         """Learns the edges of features anew, where that is due; whether codes mean something else now."""
         changed = False
@@ -393,6 +402,15 @@ class Sketch:
             went[step.gate] += self.features.block(self.steps, step).sum()
         lived = np.bincount(self.gates, counts[:, k.LIVED], gates)
         return np.asarray((went / np.maximum(lived, 1e-9))[self.gates])
+
+
+def _ended(events: float, age: float) -> Floats:
+    """By age, through how many of so many events one lives on average whose window ends before the last of them.
+
+    0 for those whose window does not: they are counted when they are seen again.
+    """
+    left = age * np.arange(k.AGES)[::-1]
+    return np.asarray((np.clip(events, left, left + age) ** 2 - left**2) / (2 * age))
 
 
 def _lasts(dying: Floats, events: float) -> Floats:
