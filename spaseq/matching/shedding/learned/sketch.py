@@ -20,6 +20,7 @@ from spaseq.matching.shedding.compiled import _kernel_known as k
 from spaseq.matching.shedding.learned.at_once import at_once, by_show
 from spaseq.matching.shedding.learned.features import DEPTHS, Features
 from spaseq.matching.shedding.learned.forgone import Forgone
+from spaseq.matching.shedding.learned.lasting import ended, rest
 from spaseq.matching.shedding.learned.quantiles import Quantiles
 from spaseq.matching.shedding.learned.rehearsal import Rehearsal
 from spaseq.matching.shedding.learned.shrinking import shrunk
@@ -31,8 +32,6 @@ Floats = npt.NDArray[np.float64]
 _MARGIN: Final = 0.1
 #: So often the price is halved or doubled towards what keeps work within its bound.
 _STEPS: Final = 12
-#: Of what many steps in an age bring, the second half of it brings so much of the whole at least, twice.
-_CONVEX: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +142,7 @@ class Sketch:
         often than it is, at each step anew.
         """
         counts = self.counts.reshape(-1, k.COUNTS)
-        counts[:, k.LIVED] += self.alive.reshape(-1, k.AGES) @ _ended(events, self.age)
+        counts[:, k.LIVED] += self.alive.reshape(-1, k.AGES) @ ended(events, self.age)
 
     def learn(self) -> bool:
         """Learns the edges of features anew, where that is due; whether codes mean something else now."""
@@ -293,7 +292,7 @@ class Sketch:
                             kept = kept * _worth(ahead[0, 0, part], ahead[1, 0, part], price)
                         brings += kept * ahead[:, :, part]
                     rate += way @ brings
-                ahead[:, :, own] = self._rest(rate, always, dying[own])
+                ahead[:, :, own] = rest(rate, always, dying[own], self.age)
             if np.allclose(last, ahead[:, 0].sum(axis=(1, 2)), rtol=0.01):
                 break
         begins = [features.bases[gate] for gate in features.places[0].gates]
@@ -324,28 +323,6 @@ class Sketch:
                         died[:, None], lived, self.features.shape(place), 1 / (k.AGES * self.age)
                     )[:, 0]
         return dying
-
-    def _rest(self, rate: Floats, always: Floats, dying: Floats) -> Floats:
-        """What comes in the rest of the window, at so much an event by age, of one that may die before.
-
-        ``rate`` and what is returned are on average over an age, and maybe when it begins; ``always`` is what
-        is left of the rate when the window ends.
-        """
-        whole, half = _lasts(dying, self.age), _lasts(dying, self.age / 2)
-        stays, stays_half = np.exp(-dying * self.age), np.exp(-dying * self.age / 2)
-        rest = np.empty_like(rate)
-        later, ends = np.zeros_like(always), always
-        for age in reversed(range(k.AGES)):
-            # Of those of an age, half of it is over; in the rest the rate falls from ``begins`` to ``ends``.
-            mean, begins = rate[:, 0, :, age], rate[:, -1, :, age]
-            falls = rate.shape[1] > 1
-            falling = np.clip(mean - (begins - ends) / 6, _CONVEX * mean, mean) if falls else mean
-            rest[:, 0, :, age] = falling * half + stays_half * later
-            later = mean * whole + stays * later
-            if falls:
-                rest[:, 1, :, age] = later
-            ends = begins
-        return rest
 
     def lost(self) -> Floats:
         """The matches to be expected of one partial match of each class and age, if nothing is shed; and of
@@ -402,20 +379,6 @@ class Sketch:
             went[step.gate] += self.features.block(self.steps, step).sum()
         lived = np.bincount(self.gates, counts[:, k.LIVED], gates)
         return np.asarray((went / np.maximum(lived, 1e-9))[self.gates])
-
-
-def _ended(events: float, age: float) -> Floats:
-    """By age, through how many of so many events one lives on average whose window ends before the last of them.
-
-    0 for those whose window does not: they are counted when they are seen again.
-    """
-    left = age * np.arange(k.AGES)[::-1]
-    return np.asarray((np.clip(events, left, left + age) ** 2 - left**2) / (2 * age))
-
-
-def _lasts(dying: Floats, events: float) -> Floats:
-    """How many of so many events one lives through of which so many die in an event."""
-    return np.asarray(np.where(dying > 1e-9, -np.expm1(-dying * events) / np.maximum(dying, 1e-9), events))
 
 
 def _worth(value: Floats, cost: Floats, price: float) -> Floats:
