@@ -331,6 +331,31 @@ def _pushed(engine: spaseq.Engine, text: str) -> Iterator[None]:
         yield
 
 
+def test_who_asks_as_a_query_joins_others_has_all_matches() -> None:
+    """Those that it found by itself come in two parts, one of which is read when it joins: more follow."""
+    engine = spaseq.Engine(evaluator="enumeration")
+    others, own = (
+        f"PREFIX : <{NS}> SELECT * WITHIN 5 SECONDS TUMBLING FROM STREAM S <{NS}S> WHERE {{ SEQ(G : H) "
+        f"DEFINE GPM G ON S {{ ?k :a ?v }} DEFINE GPM H ON S {{ ?k :{letter} ?w }} }}"
+        for letter in "ba"
+    )
+
+    def push(line: str) -> None:
+        for number, word in enumerate(line.split()):
+            key, letter, time = word[0], word[1], int(word[2:])
+            values = "1, 2" if number == 9 else "1"  # of several solutions, a match is run again
+            engine.push(NS + "S", f"<{NS}{key}> <{NS}{letter}> {values} .", time)
+
+    engine.register(others)
+    push("ya5")
+    handle = engine.register(own)
+    push("xb15 xa16 ya16 ya16 xa16 xa19 ya19 ya19 ya19 xa19")
+    engine.push_many(NS + "S", [(f"<{NS}x> <{NS}a> {value} .", 20) for value in (0, 1)])
+    found = [match.end for match in handle.matches()]
+    assert found == [16] * 2 + [19] * 14 + [20]
+    assert not list(handle.matches())
+
+
 def test_what_is_shared_is_told_of() -> None:
     engine = spaseq.Engine(evaluator="kernel")
     sequences = ["A ; B ; C+", "A ; B ; D", "A ; C", "B : C", "A , B"]

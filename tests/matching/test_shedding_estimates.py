@@ -218,6 +218,7 @@ def test_recall_is_not_said_to_be_too_low() -> None:
     assert -0.065 < np.mean(off) < 0.05
 
 
+@pytest.mark.slow
 def test_nor_is_that_of_a_kleene() -> None:
     """It was 7.6 points too low, with two steps of B and more: what was not seen to live until its window
     ended seemed to go on more often than it does, each time.

@@ -18,6 +18,8 @@ class Unread:
         self._read = read
         # A block may be read in several batches.
         self._reading: Iterator[MatchBatch] | None = None
+        # Whether what is being read is that of the evaluator of before alone.
+        self._is_moved = False
 
     def __len__(self) -> int:
         """How many sets of them there are, each of one match at least: what they cost."""
@@ -30,13 +32,17 @@ class Unread:
         batch = next(self._reading, None)
         if batch is None:
             self._reading = None
+            if self._is_moved:
+                self._is_moved = False
+                return self.next()
         return batch
 
     def move(self, found: Unenumerated) -> None:
         """Further ones are another evaluator's, which has those that were not enumerated, too."""
+        self._is_moved = self._reading is not None
         self._found = found
 
     def drop(self) -> None:
         """Forgets all of them, without looking."""
-        self._reading = None
+        self._reading, self._is_moved = None, False
         self._found.drop()
