@@ -18,7 +18,7 @@ _GROWS: Final = 1.0005
 #: of them, so many standard deviations of what means over so many events, about, did.
 _ROOM: Final = 0.95
 _LEAST_ROOM: Final = 0.5
-_DEVIATIONS: Final = 2.1
+_DEVIATIONS: Final = 2.5
 _FORGET_NOW: Final = 1 / 32
 #: What took longer than so many bounds, and so many more for each event, was held up by something else: the
 #: machine, or Python's collector. No burst takes that long.

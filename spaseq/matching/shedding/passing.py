@@ -23,9 +23,9 @@ Floats = npt.NDArray[np.float64]
 _EVENTS: Final = 64
 #: From where on of that, but for what events take by themselves, something is passed over, and where most is;
 #: of the load at hand, the part that promises most is always shown: of it most matches come.
-_FROM: Final = 0.9
-_TO: Final = 1.05
-_SHOWN: Final = 0.7
+_FROM: Final = 0.85
+_TO: Final = 1.0
+_SHOWN: Final = 0.5
 #: Less than this of it, nobody asks what an event is to be shown; and nothing is passed over of an event
 #: that takes less than this.
 _CALM: Final = 0.5
