@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import timedelta
+from itertools import cycle
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,8 @@ from spaseq.matching.shedding.buffered.evaluator import SheddingLazy
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.families import SheddingFamilies
 from spaseq.matching.shedding.overload import Overload
+from tests.streams import NS, letters
+from tests.streams import query as of_letters
 
 pytestmark = pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
 
@@ -207,3 +210,25 @@ def test_while_there_is_time_enough_nothing_is_done_between_two_events(
     assert np.median(told) == 64
     # Here each takes more than a bound does: what is too much is known at once.
     assert max(ends(monkeypatch, 0.06)) == 1
+
+
+def test_first_events_are_shed_of_all_that_there_are() -> None:
+    """A look is spread over events that come alone: at its end there are more partial matches than it saw."""
+    rng, steps, now = random.Random(0), cycle([1e-3, 1e-1, 1e-2, 1e-2, 1e-3]), [0.0]
+
+    def clock() -> float:
+        now[0] += next(steps)
+        return now[0]
+
+    words = letters(" ".join(f"{rng.choice('aabbbc')}{tick}" for tick in range(300)))
+    text = of_letters("A ; B*[:]", "9 EVENTS SLIDING", tail="EMIT LAST")
+    bounded = Engine(evaluator="kernel", latency=timedelta(milliseconds=2), clock=clock)
+    engines = [bounded, Engine(evaluator="kernel")]
+    handles = [engine.register(text) for engine in engines]
+    for word in words:
+        for engine in engines:
+            engine.push(f"{NS}{word.stream}", word.turtle, word.time)
+    some, every = ([(match.start, match.end) for match in handle.matches()] for handle in handles)
+    assert handles[0].stats.shed is not None
+    assert handles[0].stats.shed.partial_matches > 0
+    assert 0 < len(some) <= len(every)
