@@ -239,6 +239,23 @@ def test_a_bound_that_is_not_met_sheds_nothing() -> None:
     assert handle.stats.shed.recall == 1.0
 
 
+@pytest.mark.parametrize("given", [{"latency": timedelta(days=1)}, {"memory": 2**40}])
+def test_where_nothing_is_compared_nothing_is_lost_either(given: dict[str, Any]) -> None:
+    """A partial match that has bound nothing has no space for what trials bind: they wrote over the next."""
+    text = f"""PREFIX : <http://example.org/> SELECT ?a ?b WITHIN 36 EVENTS SLIDING FROM STREAM S <{STREAM}>
+        WHERE {{ SEQ(A : B) DEFINE GPM A ON S {{ ?a :a ?x }} DEFINE GPM B ON S {{ ?b :b ?y }} }}"""
+    events = [(f"<urn:{t}> <http://example.org/{'ab'[t % 2]}> {t} .", t) for t in range(60)]
+
+    def spans(**bounds: Any) -> list[tuple[Any, Any]]:
+        engine = Engine(evaluator="kernel", **bounds)
+        handle = engine.register(text)
+        engine.push_many(STREAM, events)
+        engine.close()
+        return [(match.start, match.end) for match in handle.matches()]
+
+    assert spans(**given) == spans()
+
+
 @pytest.mark.parametrize(
     "after", ["EMIT LAST", "EMIT NEXT", "CONSUME ANY", "EMIT LAST CONSUME ANY", "LIMIT 30"]
 )

@@ -230,7 +230,7 @@ def _rehearsed(
         or any(candidate.parts for candidate in compiled.candidates)
     ):
         return np.array([none] * len(compiled.candidates), dtype=np.int64), None
-    slots = max(1, len(analysis.slots))
+    slots = len(analysis.slots)
     size = ghosts.FIRST + ghosts.GHOSTS * slots
     numbers = [i for i, candidate in enumerate(compiled.candidates) if candidate.way is not None]
     leads = {step.target: number * k.W_SIZE for step, number in zip(steps, numbers, strict=True)}
