@@ -109,11 +109,10 @@ class Registered:
             self.handle.begin()
 
     def move(self, old: Intake, new: Intake) -> None:
-        """Changes its place for one where everything goes on alike."""
+        """Changes its place for one where everything to come is alike."""
         self._intake = new
-        ahead = new.position - old.position
-        self._start += ahead
-        self.reached += ahead
+        self._start += new.position - old.position
+        self.reached = new.position
         self._late += new.late - old.late
         self._counts.update(new.counts)
         self._counts.subtract(old.counts)

@@ -243,7 +243,7 @@ class Flow(Places):
                 del self._stirred[intake]
             raised = self._release(intakes) or raised
             for intake in intakes:
-                self._merge(intake)
+                raised = self._merge(intake) or raised
         if raised is not None:
             raise raised
 
@@ -360,6 +360,27 @@ class Flow(Places):
                 what = f"holding {intake.order.held} events back"
                 self.visits.fail(intake.live, self._limits.error("held_events", what))
         return visits.work()
+
+    def _merge(self, intake: Intake) -> Exception | None:
+        """Makes one of two intakes that have come to the same state; returns what a callback raised."""
+        alike, visits = self._intakes.get(intake.streams, []), self.visits
+        raised: Exception | None = None
+        for other in alike[1:]:
+            if not alike[0].equals(other):
+                continue
+            moving = other.live
+            try:
+                visits.add(alike[0].absorb(other))
+                alike.remove(other)
+                self._stirred.pop(other, None)
+                for stream in other.order.clocks:
+                    self._readers[stream].remove(other)
+            except BaseException as error:
+                # Some have a place in both.
+                visits.fail(moving, error)
+                raise
+            raised = (visits.work() if visits.wait else None) or raised
+        return raised
 
     def _is_alone(self, query: Registered) -> bool:
         """Whether the order of a query is the only one of its streams."""

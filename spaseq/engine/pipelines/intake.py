@@ -141,10 +141,18 @@ class Intake:
         """Gives the events to come to a sample, until it is full."""
         self._samples.add(sample)
 
-    def absorb(self, other: Intake) -> None:
-        """Takes over the queries of an intake of the same state (``equals``)."""
+    def absorb(self, other: Intake) -> list[Visit]:
+        """Takes over the queries of an intake of the same state (``equals``).
+
+        Returns what they are to see of what the other one remembers: this one may remember events from before
+        a query came, and not those that were late here, or, where nobody asked for them, none.
+        """
         new = set(other._new)
+        visits = []
         for query in other.live:
+            unseen = other._unseen(query, other.position) if query.asks_for_last else ()
+            if unseen:
+                visits.append(Visit(query, concatenate(unseen), self.position - len(unseen)))
             query.move(other, self)
             self._enter(query)
             if query not in new:
@@ -153,6 +161,7 @@ class Intake:
         self.waiting.update(other.waiting)
         self._new += other._new
         self._samples |= other._samples
+        return visits
 
     def equals(self, other: Intake) -> bool:
         """Whether all that comes will be treated alike by both."""

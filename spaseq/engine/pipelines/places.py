@@ -211,17 +211,6 @@ class Places:
         makers = [q for stream in intake.order.clocks for q in self._made_by(stream)]
         return 1 + max((self._layer(q.intake) for q in makers), default=-1)
 
-    def _merge(self, intake: Intake) -> None:
-        """Makes one of two intakes that have come to the same state."""
-        alike = self._intakes.get(intake.streams, [])
-        for other in alike[1:]:
-            if alike[0].equals(other):
-                alike[0].absorb(other)
-                alike.remove(other)
-                self._stirred.pop(other, None)
-                for stream in other.order.clocks:
-                    self._readers[stream].remove(other)
-
     def _advance_stream(self, output: int) -> None:
         """How far a stream has come that queries make, for those who read it."""
         makers = [q.settled for q in self._made_by(output)]
