@@ -5,6 +5,7 @@ Between a bound and a limit (``limits``): at the bound partial matches are shed,
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -72,7 +73,7 @@ class Pool:
         """How much a query may hold, that holds so much: its part, and what the others leave."""
         self._held[effort] = holds
         others = sum(held for other, held in self._held.items() if other is not effort)
-        part = self.size * effort.weight / sum(other.weight for other in self._held)
+        part = self.size * (effort.weight / sum(other.weight for other in self._held))
         return int(max(part, self.size - others))
 
     def leave(self, effort: Effort) -> None:
@@ -127,6 +128,14 @@ def latency_given(latency: timedelta) -> float:
     if not isinstance(latency, timedelta) or latency <= timedelta(0):
         raise EngineError(f"latency={latency!r}: a bound is a timedelta above 0")
     return latency.total_seconds()
+
+
+def weight_given(weight: float) -> float:
+    """A weight. Raises ``EngineError`` for what is no number above 0, or an infinite one."""
+    is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+    if not is_number or not 0 < weight <= sys.float_info.max:
+        raise EngineError(f"weight={weight!r}: a weight is a number above 0")
+    return float(weight)
 
 
 _POLICIES: Final = ", ".join(Policy)

@@ -146,8 +146,8 @@ class Engine:
         alone; one that could not keep it without false matches runs without, and a warning says so.
 
         ``name``: what ``queries`` has it under, which a ``state`` asks for. Of a query that is there under
-        this name its handle is returned, which calls ``on_match`` from now on; another query of the name is
-        refused, or, with ``replace``, cancelled, and this one starts in its place.
+        this name its handle is returned, which calls ``on_match`` from now on; another query of the name (or
+        other bounds) is refused, or, with ``replace``, cancelled, and this one starts in its place.
         """
         effort = self._bounds.of(latency, weight)
         prepared = as_query(query)

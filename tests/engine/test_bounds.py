@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import warnings
@@ -23,6 +24,7 @@ from spaseq.limits import Limits
 from spaseq.matching.kernel.compiled import _kernel
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.plan import explain
+from spaseq.matching.shedding.account import recall_of
 from spaseq.matching.shedding.pace import Pace
 
 STREAM = "http://example.org/s"
@@ -429,8 +431,42 @@ def test_a_clock_that_goes_back_a_callback_that_raises_and_an_end_in_between_fin
         ({"latency": timedelta(0)}, "a bound is a timedelta above 0"),
         ({"memory": 0}, "a bound is a whole number of bytes above 0"),
         ({"policy": "best"}, "no policy is called 'best': there are sharp, random-state"),
+        ({"latency": MS, "clock": 5}, "clock=5: a clock is called, and gives seconds"),
     ],
 )
 def test_what_is_no_bound(given: dict[str, object], words: str) -> None:
     with pytest.raises(EngineError, match=words):
         Engine(**given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "weight", [0, -1, math.inf, math.nan, "2", None, True, pytest.param(10**400, id="huge")]
+)
+def test_what_is_no_weight(weight: Any) -> None:
+    """An infinite one ended the query at its first event, in which parts of the memory were compared."""
+    with pytest.raises(EngineError, match="a weight is a number above 0"):
+        Engine(memory=2**30).register(query(), weight=weight)
+
+
+def test_weights_of_any_size_are_shares() -> None:
+    engine = Engine(memory=2_000_000)
+    handles = [engine.register(query(after=after), weight=1.7e308) for after in ("", "EMIT LAST")]
+    found(engine, handles[0], 100)
+    assert all(handle.error is None for handle in handles)
+
+
+def test_a_query_of_the_same_name_with_other_bounds_is_another_one() -> None:
+    engine = Engine()
+    handle = engine.register(query(), name="x")
+    with pytest.raises(EngineError, match=r"another query of the name 'x', .* with other bounds"):
+        engine.register(query(), name="x", latency=MS)
+    other = engine.register(query(), name="x", latency=MS, replace=True)
+    assert handle.is_cancelled
+    assert other.stats.shed is not None
+    assert engine.register(query(), name="x", latency=MS) is other
+    assert engine.register(query(), name="x", replace=True).stats.shed is None
+
+
+def test_nothing_missed_is_all_that_there_is() -> None:
+    """What was missed is a sum of shares, that may come out a little below 0."""
+    assert recall_of(1.0, -1e-14, 1.0) == (1.0, 0.0)

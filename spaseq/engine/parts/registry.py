@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyoxigraph import NamedNode
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort, Policy, Pool, latency_given, policy_given
+from spaseq.effort import Effort, Policy, Pool, latency_given, policy_given, weight_given
 from spaseq.engine.handle import Handle
 from spaseq.engine.parts.core import Core
 from spaseq.engine.pipelines.cuts import begins_anew
@@ -41,6 +41,8 @@ class Bounds:
     ) -> None:
         self._latency = None if latency is None else latency_given(latency)
         self._pool = None if memory is None else Pool(memory)
+        if not callable(clock):
+            raise EngineError(f"clock={clock!r}: a clock is called, and gives seconds, as time.perf_counter")
         self._policy, self._clock = policy_given(policy), clock
 
     @property
@@ -50,12 +52,15 @@ class Bounds:
 
     def of(self, latency: timedelta | None, weight: float) -> Effort | None:
         """The bounds of a query; None if it has none."""
-        if not weight > 0:
-            raise EngineError(f"weight={weight!r}: a weight is a number above 0")
+        weight = weight_given(weight)
         bound = self._latency if latency is None else latency_given(latency)
         if bound is None and self._pool is None:
             return None
         return Effort(bound, self._pool, weight, self._policy, self._clock)
+
+
+#: What a query may take, as far as it is its own; None if it has no bounds.
+_Bound = tuple[float | None, float] | None
 
 
 class Registry:
@@ -65,6 +70,8 @@ class Registry:
         self._core = core
         self._kb, self._evaluator = kb, evaluator
         self.named: dict[str, Handle] = {}
+        # Under which bounds they were registered.
+        self._under: dict[str, _Bound] = {}
         #: Background graphs that queries of a state named when there were some.
         self.gone: set[NamedNode] = set()
         # Those that make a stream under a bound.
@@ -90,14 +97,17 @@ class Registry:
 
         name, state = name_given(name), self._core.state
         known = self.named.get(name)
+        bound = None if effort is None else (effort.latency, effort.weight)
         if known is not None and not known.is_cancelled:
-            if known.query == query and not (is_replaced and known.is_over):
+            is_same = known.query == query and self._under.get(name) == bound
+            if is_same and not (is_replaced and known.is_over):
                 known.call(on_match)
                 return known
             if not is_replaced:
+                bounds = " with other bounds" if known.query == query else ""
                 raise EngineError(
-                    f"there is another query of the name {name!r}, {known.name}: take another name, or say "
-                    "replace=True to end that one and start this one in its place"
+                    f"there is another query of the name {name!r}, {known.name}{bounds}: take another name, "
+                    "or say replace=True to end that one and start this one in its place"
                 )
         if state is not None:
             if effort is not None:
@@ -108,6 +118,7 @@ class Registry:
             handle = self.named[name] = self.add(query, on_match, effort)
         else:
             handle = state.register(name, query, lambda: self.add(query, on_match, outlives=True))
+        self._under[name] = bound
         if before is not None:
             before.cancel()
         return handle

@@ -122,7 +122,7 @@ def recall_of(found: float, missed: float, squares: float) -> tuple[float, float
     Few events bring most matches: what is ``missed`` on average is that of few streams that missed one of
     these, and as often as not it is less (of a lognormal number, the median).
     """
-    if not missed:
+    if missed <= 0.0:  # of many shares summed up, it may be next to nothing below 0
         return 1.0, 0.0
     if not found:
         return 0.0, 1.0
