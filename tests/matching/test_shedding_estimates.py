@@ -12,11 +12,11 @@ import pytest
 from spaseq.matching.shedding.compiled._kernel_known import AGES
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.learned import rehearsal
-from spaseq.matching.shedding.learned.at_once import at_once, by_show
 from spaseq.matching.shedding.learned.forgone import Forgone
-from spaseq.matching.shedding.learned.lasting import ended, rest
-from spaseq.matching.shedding.learned.sketch import Sketch
+from spaseq.matching.shedding.learned.rates import Rates, by_show
+from spaseq.matching.shedding.learned.sketch import Sketch, ended
 from tests.benchmarks import sharp
+from tests.matching.plain_rates import rest
 
 pytestmark = pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
 
@@ -118,15 +118,17 @@ def test_of_who_was_not_shown_an_event_what_that_would_have_made_is_missed() -> 
 def test_what_an_event_brings_is_of_those_that_it_is_shown_to() -> None:
     """Half of all events are shown to those before B, so that each brings twice what one does on average."""
     of = sketch("Q3")
-    matched, load = (np.zeros(of.features.classes) for _ in range(2))
+    rates, load = Rates(of.features), np.zeros(of.features.classes)
     value = np.full((of.features.classes, AGES), 3.0)
-    steps = [np.zeros(of.features.block(of.steps, step).shape) for step in of.features.steps]
-    number = int(of.features.bases[1])
-    matched[number], load[number] = 0.25, 0.5
-    steps[1][0, 0] = 0.125
-    gain, work = at_once(of.features, matched, steps, load, value)
+    number, goes = (
+        int(of.features.bases[1]),
+        np.zeros(of.features.block(of.steps, of.features.steps[1]).shape),
+    )
+    rates.matched[number], load[number], goes[0, 0] = 0.25, 0.5, 0.125
+    rates.set(1, goes)
+    gain, work = rates.at_once(load, value)
     assert gain[number].tolist() == [0.25 + 0.125 * 3.0] * AGES
-    assert work[number].tolist() == [0.5 + 0.25 + 0.125] * AGES
+    assert work[number] == 0.5 + 0.25 + 0.125
     shown = by_show(gain, load)
     assert shown[number].tolist() == [2 * (0.25 + 0.125 * 3.0)] * AGES
     assert shown.sum() == shown[number].sum()
@@ -175,17 +177,17 @@ def test_what_was_shed_stays_what_it_was_when_quantiles_are_others() -> None:
 def test_a_kleene_of_few_events_is_not_overrated() -> None:
     """A rate squared is too much, on average, if few events told it: of ten, five B are 0.3 of that."""
     of = sketch("Q1")
-    ways = [np.ones(of.features.block(of.steps, step).shape) for step in of.features.steps]
     again = [i for i, step in enumerate(of.features.steps) if step.round]
     assert [(s.gpm, s.round, s.before) for s in of.features.steps if s.round] == [("B", 1, 2)]
     of.came["B"] = 10.0
-    fewer = of._fewer(ways)
+    of._rate(is_fair=True)
     (i,) = again
-    depths = of.features.places[of.features.steps[i].source].depths
-    by_depth = fewer[i].reshape(depths, -1)[:, 0]
+    sizes = [of.features.size(step.source) for step in of.features.steps]
+    scales = np.split(of._rates.scales, np.cumsum(sizes)[:-1])
+    by_depth = scales[i].reshape(of.features.places[of.features.steps[i].source].depths, -1)[:, 0]
     # A run of A and one B has two events.
     assert by_depth[2:6].tolist() == pytest.approx([0.9, 0.8, 0.7, 0.6])
-    assert all((way == 1).all() for j, way in enumerate(fewer) if j != i)
+    assert all((scale == 1).all() for j, scale in enumerate(scales) if j != i)
 
 
 def test_what_no_event_can_reach_is_not_worth_a_little() -> None:

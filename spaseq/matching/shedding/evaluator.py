@@ -93,6 +93,7 @@ class Shedding(Selecting):
         self._observe(0, 0)
         self._welcome(0, 0)
         k.strangers(self._memory.ints, self._known)
+        self._sketch.begin()
         self._credit()
         self._mark(np.ones(self._sketch.alive.size), 0, 0)
         self._sweep(0, 0, 0)

@@ -126,7 +126,7 @@ class Passing:
             if not s.is_planned:
                 s.plan(np.inf)  # there may be time enough on average, so that nobody did
             gain, work = s.at_once()
-            self._promise = (gain / np.maximum(work, 1e-12)).ravel()
+            self._promise = (gain / np.maximum(work, 1e-12)[:, None]).ravel()
             loads = s.alive * s.load().repeat(gain.shape[1])
             some = np.flatnonzero(loads)
             self._order = some[np.argsort(-self._promise[some], kind="stable")]

@@ -18,6 +18,7 @@ from spaseq.matching.shedding.compiled import _kernel_known as known
 from spaseq.matching.shedding.compiled import _kernel_rehearsed as k
 from spaseq.matching.shedding.learned.features import Features, Rehearsed
 from spaseq.matching.shedding.learned.quantiles import Quantiles, latest
+from spaseq.matching.shedding.learned.rates import Rates
 from spaseq.matching.shedding.learned.shrinking import shrunk
 
 Ints = npt.NDArray[np.int64]
@@ -96,9 +97,7 @@ class Rehearsal:
             if step.target == place:
                 block[:] = block.sum(axis=1, keepdims=True) * shares
 
-    def replace(
-        self, matched: Floats, ways: list[Floats], counts: Floats, steps: Floats, *, far: bool
-    ) -> None:
+    def replace(self, rates: Rates, counts: Floats, steps: Floats, *, far: bool) -> None:
         """Puts what was rehearsed in the place of rates that were counted, where it is enough.
 
         ``counts`` and ``steps`` are the sketch's: an event comes with the key of a partial match as often as
@@ -120,11 +119,12 @@ class Rehearsal:
             return
         for one in gates:
             often = (one.went + _PRIOR) / (one.expected + _PRIOR * all_expected / all_went)
-            matched[one.classes] = 0.0
+            rates.matched[one.classes] = 0.0
             for i, share in one.shares.items():
-                ways[i] = often * share
+                goes = often * share
+                rates.set(i, goes)
                 if not f.places[f.steps[i].target].gates:
-                    matched[one.classes] += ways[i][:, 0]
+                    rates.matched[one.classes] += goes[:, 0]
 
     def _trials(self, step: int) -> Floats:
         begin = self._own.begins[step]

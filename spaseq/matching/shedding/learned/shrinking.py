@@ -8,12 +8,33 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from spaseq.matching.shedding.compiled._kernel_shrunk import shrink
 
-#: What is not known of a class is as in those next to it, and in its parent: as if it had gone on so often.
-_PRIOR: Final = 2.0
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
 #: A quantile's neighbours say of it what they do, the less the farther away: to 1/e so many quantiles off.
 _WIDTHS: Final = (4.0, 1.0)
+
+
+class Scratch:
+    """Room to calculate rates in; see ``_kernel_shrunk``."""
+
+    def __init__(self, leaves: int, targets: int) -> None:
+        self._counts: Floats = np.zeros(leaves * targets)
+        self._events: Floats = np.zeros(leaves)
+        self._around: Floats = np.zeros(targets)
+
+    def shrink(
+        self, went: Floats, lived: Floats, shape: tuple[int, ...], usual: float, rates: Floats,
+        others: Floats, columns: Ints, seen: Ints,
+    ) -> None:  # fmt: skip
+        """See there; ``shape``: how many trees there are, and of each level how many children a node has."""
+        size = shape[1] if len(shape) > 1 else 1
+        shrink(
+            went.ravel(), lived, shape[0], len(shape) - 1, size, went.shape[1], usual, _near(size),
+            len(_WIDTHS) + 1, self._counts, self._events, self._around, rates, others, columns, seen,
+        )  # fmt: skip
 
 
 def shrunk(went: Floats, lived: Floats, shape: tuple[int, ...], usual: float) -> Floats:
@@ -21,31 +42,26 @@ def shrunk(went: Floats, lived: Floats, shape: tuple[int, ...], usual: float) ->
 
     Classes are the leaves of trees, one for each depth of a run, with a level for each further number of
     ``shape``. A class of which little was seen goes on as those next to it do, of which that is said by ever
-    wider neighbourhoods, and in the end by their parent: as if it had gone on so often as ``_PRIOR``, in as
+    wider neighbourhoods, and in the end by their parent: as if it had gone on as often as two would, in as
     many events as these take for that. ``usual``: the rate of a tree of which nothing was seen; runs of one
     depth say nothing of others, since a Kleene may end there.
     """
-    targets = went.shape[1]
-    rate = np.full((shape[0], targets), usual / targets)
-    for level, size in enumerate(shape):
-        if level:
-            rate = rate.repeat(size, axis=0)
-        count = went.reshape(len(rate), -1, targets).sum(axis=1)
-        events = lived.reshape(len(rate), -1).sum(axis=1)[:, None]
-        if not level:
-            prior = 1.0 / np.maximum(rate.sum(axis=1, keepdims=True), 1e-12)
-            rate = (count + prior * rate) / (events + prior)
-            continue
-        for near in _near(size):
-            prior = _PRIOR / np.maximum(rate.sum(axis=1, keepdims=True), 1e-12)
-            around = (near @ count.reshape(-1, size, targets)).reshape(len(rate), targets)
-            lives = (near @ events.reshape(-1, size, 1)).reshape(len(rate), 1)
-            rate = (around + prior * rate) / (lives + prior)
-    return rate
+    classes, targets = went.shape
+    rates, others = np.zeros(went.size), np.zeros(classes)
+    columns, seen = np.zeros(shape[0] * targets, dtype=np.int64), np.zeros(shape[0], dtype=np.int64)
+    own = classes // shape[0]
+    Scratch(own, targets).shrink(
+        np.ascontiguousarray(went), np.ascontiguousarray(lived), shape, usual, rates, others, columns, seen
+    )
+    found = others[:, None].repeat(targets, axis=1)
+    for tree, count in enumerate(seen.tolist()):
+        those = slice(tree * own, (tree + 1) * own)
+        found[those, columns[tree * targets :][:count]] = rates.reshape(classes, targets)[those, :count]
+    return found
 
 
 @cache
-def _near(size: int) -> tuple[Floats, ...]:
+def _near(size: int) -> Floats:
     """How much each quantile of a feature says of each other one, the widest neighbourhood first.
 
     It itself comes last. The first of ``size`` is of no number, and has no neighbours.
@@ -53,4 +69,4 @@ def _near(size: int) -> tuple[Floats, ...]:
     apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size))).astype(np.float64)
     apart[0, :] = apart[:, 0] = np.inf
     np.fill_diagonal(apart, np.inf)
-    return *(np.exp(-apart / width) for width in _WIDTHS), np.eye(size)
+    return np.concatenate([*(np.exp(-apart / width).ravel() for width in _WIDTHS), np.eye(size).ravel()])

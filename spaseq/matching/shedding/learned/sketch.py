@@ -17,19 +17,16 @@ import numpy.typing as npt
 
 from spaseq.effort import Policy
 from spaseq.matching.shedding.compiled import _kernel_known as k
-from spaseq.matching.shedding.learned.at_once import at_once, by_show
-from spaseq.matching.shedding.learned.features import DEPTHS, Features
+from spaseq.matching.shedding.learned.features import Features
 from spaseq.matching.shedding.learned.forgone import Forgone
-from spaseq.matching.shedding.learned.lasting import ended, rest
 from spaseq.matching.shedding.learned.quantiles import Quantiles
+from spaseq.matching.shedding.learned.rates import Rates, by_show
 from spaseq.matching.shedding.learned.rehearsal import Rehearsal
 from spaseq.matching.shedding.learned.shrinking import shrunk
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: What brings a little less than the price is kept in part, from 1 less this to 1 more.
-_MARGIN: Final = 0.1
 #: So often the price is halved or doubled towards what keeps work within its bound.
 _STEPS: Final = 12
 
@@ -89,7 +86,7 @@ class Sketch:
         self.is_planned = False
         nothing = np.zeros((features.classes, k.AGES))
         self._ahead, self._lost = Ahead(nothing, nothing, 0.0), np.stack([nothing, nothing])
-        self._repeats = any(place.depths > 1 for place in features.places)
+        self._rates = Rates(features)
         rehearsed = features.rehearsed
         #: What is tried beside what there is; none of queries in which more matters than what is bound.
         self.rehearsal = None if rehearsed is None else Rehearsal(features, rehearsed, self.quantiles)
@@ -188,116 +185,70 @@ class Sketch:
         lived = np.bincount(self.gates, self.counts.reshape(-1, k.COUNTS)[:, k.LIVED], len(self.shows))
         return np.asarray((self.shows / np.maximum(lived, 1.0))[self.gates])
 
+    def begin(self) -> None:
+        """Has compiled code ready, which takes a while to be loaded."""
+        self._rate()
+        nothing = np.zeros(self.features.classes)
+        self._follow(nothing, nothing, nothing, 0.0)
+        self._rates.at_once(nothing, self._ahead.value)
+
     def plan(self, most: float) -> None:
         """Sets the price of work such that an event takes so many units, as things go; 0 if that is all."""
-        rates = self._rates()
         self.is_planned = True
-        self._ahead = self._follow(rates, None)
+        load, dying, stands = self.load(), self._dying(), self._stands()
         # What is shed is chosen by what is a little too high where little is known, or late in a window: at
         # a tenth of the work less was found where it was not.
-        fair = self._rates(is_fair=True)
-        value, load = self._follow(fair, None, is_fair=True).value, self.load()
-        self._lost = np.stack([value, by_show(at_once(self.features, *fair, load, value)[0], load)])
+        self._rate(is_fair=True)
+        value, _ = self._rates.follow(load, dying, stands, self.age, 0.0, is_fair=True)
+        self._lost = np.stack([value, by_show(self._rates.at_once(load, value)[0], load)])
+        self._rate()
+        self._ahead = self._follow(load, dying, stands, 0.0)
         self.price = 0.0
         if self._ahead.root <= most:
             return
         low, high = 0.0, 1.0  # a match costs a unit itself
         for _ in range(_STEPS):
             price = (low + high) / 2 if low else high / 8
-            ahead = self._follow(rates, price)
+            ahead = self._follow(load, dying, stands, price)
             if ahead.root > most:
                 low = price
             else:
                 high, self.price, self._ahead = price, price, ahead
         if not self.price:
-            self.price, self._ahead = high, self._follow(rates, high)
+            self.price, self._ahead = high, self._follow(load, dying, stands, high)
 
-    def _rates(self, *, is_fair: bool = False) -> tuple[Floats, list[Floats]]:
-        """In an event, the matches that a partial match of each class becomes, and where it goes on to.
+    def _rate(self, *, is_fair: bool = False) -> None:
+        """Learns how often in an event a partial match of each class goes on, by what was counted.
 
         ``is_fair``: neither too much nor too little where little is known.
         """
-        counts = self.counts.reshape(-1, k.COUNTS)
-        window = k.AGES * self.age
-        matched = np.zeros(len(counts))
-        steps, ways = self.features.steps, []
-        for place in self.features.places:
-            shape = self.features.shape(place)
-            for gate in place.gates:
-                own = slice(self.features.bases[gate], self.features.bases[gate] + place.size)
-                lived, became = counts[own, k.LIVED], counts[own, k.MATCHED]
-                ends = any(s.gate == gate and not self.features.places[s.target].gates for s in steps)
-                # Before anything is seen of a gate, it is as if in a window one had gone on there.
-                matched[own] = shrunk(became[:, None], lived, shape, ends / window)[:, 0]
-        for step in steps:
-            block = self.features.block(self.steps, step)
-            base = self.features.bases[step.gate]
-            lived = counts[base : base + len(block), k.LIVED]
-            ways.append(
-                shrunk(block, lived, self.features.shape(self.features.places[step.source]), 1 / window)
-            )
+        self._rates.count(self.counts, self.steps, k.AGES * self.age)
         if self.rehearsal is not None:
-            self.rehearsal.replace(matched, ways, counts, self.steps, far=not is_fair)
-        return matched, self._fewer(ways) if is_fair else ways
+            counts = self.counts.reshape(-1, k.COUNTS)
+            self.rehearsal.replace(self._rates, counts, self.steps, far=not is_fair)
+        if is_fair:
+            self._take_less()
 
-    def _fewer(self, ways: list[Floats]) -> list[Floats]:
-        """The same rates, where a step is taken once more each time a little less.
+    def _take_less(self) -> None:
+        """Rates are a little less each time that a step is taken once more.
 
         If ``n`` events told how often one comes, that squared is too much for two of them by
         ``n / (n - 1)``, and so on (as Poisson's numbers are). So of few events what comes of five of one kind
         would be rated twice too high.
         """
-        fewer = list(ways)
         for i, step in enumerate(self.features.steps):
             if not step.round:
                 continue
             depths = self.features.places[step.source].depths
             often = 1 + np.maximum(np.arange(depths) - step.before, 0) // step.round
-            share = np.maximum(1 - often / max(self.came.get(step.gpm, 0.0), 1.0), 0.0)
-            fewer[i] = ways[i] * share.repeat(len(ways[i]) // depths)[:, None]
-        return fewer
+            self._rates.scale(i, np.maximum(1 - often / max(self.came.get(step.gpm, 0.0), 1.0), 0.0))
 
-    def _follow(
-        self, rates: tuple[Floats, list[Floats]], price: float | None, *, is_fair: bool = False
-    ) -> Ahead:
-        """What is to be expected, if what is not worth the price is shed as soon as it is made.
-
-        ``is_fair``: what comes late in an age has less time for what follows.
-        """
-        matched, ways = rates
-        features, load = self.features, self.load()
-        # Matches and units of work, on average over an age, and if need be when it begins, by class and age.
-        kinds = 2 if is_fair else 1
-        ahead = np.zeros((2, kinds, features.classes, k.AGES))
-        dying, stands = self._dying(), self._stands()
-        for _ in range(DEPTHS if self._repeats else 1):
-            last = ahead[:, 0].sum(axis=(1, 2))
-            for gate in reversed(range(len(self.shows))):
-                base = features.bases[gate]
-                steps = [(s, way) for s, way in zip(features.steps, ways, strict=True) if s.gate == gate]
-                if not steps:
-                    continue
-                own = slice(base, base + self.features.size(steps[0][0].source))
-                always = np.stack([matched[own], matched[own] + load[own]])
-                rate = np.zeros((2, kinds, own.stop - own.start, k.AGES)) + always[:, None, :, None]
-                for step, way in steps:
-                    brings = np.zeros((2, kinds, self.features.size(step.target), k.AGES))
-                    brings[1] = 1.0
-                    if not features.places[step.target].gates:
-                        continue  # a match, which is counted
-                    for other in features.places[step.target].gates:
-                        part = slice(features.bases[other], features.bases[other] + brings.shape[2])
-                        kept = stands[part, None]
-                        if price is not None:
-                            kept = kept * _worth(ahead[0, 0, part], ahead[1, 0, part], price)
-                        brings += kept * ahead[:, :, part]
-                    rate += way @ brings
-                ahead[:, :, own] = rest(rate, always, dying[own], self.age)
-            if np.allclose(last, ahead[:, 0].sum(axis=(1, 2)), rtol=0.01):
-                break
-        begins = [features.bases[gate] for gate in features.places[0].gates]
-        root = float(sum((ahead[1, 0, base, 0] - ahead[1, 0, base, 1]) for base in begins)) / self.age
-        return Ahead(ahead[0, 0], ahead[1, 0], 1.0 + root)
+    def _follow(self, load: Floats, dying: Floats, stands: Floats, price: float) -> Ahead:
+        """What is to be expected, if what is not worth the price is shed as soon as it is made."""
+        value, cost = self._rates.follow(load, dying, stands, self.age, price)
+        begins = [self.features.bases[gate] for gate in self.features.places[0].gates]
+        root = float(sum((cost[base, 0] - cost[base, 1]) for base in begins)) / self.age
+        return Ahead(value, cost, 1.0 + root)
 
     def _stands(self) -> Floats:
         """Which share of those at a place waits at each gate of it, by class: a Kleene may end there."""
@@ -331,8 +282,9 @@ class Sketch:
         return self._lost
 
     def at_once(self) -> tuple[Floats, Floats]:
-        """See ``at_once``: as things go."""
-        return at_once(self.features, *self._rates(), self.load(), self._ahead.value)
+        """See ``Rates.at_once``: as things go."""
+        self._rate()
+        return self._rates.at_once(self.load(), self._ahead.value)
 
     def kept(self, share: float, policy: Policy, *, by_size: bool = False) -> Floats:
         """Of each cell, which share of its partial matches is kept, so that ``share`` of the load remains.
@@ -381,8 +333,13 @@ class Sketch:
         return np.asarray((went / np.maximum(lived, 1e-9))[self.gates])
 
 
-def _worth(value: Floats, cost: Floats, price: float) -> Floats:
-    """Which share of those is kept that bring so many matches for so much work."""
-    if price <= 0:
-        return np.ones_like(value)
-    return np.clip((value / np.maximum(price * cost, 1e-12) - 1) / (2 * _MARGIN) + 0.5, 0.0, 1.0)
+def ended(events: float, age: float) -> Floats:
+    """By age, how many of so many events one lives through whose window ends before the last of them.
+
+    On average over all of an age, which has ``age`` events: 0 of the others.
+
+    >>> ended(4, 16.0)[-2:].tolist()  # in the last age, the window of a quarter ends, of each after two
+    [0.0, 0.5]
+    """
+    left = age * np.arange(k.AGES)[::-1]
+    return np.asarray((np.clip(events, left, left + age) ** 2 - left**2) / (2 * age))

@@ -1,0 +1,169 @@
+"""What a sketch expects of partial matches, in plain Python: what kernels calculate is compared with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.matching.shedding.compiled import _kernel_known as k
+from spaseq.matching.shedding.compiled._kernel_ahead import CONVEX, MARGIN
+from spaseq.matching.shedding.compiled._kernel_shrunk import PRIOR
+from spaseq.matching.shedding.learned.features import DEPTHS
+from spaseq.matching.shedding.learned.rates import Rates
+from spaseq.matching.shedding.learned.sketch import Sketch
+
+Floats = npt.NDArray[np.float64]
+
+_WIDTHS: Final = (4.0, 1.0)
+
+
+@dataclass
+class Plain:
+    """Rates: of each class the matches that one becomes in an event, and of each step where it goes on to."""
+
+    matched: Floats
+    ways: list[Floats]
+
+    def set(self, number: int, rates: Floats) -> None:
+        """What is rehearsed of a step."""
+        self.ways[number] = rates
+
+
+def rates(of: Sketch, *, is_fair: bool = False) -> Plain:
+    """The rates of a sketch; ``is_fair``: neither too much nor too little where little is known."""
+    f, counts, window = of.features, of.counts.reshape(-1, k.COUNTS), k.AGES * of.age
+    plain = Plain(np.zeros(len(counts)), [])
+    for place in f.places:
+        for gate in place.gates:
+            own = slice(f.bases[gate], f.bases[gate] + place.size)
+            ends = any(s.gate == gate and not f.places[s.target].gates for s in f.steps)
+            became, lived = counts[own, k.MATCHED, None], counts[own, k.LIVED]
+            plain.matched[own] = shrunk(became, lived, f.shape(place), ends / window)[:, 0]
+    for step in f.steps:
+        block = f.block(of.steps, step)
+        lived = counts[f.bases[step.gate] :][: len(block), k.LIVED]
+        plain.ways.append(shrunk(block, lived, f.shape(f.places[step.source]), 1 / window))
+    if of.rehearsal is not None:
+        of.rehearsal.replace(cast(Rates, plain), counts, of.steps, far=not is_fair)
+    for i, step in enumerate(f.steps):
+        if is_fair and step.round:
+            depths = f.places[step.source].depths
+            often = 1 + np.maximum(np.arange(depths) - step.before, 0) // step.round
+            share = np.maximum(1 - often / max(of.came.get(step.gpm, 0.0), 1.0), 0.0)
+            plain.ways[i] = plain.ways[i] * share.repeat(len(plain.ways[i]) // depths)[:, None]
+    return plain
+
+
+def follow(of: Sketch, plain: Plain, price: float, *, is_fair: bool = False) -> Floats:
+    """Matches and units of work to be expected, by class and age, if what is not worth the price is shed."""
+    f, load, kinds = of.features, of.load(), 2 if is_fair else 1
+    ahead = np.zeros((2, kinds, f.classes, k.AGES))
+    dying, stands = of._dying(), of._stands()
+    for _ in range(DEPTHS if any(place.depths > 1 for place in f.places) else 1):
+        last = ahead[:, 0].sum(axis=(1, 2))
+        for gate in reversed(range(len(of.shows))):
+            base = f.bases[gate]
+            steps = [(s, way) for s, way in zip(f.steps, plain.ways, strict=True) if s.gate == gate]
+            if not steps:
+                continue
+            own = slice(base, base + f.size(steps[0][0].source))
+            always = np.stack([plain.matched[own], plain.matched[own] + load[own]])
+            rate = np.zeros((2, kinds, own.stop - own.start, k.AGES)) + always[:, None, :, None]
+            for step, way in steps:
+                brings = np.zeros((2, kinds, f.size(step.target), k.AGES))
+                brings[1] = 1.0
+                if not f.places[step.target].gates:
+                    continue  # a match, which is counted
+                for other in f.places[step.target].gates:
+                    part = slice(f.bases[other], f.bases[other] + brings.shape[2])
+                    kept = stands[part, None] * worth(ahead[0, 0, part], ahead[1, 0, part], price)
+                    brings += kept * ahead[:, :, part]
+                rate += way @ brings
+            ahead[:, :, own] = rest(rate, always, dying[own], of.age)
+        if np.allclose(last, ahead[:, 0].sum(axis=(1, 2)), rtol=0.01):
+            break
+    return ahead[:, 0]
+
+
+def at_once(of: Sketch, plain: Plain, value: Floats) -> tuple[Floats, Floats]:
+    """Matches to be expected of what becomes of one at once, by class and age; units of work, by class."""
+    gain, work = np.repeat(plain.matched[:, None], k.AGES, axis=1), of.load() + plain.matched
+    for step, way in zip(of.features.steps, plain.ways, strict=True):
+        base = of.features.bases[step.gate]
+        own = slice(base, base + len(way))
+        for gate in of.features.places[step.target].gates:
+            behind = of.features.bases[gate]
+            gain[own] += way @ value[behind : behind + way.shape[1]]
+            work[own] += way.sum(axis=1)
+    return gain, work
+
+
+def worth(value: Floats, cost: Floats, price: float) -> Floats:
+    """Which share of those is kept that bring so many matches for so much work."""
+    if price <= 0:
+        return np.ones_like(value)
+    return np.clip((value / np.maximum(price * cost, 1e-12) - 1) / (2 * MARGIN) + 0.5, 0.0, 1.0)
+
+
+def rest(rate: Floats, always: Floats, dying: Floats, age: float) -> Floats:
+    """What comes in the rest of the window, at so much an event by age, of one that may die before.
+
+    ``rate`` (what, kind, class, age) and what is returned are on average over an age, and maybe when it
+    begins; ``always`` is what is left of the rate when the window ends. An age has ``age`` events; ``dying``:
+    so many die in each.
+    """
+    whole, half = _lasts(dying, age), _lasts(dying, age / 2)
+    stays, stays_half = np.exp(-dying * age), np.exp(-dying * age / 2)
+    found = np.empty_like(rate)
+    later, ends = np.zeros_like(always), always
+    for number in reversed(range(k.AGES)):
+        # Of those of an age, half of it is over; in the rest the rate falls from ``begins`` to ``ends``.
+        mean, begins = rate[:, 0, :, number], rate[:, -1, :, number]
+        falls = rate.shape[1] > 1
+        falling = np.clip(mean - (begins - ends) / 6, CONVEX * mean, mean) if falls else mean
+        found[:, 0, :, number] = falling * half + stays_half * later
+        later = mean * whole + stays * later
+        if falls:
+            found[:, 1, :, number] = later
+        ends = begins
+    return found
+
+
+def _lasts(dying: Floats, events: float) -> Floats:
+    """How many of so many events one lives through of which so many die in an event."""
+    return np.asarray(np.where(dying > 1e-9, -np.expm1(-dying * events) / np.maximum(dying, 1e-9), events))
+
+
+def shrunk(went: Floats, lived: Floats, shape: tuple[int, ...], usual: float) -> Floats:
+    """See ``spaseq.matching.shedding.learned.shrinking``."""
+    targets = went.shape[1]
+    rate = np.full((shape[0], targets), usual / targets)
+    for level, size in enumerate(shape):
+        if level:
+            rate = rate.repeat(size, axis=0)
+        count = went.reshape(len(rate), -1, targets).sum(axis=1)
+        events = lived.reshape(len(rate), -1).sum(axis=1)[:, None]
+        if not level:
+            prior = 1.0 / np.maximum(rate.sum(axis=1, keepdims=True), 1e-12)
+            rate = (count + prior * rate) / (events + prior)
+            continue
+        for near in _near(size):
+            prior = PRIOR / np.maximum(rate.sum(axis=1, keepdims=True), 1e-12)
+            around = (near @ count.reshape(-1, size, targets)).reshape(len(rate), targets)
+            lives = (near @ events.reshape(-1, size, 1)).reshape(len(rate), 1)
+            rate = (around + prior * rate) / (lives + prior)
+    return rate
+
+
+def _near(size: int) -> tuple[Floats, ...]:
+    """How much each quantile of a feature says of each other one, the widest neighbourhood first.
+
+    It itself comes last. The first of ``size`` is of no number, and has no neighbours.
+    """
+    apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size))).astype(np.float64)
+    apart[0, :] = apart[:, 0] = np.inf
+    np.fill_diagonal(apart, np.inf)
+    return *(np.exp(-apart / width) for width in _WIDTHS), np.eye(size)

@@ -1,0 +1,69 @@
+"""Under a bound: what kernels expect of partial matches is what plain Python does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.matching.shedding.learned.rates import by_show
+from spaseq.matching.shedding.learned.shrinking import shrunk
+from spaseq.matching.shedding.learned.sketch import Sketch
+from tests.benchmarks import sharp
+from tests.matching import plain_rates as plain
+
+pytestmark = pytest.mark.filterwarnings("ignore:(SEQ|ROWS).*:spaseq.errors.SpaseqWarning")
+
+
+class Kept(Shedding):
+    made: Shedding
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        Kept.made = self
+
+
+def sketch(name: str) -> Sketch:
+    """The sketch of a query that has shed for two windows."""
+    sharp.run(name, sharp.Stream(200, 1.5, seed=5), 8.0, evaluated=Kept)
+    return Kept.made._sketch
+
+
+@pytest.mark.parametrize("name", sharp.QUERIES)
+def test_what_follows_is_what_plain_python_says(name: str) -> None:
+    of = sketch(name)
+    of.plan(np.inf)
+    prices = set()
+    for most in (np.inf, 0.9 * of._ahead.root, 0.3 * of._ahead.root, 0.0):
+        of.plan(most)
+        prices.add(of.price)
+        rates = plain.rates(of)
+        np.testing.assert_allclose(
+            (of._ahead.value, of._ahead.cost), plain.follow(of, rates, of.price), rtol=1e-9
+        )
+        for found, expected in zip(of.at_once(), plain.at_once(of, rates, of._ahead.value), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-9)
+        fair = plain.rates(of, is_fair=True)
+        value = plain.follow(of, fair, 0.0, is_fair=True)[0]
+        brings = by_show(plain.at_once(of, fair, value)[0], of.load())
+        np.testing.assert_allclose(of.lost(), np.stack([value, brings]), rtol=1e-9)
+    assert len(prices) > 1
+
+
+@given(st.data())
+def test_what_little_was_counted_is_made_up_for(data: st.DataObject) -> None:
+    """Trees of up to three levels, whose nodes have as many children each, as those of features have."""
+    levels = data.draw(st.integers(0, 3))
+    shape = data.draw(st.integers(1, 4)), *[data.draw(st.integers(1, 4))] * levels
+    targets = data.draw(st.integers(1, 6))
+    classes = int(np.prod(shape))
+    random = np.random.default_rng(data.draw(st.integers(0, 99)))
+    went = random.poisson(data.draw(st.sampled_from([0.0, 0.1, 2.0])), (classes, targets)).astype(float)
+    lived = random.integers(0, 50, classes).astype(float)
+    usual = data.draw(st.sampled_from([0.0, 0.01, 0.5]))
+    expected = plain.shrunk(went, lived, shape, usual)
+    np.testing.assert_allclose(shrunk(went, lived, shape, usual), expected, rtol=1e-9, atol=1e-15)
