@@ -10,6 +10,7 @@ import numpy as np
 
 from spaseq.events import Clock, Ids
 from spaseq.language.syntax import Construct, Query
+from spaseq.matching.columns.blocks.cut import cut_out
 from spaseq.matching.columns.blocks.encoding import Encoded, numbered
 from spaseq.matching.columns.blocks.found import Block, Chosen, Events, Times, joined, shown
 from spaseq.matching.columns.blocks.picked import ids
@@ -143,6 +144,34 @@ class MatchBatch(Sequence[Match]):
         made = None if self._made is None else self._made[begin:end]
         block = self._block.part(begin, end)
         return MatchBatch(self._reader, self._query, block, self.clock, last=last, made=made)
+
+    @property
+    def is_of_columns(self) -> bool:
+        """Whether its matches are columns, which keep all events that came together."""
+        return self._block.is_of_columns
+
+    def settle(self) -> None:
+        """Keeps the events of its matches alone, where they are few of those that came together.
+
+        For who has given it away and sees that it is kept. Others may read it meanwhile: each sees the old
+        block or the new one, which say the same.
+        """
+        cut = cut_out(self._block)
+        if cut is None:
+            return
+        block, moved = cut
+        for of_block in self._event_views.values():
+            for one in of_block.all:
+                one.move(moved)
+        for one in self._seen.values():
+            one.move(moved)
+        for made in (self._bindings, self.__dict__.get("partition")):
+            if made is not None and isinstance(made.terms, Terms):
+                made.terms.hold_by(block)
+        # What is told apart by what is gone; matches have their events, and the rest is made again.
+        self._near = 0, 0, None
+        self._block = block
+        self._seen, self._event_views = {}, {}
 
     # --- columns --------------------------------------------------------------------------------
 

@@ -24,6 +24,10 @@ class Terms(Sequence[Term]):
         self._dictionary = dictionary
         self._holder = holder
 
+    def hold_by(self, holder: object) -> None:
+        """Another one keeps the terms."""
+        self._holder = holder
+
     def __len__(self) -> int:
         return len(self.ids)
 

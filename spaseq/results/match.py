@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import numpy as np
 import pyoxigraph as ox
 import rdflib
 
@@ -17,6 +18,7 @@ from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 from spaseq.terms.interop import RdflibTerm, from_rdflib, shown, to_rdflib
 
 if TYPE_CHECKING:
+    from spaseq.matching.columns.blocks.cut import Moved
     from spaseq.results.batch import MatchBatch
 
 #: A CONSTRUCT triple of one match.
@@ -61,23 +63,32 @@ class Event:
     graph: RdflibTerm | None
     time: datetime | int
     n: int
-    _batch: EventBatch = field(compare=False, repr=False)
-    _index: int = field(compare=False, repr=False)
+    # The batch that it is in, and its number there.
+    _at: tuple[EventBatch, int] = field(compare=False, repr=False)
 
     def triples(self) -> rdflib.Graph:
         """The event's graph."""
         graph = rdflib.Graph(identifier=self.graph)
-        term = self._batch.dictionary.term
-        for s, p, o in self._batch.triples(self._index):
+        batch, index = self._at
+        term = batch.dictionary.term
+        for s, p, o in batch.triples(index):
             graph.add((to_rdflib(term(s)), to_rdflib(term(p)), to_rdflib(term(o))))
         return graph
 
     def __reduce__(self) -> tuple[Callable[..., Event], tuple[Any, ...]]:
         """How pickle makes it anew: by its terms, as other processes have no ids."""
-        term = self._batch.dictionary.term
-        terms = [term(i) for triple in self._batch.triples(self._index) for i in triple]
+        batch, index = self._at
+        term = batch.dictionary.term
+        terms = [term(i) for triple in batch.triples(index) for i in triple]
         graph = None if self.graph is None else from_rdflib(self.graph)
         return _event_again, (str(self.stream), graph, self.time, self.n, terms)
+
+    def move(self, moved: Moved) -> None:
+        """It is among fewer events now: see ``cut_out``."""
+        batch, index = self._at
+        if id(batch) in moved:
+            other, kept = moved[id(batch)]
+            object.__setattr__(self, "_at", (other, int(np.searchsorted(kept, index))))
 
 
 def event(batch: EventBatch, index: int, term: Callable[[int], RdflibTerm]) -> Event:
@@ -90,8 +101,7 @@ def event(batch: EventBatch, index: int, term: Callable[[int], RdflibTerm]) -> E
         graph=None if graph == UNBOUND else term(graph),
         time=batch.clock.show(batch.time.item(index)),
         n=batch.n.item(index),
-        _batch=batch,
-        _index=index,
+        _at=(batch, index),
     )
 
 
@@ -279,4 +289,4 @@ def _event_again(
     dictionary = Dictionary()
     ids = [dictionary.intern(term) for term in terms]
     batch = Single(dictionary, Clock.TICKS, Stamp(0, UNBOUND, n), UNBOUND, ids)
-    return Event(rdflib.URIRef(stream), None if graph is None else to_rdflib(graph), time, n, batch, 0)
+    return Event(rdflib.URIRef(stream), None if graph is None else to_rdflib(graph), time, n, (batch, 0))

@@ -26,6 +26,8 @@ class EventViews:
         events = [
             event(chunks[c].batch, i, term) for c, i in zip(which.tolist(), index.tolist(), strict=True)
         ]
+        #: All of them, each once.
+        self.all = events
         self._names = reader.gpms
         form, gpms = block.form, [site.gpm for site in block.sites.all]
         of_form = [] if form is None else [gpms[site] for site in form]

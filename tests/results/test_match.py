@@ -129,7 +129,7 @@ def test_batches_go_with_the_matches() -> None:
     handle = engine.register(TEXT)
     handle.keep(0)  # of the first events, those that say why there is no match
     kept = list(matches(engine, handle, EVENTS))
-    batch = weakref.ref(kept[0].events["A"][0]._batch)
+    batch = weakref.ref(kept[0].events["A"][0]._at[0])
     # Events that come alone are gathered, some 256 at a time: as many are kept longer than their window.
     for _ in matches(engine, handle, " ".join(f"b{900 + n}" for n in range(520))):
         pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from typing import Final
+from weakref import ref
 
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match, view
@@ -22,7 +23,7 @@ class Undelivered:
     so what changes them is plain assignments, with no call between them.
     """
 
-    __slots__ = ("_at", "_batches", "_end", "_now", "again", "delivered", "size")
+    __slots__ = ("_at", "_batches", "_before", "_end", "_given", "_now", "again", "delivered", "size")
 
     def __init__(self) -> None:
         # A batch of which the matches from ``_at`` to ``_end`` are there; then others, if there are any: of a
@@ -30,6 +31,9 @@ class Undelivered:
         self._now: MatchBatch | None = None
         self._batches = _NO_MATCHES
         self._at = self._end = self.size = self.delivered = self.again = 0
+        # The batch that was given last, and the one before, if they are still there.
+        self._given: ref[MatchBatch] | None = None
+        self._before: ref[MatchBatch] | None = None
 
     @property
     def before_last(self) -> int:
@@ -63,6 +67,8 @@ class Undelivered:
             at, end = 0, len(batch)
             self._now, self._at, self._end = batch, at, end
             self._batches.popleft()
+        if not at:
+            self._give(batch)
         match = view(batch, at)
         self._at = at + 1
         if at + 1 == end:
@@ -76,6 +82,7 @@ class Undelivered:
         now, at, end = self._now, self._at, self._end
         if now is not None and end - at == self.size <= most:
             given = now.part(at, end) if at else now
+            self._give(given)
             self.delivered += self.size
             self._now, self.size = None, 0
             return given
@@ -97,8 +104,21 @@ class Undelivered:
                 now, at, end = batch, stop, len(batch)
         return self._taken(MatchBatch.joined(parts), len(self._batches) - whole, now, at, end)
 
+    def _give(self, batch: MatchBatch) -> None:
+        """Somebody gets a batch, or its first match: who still has the last but one keeps that.
+
+        The last one is still what a loop's variable stands for.
+        """
+        if not batch.is_of_columns:
+            return
+        kept = None if self._before is None else self._before()
+        self._before, self._given = self._given, ref(batch)
+        if kept is not None:
+            kept.settle()
+
     def _taken(self, given: MatchBatch, left: int, now: MatchBatch | None, at: int, end: int) -> MatchBatch:
         """Delivers these, behind which there are so many batches, and some matches of one that had begun."""
+        self._give(given)
         count = len(given)
         self._now, self._at, self._end = now, at, end
         self.size -= count

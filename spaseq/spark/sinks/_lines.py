@@ -93,8 +93,7 @@ def _event(event: Mapping[str, Any]) -> Event:
         graph=name,
         time=_time(event["time"]),
         n=event["n"],
-        _batch=_no_triples(),
-        _index=0,
+        _at=(_no_triples(), 0),
     )
 
 

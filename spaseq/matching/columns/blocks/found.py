@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +89,9 @@ class Block(ABC):
     An evaluator makes one of all that a call completes (``Columns`` where the matches are plain, ``blocks``
     for a few objects); nothing in it may be overwritten by a later call.
     """
+
+    #: Whether they are columns, or some of them are, and so may keep far more events than they have.
+    is_of_columns: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -240,19 +243,21 @@ class Objects(Block):
 class Joined(Block):
     """Blocks of one query, one after the other, as one."""
 
+    is_of_columns = True
+
     def __init__(self, parts: Sequence[Block]) -> None:
-        self._parts = parts
+        self.parts = parts
         self._ends = [*accumulate(map(len, parts))]
 
     @property
     def keys(self) -> Ints:
-        return np.concatenate([part.keys for part in self._parts])
+        return np.concatenate([part.keys for part in self.parts])
 
     def __len__(self) -> int:
         return int(self._ends[-1])
 
     def __iter__(self) -> Iterator[tuple[Key, Found]]:
-        for part in self._parts:
+        for part in self.parts:
             yield from part
 
     def __getitem__(self, i: int) -> Found:
@@ -264,28 +269,28 @@ class Joined(Block):
         return part.key(inside)
 
     def split(self) -> Iterator[tuple[int, Block]]:
-        for part in self._parts:
+        for part in self.parts:
             yield from part.split()
 
     def part(self, begin: int, end: int) -> Block:
         found, start = [], 0
-        for part, stop in zip(self._parts, self._ends, strict=True):
+        for part, stop in zip(self.parts, self._ends, strict=True):
             if start < end and stop > begin:
                 found.append(part.part(max(begin - start, 0), min(end, stop) - start))
             start = stop
-        return joined(found or [self._parts[0].part(0, 0)])
+        return joined(found or [self.parts[0].part(0, 0)])
 
     def spans(self) -> tuple[Ints, Ints]:
-        first, last = zip(*(part.spans() for part in self._parts), strict=True)
+        first, last = zip(*(part.spans() for part in self.parts), strict=True)
         return np.concatenate(first), np.concatenate(last)
 
     def sizes(self) -> Ints:
-        return np.concatenate([part.sizes() for part in self._parts])
+        return np.concatenate([part.sizes() for part in self.parts])
 
     def chosen(self) -> Chosen:
         names: dict[str, int] = {}
         batches: dict[int, tuple[int, EventBatch]] = {}
-        chosen = [part.chosen() for part in self._parts]
+        chosen = [part.chosen() for part in self.parts]
         gpms, which = [], []
         for part in chosen:
             numbers = [names.setdefault(name, len(names)) for name in part.names]
@@ -302,7 +307,7 @@ class Joined(Block):
         )
 
     def events(self, gpms: Sequence[str], clock: Clock, names: Named) -> dict[str, Events]:
-        parts = [part.events(gpms, clock, names) for part in self._parts]
+        parts = [part.events(gpms, clock, names) for part in self.parts]
         found = {}
         for name in gpms:
             of_gpm = [events[name] for events in parts]
@@ -323,13 +328,13 @@ class Joined(Block):
         return found
 
     def solved(self, names: Sequence[str]) -> Solved:
-        parts = [part.solved(names) for part in self._parts]
+        parts = [part.solved(names) for part in self.parts]
         columns: dict[str, Column] = {name: Pieces([part.columns[name] for part in parts]) for name in names}
         return Solved(one_after_the_other([part.offsets for part in parts]), columns)
 
     def at(self, i: int) -> tuple[Block, int]:
         number = bisect_right(self._ends, i)
-        return self._parts[number].at(i - (self._ends[number - 1] if number else 0))
+        return self.parts[number].at(i - (self._ends[number - 1] if number else 0))
 
 
 def one_after_the_other(offsets: Sequence[Ints]) -> Ints:

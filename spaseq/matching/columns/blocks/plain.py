@@ -64,6 +64,8 @@ class Columns(Block):
     is not the event's only one.
     """
 
+    is_of_columns = True
+
     def __init__(
         self, sites: Sites, stretch: Stretch, keys: Ints, offsets: Ints, places: Ints, site: Ints,
         rows: Ints | None = None,
@@ -126,6 +128,13 @@ class Columns(Block):
             return Columns.alike(self.sites, self.stretch, keys, places, self.form, rows)
         offsets, site = self.offsets[begin : end + 1] - first, self.site[first:last]
         return Columns(self.sites, self.stretch, keys, offsets, places, site, rows)
+
+    def elsewhere(self, stretch: Stretch, places: Ints, rows: Ints | None) -> Columns:
+        """The same matches, whose events and solutions are there, too."""
+        keys = self.keys.copy()
+        if self.form is not None:
+            return Columns.alike(self.sites, stretch, keys, places, self.form, rows)
+        return Columns(self.sites, stretch, keys, self.offsets.copy(), places, self.site.copy(), rows)
 
     def take(self, numbers: Ints) -> Columns:
         """Some matches, in this order."""

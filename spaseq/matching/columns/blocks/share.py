@@ -138,12 +138,14 @@ class Share(Block):
     What a share is asked for is cut out of what there is of all.
     """
 
+    is_of_columns = True
+
     def __init__(self, whole: _Whole, number: int, begin: int, end: int) -> None:
         """``number``: its own among the shares."""
         self._whole, self._number, self._from, self._to = whole, number, begin, end
 
     @cached_property
-    def _alone(self) -> Columns:
+    def alone(self) -> Columns:
         """The same without the others."""
         return self._whole.part(self._from, self._to)
 
@@ -155,7 +157,7 @@ class Share(Block):
         return self._whole.key(self._from + i)
 
     def at(self, i: int) -> tuple[Block, int]:
-        return self._alone, i
+        return self.alone, i
 
     def part(self, begin: int, end: int) -> Block:
         return self._whole.part(self._from + begin, self._from + end)
@@ -177,7 +179,7 @@ class Share(Block):
         return super().solution_count() if self._whole.sites.kleenes else len(self)
 
     def chosen(self) -> Chosen:
-        return self._alone.chosen()
+        return self.alone.chosen()
 
     def events(self, gpms: Sequence[str], clock: Clock, names: Named) -> dict[str, Events]:
         begin, end = self._from, self._to
