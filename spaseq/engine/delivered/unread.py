@@ -18,8 +18,6 @@ class Unread:
         self._read = read
         # A block may be read in several batches.
         self._reading: Iterator[MatchBatch] | None = None
-        # Whether what is being read is that of the evaluator of before alone.
-        self._is_moved = False
 
     def __len__(self) -> int:
         """How many sets of them there are, each of one match at least: what they cost."""
@@ -28,21 +26,24 @@ class Unread:
     def next(self) -> MatchBatch | None:
         """Finds some more, each once; None when there are none."""
         if self._reading is None:
-            self._reading = self._read(self._found.unread())
+            self._reading = self._read_all()
         batch = next(self._reading, None)
         if batch is None:
             self._reading = None
-            if self._is_moved:
-                self._is_moved = False
-                return self.next()
         return batch
+
+    def _read_all(self) -> Iterator[MatchBatch]:
+        """What there is, and then what another evaluator has that took the place of the first meanwhile."""
+        found = None
+        while found is not self._found:
+            found = self._found
+            yield from self._read(found.unread())
 
     def move(self, found: Unenumerated) -> None:
         """Further ones are another evaluator's, which has those that were not enumerated, too."""
-        self._is_moved = self._reading is not None
         self._found = found
 
     def drop(self) -> None:
         """Forgets all of them, without looking."""
-        self._reading, self._is_moved = None, False
+        self._reading = None
         self._found.drop()

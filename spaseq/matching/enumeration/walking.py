@@ -22,8 +22,8 @@ _MOST_MATCHES: Final = 1 << 16
 _EVENTS: Final = 4
 #: Room for the way to a match, and for the nodes of roots that come next: for fewer where most are near.
 _DEEP: Final = 1 << 6
-_AHEAD: Final = 1 << 9
-_AHEAD_TOGETHER: Final = 1 << 6
+_AHEAD: Final = 16 * walk.AHEAD
+_AHEAD_TOGETHER: Final = 2 * walk.AHEAD
 #: Room for what several have found, and walk at once: so many matches.
 _MOST_TOGETHER: Final = 1 << 20
 

@@ -35,8 +35,9 @@ _depth, _set_depth = reads(1), writes(1)
 _position, _set_position = reads(0), writes(0)
 _label, _set_label = reads(1), writes(1)
 
-#: Of so many roots nodes are looked at together, each with the least top in its root's window.
-_AHEAD: Final = 32
+#: Of so many roots nodes are looked at together, each with the least top in its root's window: there must be
+#: room for as many in ``ahead``, which is written unchecked.
+AHEAD: Final = 32
 _least, _set_least = reads(1), writes(1)
 
 #: What several have found is walked for events that are no further apart than this, of one after the other.
@@ -100,7 +101,7 @@ def _walk(
                 status = DONE
                 break
             if root == seen:
-                seen = min(root + _AHEAD, last)
+                seen = min(root + AHEAD, last)
                 if seen > root + 1:
                     _look_ahead(nodes, found, mask, first, root, seen, ahead)
             _set_number(stack, 0, root_of.node(found, root))
