@@ -58,8 +58,7 @@ class Shedding(Selecting):
         self._passing: Passing | None = None
         if effort.latency is not None and effort.policy is Policy.SHARP and not self._doubt.matters:
             self._passing = Passing(self._sketch, effort.latency)
-        # What each class loads; how many new ones are shed.
-        self._load, self._loads = 0.0, np.zeros(self._features.classes)
+        # How many new ones are shed.
         self._scratch: Ints = np.zeros_like(self._sketch.alive)
         # Since the last look ended: events, and seconds of work and of the next look; what the last one
         # took, and held events up for.
@@ -91,6 +90,7 @@ class Shedding(Selecting):
         self._rehearse(none, self._memory)
         self._ask(none, 0)
         self._observe(0, 0)
+        self._bury()
         self._welcome(0, 0)
         k.strangers(self._memory.ints, self._known)
         self._sketch.begin()
@@ -310,6 +310,10 @@ class Shedding(Selecting):
         admitted, passed_over = admitted_of(found, position, size, self._admitted)
         self.shed.events += passed_over
         return admitted
+
+    @property
+    def _since_seen(self) -> int:
+        return self._events + self._between // 2
 
     # --- shedding -------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from spaseq.matching.kernel.memory import Memory
 from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.shedding.bounded import Bounded
+from spaseq.matching.shedding.compiled import _kernel_absent as absent
 from spaseq.matching.shedding.compiled import _kernel_known as cells
 from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.learned.features import features
@@ -34,6 +35,9 @@ _TRIAL: Final = 2
 #: Such a part of the work is done so, at most; what was not done in time is not made up for.
 _TRIED: Final = 1 / 32
 _MOST_TRIALS: Final = 64.0
+#: The same for who looks for those that something negated has ended.
+_BURIED: Final = 1 / 16
+_MOST_BURIED: Final = 1_024.0
 #: From one event that is asked to how many partial matches it is shown to the next one, it is as far as these
 #: numbers are: of events that come in turns, it is not always the same one.
 _SAMPLED: Final = (1, 8, 11, 10, 5, 12, 15, 14, 9, 16, 3, 2, 13, 4, 7, 6)
@@ -66,8 +70,12 @@ class Observed(Kernel):
         self._apart, self._samples = _SAMPLED[0], 0
         # Since the bound was seen to. Where work is counted, and not measured, every event is asked.
         self._pace = Pace(query.effort)
-        # On so many ghosts events may be tried.
-        self._trials = 0.0
+        # On so many ghosts events may be tried; at so many partial matches it may be looked whether they are
+        # dead, and up to where, and when, that was done of what is negated.
+        self._trials, self._burials = 0.0, 0.0
+        self._buried, self._buried_at = 0, 0
+        # What each class loads, and all that there are.
+        self._load, self._loads = 0.0, np.zeros(self._features.classes)
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
         self._place = int(self._bounds.places(batch, start)[0]), int(batch.time[0])
@@ -77,6 +85,7 @@ class Observed(Kernel):
             self._sketch.see(name, found.size)
         self._rehearse(columns, memory)
         self._memory.ints[mem.DECIDED] = 0
+        self._bury()
         self._pass_over(columns)
         self._since_shown += len(batch)
         if self._pace.is_exact or self._since_shown >= self._apart:
@@ -97,6 +106,7 @@ class Observed(Kernel):
                 self._sketch.see(name, self._since_shown * came)
             self._rehearse(columns, memory)
         self._memory.ints[mem.DECIDED] = 0
+        self._bury()
         self._pass_over(columns)
         if is_asked:
             self._ask(columns, 1)
@@ -112,6 +122,28 @@ class Observed(Kernel):
             tried = rehearsal.take(memory.ints, memory.floats, self._columns.numbers, columns, most)
             self._trials -= tried
             self._add_work(_TRIAL * tried)
+
+    def _bury(self) -> None:
+        """Lets go of what has been ended since by what is negated, where that is told by a key."""
+        m, s, f, numbers = self._memory, self._sketch, self._features, self._columns.numbers
+        if not len(f.graves) or m.ints[mem.ENTRIES] + self._buried >= m.ints[mem.NEXT_ENTRY]:
+            return
+        axis, time = self._place
+        self._buried, looked, load = absent.bury(
+            f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases,
+            *s.quantiles.arrays, s.counts, s.steps, s.alive, self._loads, f.graves.ravel(), f.taken,
+            self._buried, self._buried_at, axis, time, s.passed(self._given), self._position,
+            self._since_seen, int(self._burials),
+        )  # fmt: skip
+        self._buried_at = time
+        self._load = max(0.0, self._load - load)
+        self._burials -= looked
+        self._add_work(looked)
+
+    @property
+    def _since_seen(self) -> int:
+        """So many events have come since partial matches were looked at last, on average."""
+        return 0
 
     def _ask(self, columns: Ints, events: int) -> None:
         """Asks the first of some events to how many partial matches it is shown."""
@@ -129,6 +161,7 @@ class Observed(Kernel):
     def _count(self, events: int, made: int) -> None:
         """Counts the work that some events were, which made so many partial matches."""
         self._units += events + made
+        self._burials = min(_MOST_BURIED, self._burials + self._units * _BURIED / _LOOK)
         self._trials = min(_MOST_TRIALS, self._trials + self._units * _TRIED / (_TRIAL * _LOOK))
         if isinstance(self._effort.clock, WorkClock):
             self._effort.clock.add(made)
@@ -148,7 +181,7 @@ class Observed(Kernel):
         super()._sweep(axis, time, decided, left)
         known, self._known = self._known, self._unknown()
         k.follow(old.ints, self._memory.ints, known, self._known)
-        self._next = int(self._memory.ints[mem.NEXT_WAIT])
+        self._next, self._buried = int(self._memory.ints[mem.NEXT_WAIT]), 0
 
     def _unknown(self) -> Ints:
         return np.zeros(int(self._memory.ints[mem.MOST_NODES]) * cells.KNOWN_SIZE, dtype=np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,7 +11,7 @@ from spaseq.automaton.pattern import Atom, Both, Kleene, Node, starts, walk
 from spaseq.automaton.show import show
 from spaseq.language.syntax import Duration, Strategy
 from spaseq.matching.conditions.postfix import BeyondTables
-from spaseq.matching.runs.program import Place
+from spaseq.matching.runs.program import Gate, Place
 
 #: So many gaps may be open at a time.
 _MOST_GAPS: Final = 8
@@ -52,6 +52,8 @@ class Absences:
         self._views: dict[tuple[int, ...], None] = {(): None} if trails else {}
         # Negations at the beginning that look at one event.
         self._strict: set[Absence] = set()
+        # At each gate, what a run may be in the gap of.
+        self._open: dict[Gate, set[Absence]] = {}
         self._walk(start)
 
     @property
@@ -64,6 +66,10 @@ class Absences:
         """The Kleenes inside which that is decided."""
         return list(self._views)
 
+    def open_at(self, gate: Gate) -> Set[Absence]:
+        """What is absent in the gaps that are open in some run at a gate."""
+        return self._open.get(gate, set())
+
     def _walk(self, start: Place) -> None:
         """Goes all ways through the automaton."""
         reached: dict[tuple[Place, _Gaps], None] = {(start, ()): None}
@@ -75,6 +81,7 @@ class Absences:
                     _waits_for_the_window(absence)
             for gate in place.gates:
                 after = self._after(gaps, gate.ends)
+                self._open.setdefault(gate, set()).update(absence for absence, _ in after)
                 for way in gate.ways:
                     new = way.target, self._after(after, way.begins)
                     if new not in reached:

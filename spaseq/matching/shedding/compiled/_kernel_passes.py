@@ -28,11 +28,11 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     rows_of,
     value,
 )
-from spaseq.matching.kernel.compiled._kernel_memory import find_bucket, find_partition, release, unlink
+from spaseq.matching.kernel.compiled._kernel_memory import find_bucket, find_partition
 from spaseq.matching.kernel.compiled._kernel_places import is_over
 from spaseq.matching.kernel.records import buckets, findings, header, nodes, partitions, waits
 from spaseq.matching.kernel.records.tables import candidates, gates
-from spaseq.matching.shedding.compiled._kernel_absent import is_dead
+from spaseq.matching.shedding.compiled._kernel_absent import is_dead, leave
 from spaseq.matching.shedding.compiled._kernel_known import (
     AGES,
     CODE,
@@ -57,14 +57,6 @@ Marks = npt.NDArray[np.int8]
 
 #: For each partial match to be looked at, so many places are passed at most, of which most may be empty.
 _EMPTY: Final = 4
-
-
-@part
-def _leave(m: Ints, w: int) -> None:
-    """Takes a partial match out of its list. Its place stays empty until the next sweep."""
-    unlink(m, w)
-    release(m, waits.node(m, w))
-    waits.set_gate(m, w, 0)
 
 
 @kernel
@@ -105,7 +97,7 @@ def observe(
                 # It died somewhere between this look and the last one.
                 counts[number * COUNTS + LIVED] += 0.5 * lived
                 counts[number * COUNTS + DIED] += 1
-                _leave(m, w)
+                leave(m, w)
         w += header.width(m)
     return (w - header.waits(m)) // header.width(m) - 1, total
 
@@ -152,7 +144,7 @@ def welcome(
             and kept[cell] < 1.0
             and lot(m, gates.number(t, gate), node, draw) >= kept[cell]
         ):
-            _leave(m, w)
+            leave(m, w)
             shed[cell] += 1
             continue
         alive[cell] += 1

@@ -22,6 +22,7 @@ from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.runs.program import Place
 from spaseq.matching.shedding.compiled import _kernel_known as k
 from spaseq.matching.shedding.compiled import _kernel_rehearsed as ghosts
+from spaseq.matching.shedding.learned.absent import graves, tells_the_dead
 from spaseq.matching.shedding.learned.comparisons import BINARY, UNARY, Code, compared
 from spaseq.terms.dictionary import Term
 
@@ -35,24 +36,6 @@ QUANTILES: Final = {1: 24, 2: 10, 3: 6}
 #: Without one, all that comes of an event falls into few classes, and of a class that only few events were of
 #: hardly anything is known, however many partial matches they are. What repeats is of many events.
 MOST: Final = {False: 1, True: 3}
-
-#: What comes to the same, once it comes to something, whatever else is bound.
-_LASTING: Final = BINARY | {
-    "MINUS",
-    "ABS",
-    "NOT",
-    "FUNCTION",
-    "PUSH",
-    "CONSTANT",
-    "DISTANCE",
-    "COMPARE",
-    "RELATE",
-    "TEST",
-    "OR",
-    "AND",
-    "UNLESS_TRUE",
-    "UNLESS_FALSE",
-} - {"AVERAGE"}
 
 #: So many lengths of a run are told apart where it may repeat.
 DEPTHS: Final = 8
@@ -110,9 +93,8 @@ class Features:
     ``tables``: the query's, and behind them programs. ``rows`` are features, and ``ways`` says of each way
     its gate and the features of the place behind it (see ``compiled``). ``bases``: of each gate, the
     number of its first class; ``classes``: how many there are. ``rehearsed`` is None where what an event
-    does depends on more than what is bound and what it brings. ``tells_the_dead``: what has come where it
-    must be absent ends a partial match for good, by what is bound of it then; ``taken``: by slot, 1 if an
-    event of a match may bind it.
+    does depends on more than what is bound and what it brings. ``tells_the_dead``, ``graves``: see
+    ``absent``; ``taken``: by slot, 1 if an event of a match may bind it.
     """
 
     tables: Ints
@@ -124,6 +106,7 @@ class Features:
     places: tuple[Codes, ...]
     steps: tuple[Steps, ...]
     tells_the_dead: bool
+    graves: Ints
     taken: Ints
     rehearsed: Rehearsed | None
 
@@ -207,7 +190,8 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
         edges=max(edges, 1),
         places=tuple(places),
         steps=tuple(steps),
-        tells_the_dead=_tells_the_dead(analysis),
+        tells_the_dead=tells_the_dead(analysis),
+        graves=graves(compiled),
         taken=np.array([name in taken for name in analysis.slots] or [False], dtype=np.int64),
         rehearsed=rehearsed,
     )
@@ -255,21 +239,6 @@ def _rehearsed(
 
 def _column(columns: Mapping[str, int], name: str) -> int:
     return columns.get(name, -1)
-
-
-def _tells_the_dead(analysis: Analysis) -> bool:
-    """Whether what is forbidden is read in one way only, and nothing to come makes true what is false, or the
-    other way round: no condition of it asks what is bound, or of a Kleene that goes on.
-    """
-    absences = analysis.absences
-    checked = [check.atom for absence in absences.all for check in absences.checks(absence)]
-    return (
-        bool(checked)
-        and len(absences.views) == 1
-        and all(
-            step.op in _LASTING for atom in checked for step in analysis.codes[atom.id, absences.views[0]]
-        )
-    )
 
 
 def _repeats(place: Place) -> bool:
