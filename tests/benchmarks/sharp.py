@@ -194,7 +194,9 @@ def run(
     evaluator = evaluated(Bounded(asked, stream.dictionary, context, window, effort))
     if bound is None:
         # Nobody looks for the dead without a bound, or tries events on ghosts.
-        evaluator._features = replace(evaluator._features, tells_the_dead=False, graves=evaluator._features.graves[:0])
+        evaluator._features = replace(
+            evaluator._features, tells_the_dead=False, graves=evaluator._features.graves[:0]
+        )
         evaluator._sketch.rehearsal = None
     found: list[tuple[Ids, Ids]] = []
     units = np.zeros(stream.size)

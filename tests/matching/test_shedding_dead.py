@@ -27,11 +27,19 @@ UNLESS_BOUND: Final = "?c :c ?k ; :v ?y . FILTER(!BOUND(?z))"
 
 
 def run(
-    monkeypatch: pytest.MonkeyPatch, negated: str, events: list[tuple[str, str]], sequence: str = "A : !C : D"
+    monkeypatch: pytest.MonkeyPatch,
+    negated: str,
+    events: list[tuple[str, str]],
+    sequence: str = "A : !C : D",
+    seldom: float = 0.0,
+    partition: str = "",
 ) -> tuple[int, float]:
-    """How many matches there are; how many partial matches were seen to be dead before the last event."""
+    """How many matches there are; how many partial matches were seen to be dead before the last event.
+
+    ``seldom``: see ``_SELDOM``. If it is 0, all is looked at after each event.
+    """
     made: list[Shedding] = []
-    monkeypatch.setattr(evaluator, "_SELDOM", 0)  # all is looked at after each event
+    monkeypatch.setattr(evaluator, "_SELDOM", seldom)
     load = Shedding._load_passes
 
     def noted(self: Shedding) -> None:
@@ -41,7 +49,7 @@ def run(
     monkeypatch.setattr(Shedding, "_load_passes", noted)
     other = "T" if any(stream == T for stream, _ in events) else "S"
     streams = f"FROM STREAM S <{S}>" + (f" FROM STREAM T <{T}>" if other == "T" else "")
-    text = f"""PREFIX : <http://example.org/> SELECT ?a WITHIN 1000 SECONDS SLIDING {streams}
+    text = f"""PREFIX : <http://example.org/> SELECT ?a WITHIN 1000 SECONDS SLIDING {partition} {streams}
         WHERE {{ SEQ({sequence}) DEFINE GPM A ON S {{ ?a :a ?k ; :v ?x }}
         DEFINE GPM C ON {other} {{ {negated} }} DEFINE GPM D ON S {{ ?d :d ?k ; :v ?z }} }}"""
     engine = Engine(latency=timedelta(days=1), clock=WorkClock(1e-6))
@@ -100,6 +108,73 @@ def test_what_is_negated_at_the_beginning_of_a_match_kills_none_that_come_after(
 ) -> None:
     events = [OTHER, A, OTHER, (S, ":c 1"), OTHER, D]
     assert run(monkeypatch, BY_KEY, events, "!C : A : D") == (1, 0.0)
+
+
+@pytest.mark.parametrize("partition", ["", "PARTITION BY ?k"])
+@pytest.mark.parametrize(
+    ("negated", "event", "sequence", "dead"),
+    [
+        (BY_KEY, ":c 1", "A : !C : D", 1.0),
+        (BY_KEY, ":c 2", "A : !C : D", 0.0),
+        (BY_KEY, ":c 1", "A ; !C ; D", 1.0),
+        (BY_VALUE, ":c 1 ; :v 6", "A : !C : D", 1.0),
+        (BY_VALUE, ":c 1 ; :v 4", "A : !C : D", 0.0),
+        (BY_LATER, ":c 1 ; :v 7", "A : !C : D", 0.0),
+        ("?c :c ?n", ":c 3", "A : !C : D", 0.0),  # has no key by which they are found
+        (BY_KEY, ":c 1", "!C : A : D", 0.0),
+    ],
+)
+def test_who_is_ended_by_what_is_negated_is_let_go_of_before_the_next_look(
+    monkeypatch: pytest.MonkeyPatch, negated: str, event: str, sequence: str, dead: float, partition: str
+) -> None:
+    if partition and "?k" not in negated:
+        pytest.skip("what is negated has the key, too")
+    events = [OTHER, A, OTHER, (S, event), OTHER, D]
+    _, died = run(monkeypatch, negated, events, sequence, 1e9, partition)
+    assert died == dead
+
+
+@pytest.mark.filterwarnings("ignore:.*TUMBLING:spaseq.errors.SpaseqWarning")
+@pytest.mark.parametrize("seed", range(40))
+def test_to_let_go_of_the_dead_takes_no_match(seed: int) -> None:
+    """While a bound is far, all is found that is found without one."""
+    rng = np.random.default_rng(seed)
+    pick = rng.choice
+    sequence = pick(
+        [
+            "A : !C : D",
+            "A : !C : B : D",
+            "A ; !C ; D",
+            "!C : A : D",
+            "A : !C : B : !C : D",
+            "A : B+[:] : !C : D",
+        ]
+    )
+    negated = pick([BY_KEY, BY_VALUE, BY_LATER, "?c :c ?n", "?c :c ?k ; :v ?x"])
+    streams, other = (
+        (f"FROM STREAM S <{S}> FROM STREAM T <{T}>", "T") if seed % 2 else (f"FROM STREAM S <{S}>", "S")
+    )
+    window = pick(["20 SECONDS SLIDING", "15 EVENTS SLIDING", "20 SECONDS TUMBLING"])
+    partition = pick(["", "PARTITION BY ?k"]) if "?k" in negated else ""
+    text = f"""PREFIX : <http://example.org/> SELECT * WITHIN {window} {partition} {streams}
+        WHERE {{ SEQ({sequence}) DEFINE GPM A ON S {{ ?a :a ?k ; :v ?x }}
+        {"DEFINE GPM B ON S { ?b :b ?k ; :v ?w }" if "B" in sequence else ""}
+        DEFINE GPM C ON {other} {{ {negated} }} DEFINE GPM D ON S {{ ?d :d ?k ; :v ?z }} }}"""
+    bounded = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-6))
+    engines = bounded, Engine(evaluator="kernel")
+    handles = [engine.register(text) for engine in engines]
+    found: list[set[str]] = [set(), set()]
+    for i in range(120):
+        kind = pick(["a", "b", "c", "d"])
+        stream = T if kind == "c" and other == "T" else S
+        event = f"PREFIX : <http://example.org/> <urn:{i}> :{kind} {rng.integers(2)} ; :v {rng.integers(4)} ."
+        for engine, handle, names in zip(engines, handles, found, strict=True):
+            engine.push(stream, event, i // 2)
+            names |= {str(match) for match in handle.matches()}
+    for engine, handle, names in zip(engines, handles, found, strict=True):
+        engine.close()
+        names |= {str(match) for match in handle.matches()}
+    assert found[0] == found[1]
 
 
 @pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")

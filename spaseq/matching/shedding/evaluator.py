@@ -40,6 +40,8 @@ _BRIEF: Final = 8.0
 #: A plan is made anew after such a part of an age, from such a part of the bound on.
 _PLANNED: Final = 0.25
 _NEAR: Final = 0.8
+#: How far partial matches are worth the same is that of late: so much of it is what the last plan says.
+_SMOOTH: Final = 0.25
 
 
 class Shedding(Selecting):
@@ -90,7 +92,8 @@ class Shedding(Selecting):
         self._rehearse(none, self._memory)
         self._ask(none, 0)
         self._observe(0, 0)
-        self._bury()
+        if len(self._features.graves):
+            self._look_for_dead()
         self._welcome(0, 0)
         k.strangers(self._memory.ints, self._known)
         self._sketch.begin()
@@ -274,7 +277,7 @@ class Shedding(Selecting):
             self._observe(axis, time, counted=False)
         if self._overload is not None:
             self._load = self._loaded()
-            share = self._overload.share(self._load)
+            share = self._overload.share(self._overload.lasting(self._load))
             self._overload.tell(self.shed, self._name)
             self._keep(share, axis, time, events)
         self._notice(events)
@@ -286,7 +289,9 @@ class Shedding(Selecting):
         """
         begin = self._effort.clock()
         s, f, m, numbers = self._sketch, self._features, self._memory, self._columns.numbers
-        room = math.inf if self._overload is None else self._overload.load - self._load
+        room = (
+            math.inf if self._overload is None else self._overload.load - self._overload.lasting(self._load)
+        )
         if self._admitted < 1 or self._doubt.matters:
             room = math.inf
         shed = self._scratch
@@ -347,6 +352,7 @@ class Shedding(Selecting):
             self._passes = False
             s.plan(overload.most * 1.0 / overload.unit)
             self._unplanned = 0
+            overload.even += _SMOOTH * (s.even - overload.even)
 
     def _notice(self, events: int) -> None:
         self._account.pass_by(events, self._sketch)

@@ -125,9 +125,12 @@ class Observed(Kernel):
 
     def _bury(self) -> None:
         """Lets go of what has been ended since by what is negated, where that is told by a key."""
+        ints = self._memory.ints
+        if len(self._features.graves) and ints[mem.ENTRIES] + self._buried < ints[mem.NEXT_ENTRY]:
+            self._look_for_dead()
+
+    def _look_for_dead(self) -> None:
         m, s, f, numbers = self._memory, self._sketch, self._features, self._columns.numbers
-        if not len(f.graves) or m.ints[mem.ENTRIES] + self._buried >= m.ints[mem.NEXT_ENTRY]:
-            return
         axis, time = self._place
         self._buried, looked, load = absent.bury(
             f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases,

@@ -19,7 +19,12 @@ _GROWS: Final = 1.0005
 _ROOM: Final = 0.95
 _LEAST_ROOM: Final = 0.5
 _DEVIATIONS: Final = 2.5
+#: Where all that may be shed is worth the same, each that is shed for nothing is missed. So many deviations
+#: are left free then for bursts, as something is passed over in them.
+_FEWER: Final = 1.0
 _FORGET_NOW: Final = 1 / 32
+#: The same of the load that there is as a rule.
+_FORGET_USUAL: Final = 1 / 64
 #: What took longer than so many bounds, and so many more for each event, was held up by something else: the
 #: machine, or Python's collector. No burst takes that long.
 _STALLED: Final = 32.0
@@ -53,8 +58,14 @@ class Overload:
         self.latency: float | None = None
         # For so many events now the bound has been less than what one takes by itself; whether that was told.
         self._too_tight, self._told = 0, False
-        # What events took just now, and were expected to; and what that was wrong by, squared.
+        # What events took just now, and were expected to; and what that was wrong by, squared. The same of
+        # a unit of work.
         self._now = self._expected = self._variance = 0.0
+        self._unit_seconds = self._unit_units = self._unit_variance = 0.0
+        #: From 0 to 1: how far all partial matches are worth the same (see ``evenness``).
+        self.even = 0.0
+        # The load of late.
+        self._usual = 0.0
         #: The seconds that an event is to take.
         self.most = _ROOM * bound
 
@@ -69,6 +80,8 @@ class Overload:
         most = (_STALLED + _SLOW * events) * self._bound
         was_held_up, seconds = seconds > most, min(seconds, most)
         each = seconds / events
+        usual = (1 - _FORGET_USUAL) ** events
+        self._usual = usual * self._usual + (1 - usual) * load
         keep = (1 - _FORGET) ** events
         above = events * max(0.0, each - self._fixed)
         for_load = 1 - min(1.0, begun / (units - events)) if units > events else 0.0
@@ -79,11 +92,21 @@ class Overload:
         self._seconds = keep * self._seconds + for_load * above
         self._too_tight = self._too_tight + events if self.least > self._bound else 0
         if not was_held_up:
+            self._vary(events, seconds, units, keep)
             self._spare(events, each, expected, keep)
         keep = (1 - _FORGET_SOON) ** events
         self._spent = keep * self._spent + seconds
         self._units = keep * self._units + units
         return events * min(each, expected) if was_held_up else seconds
+
+    def _vary(self, events: int, seconds: float, units: float, keep: float) -> None:
+        """Learns how much what a unit of work takes varies: passing over something does not help with it."""
+        now = (1 - _FORGET_NOW) ** events
+        self._unit_seconds = now * self._unit_seconds + seconds
+        self._unit_units = now * self._unit_units + units
+        expected = self.unit * self._unit_units
+        wrong = self._unit_seconds / expected - 1 if expected > 0 else 0.0
+        self._unit_variance = keep * self._unit_variance + (1 - keep) * min(wrong * wrong, 1.0)
 
     def _spare(self, events: int, each: float, expected: float, keep: float) -> None:
         now = (1 - _FORGET_NOW) ** events
@@ -91,7 +114,9 @@ class Overload:
         self._expected = now * self._expected + (1 - now) * expected
         wrong = self._now / self._expected - 1 if self._expected > 0 else 0.0
         self._variance = keep * self._variance + (1 - keep) * min(wrong * wrong, 1.0)
-        room = 1 / (1 + _DEVIATIONS * math.sqrt(self._variance))
+        least = max((_FEWER / _DEVIATIONS) ** 2 * self._variance, self._unit_variance)
+        variance = self._variance + self.even * (min(self._variance, least) - self._variance)
+        room = 1 / (1 + _DEVIATIONS * math.sqrt(variance))
         # What an event takes by itself cannot be saved: of the rest, some is used in any case.
         rest = max(0.0, self._bound - self.least)
         self.most = max(min(_ROOM, room) * self._bound, self._bound - (1 - _LEAST_ROOM) * rest)
@@ -137,6 +162,12 @@ class Overload:
     def target(self) -> float:
         """The load that there is time for; infinite while that is not known."""
         return max(0.0, self.most - self.least) / self._slope if self._slope > 0 else math.inf
+
+    def lasting(self, load: float) -> float:
+        """How much of the load at hand there is to be shed for: where all is worth the same, not a burst, in
+        which something is passed over.
+        """
+        return load - self.even * max(0.0, load - self._usual)
 
     def share(self, load: float) -> float:
         """Which share of the partial matches may stay, with so much load at hand."""

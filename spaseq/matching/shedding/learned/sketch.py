@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from spaseq.effort import Policy
 from spaseq.matching.shedding.compiled import _kernel_known as k
+from spaseq.matching.shedding.learned.evenness import evenness
 from spaseq.matching.shedding.learned.features import Features
 from spaseq.matching.shedding.learned.forgone import Forgone
 from spaseq.matching.shedding.learned.quantiles import Quantiles
@@ -27,6 +28,8 @@ from spaseq.matching.shedding.learned.shrinking import shrunk
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
+#: Where there is so many times too much to do, it is not bursts that anything is shed for.
+_MORE: Final = 1.5
 #: So often the price is halved or doubled towards what keeps work within its bound.
 _STEPS: Final = 12
 
@@ -84,6 +87,8 @@ class Sketch:
         self.price = 0.0
         #: Whether it was asked for.
         self.is_planned = False
+        #: How far all partial matches that there were when it was are worth the same.
+        self.even = 0.0
         nothing = np.zeros((features.classes, k.AGES))
         self._ahead, self._lost = Ahead(nothing, nothing, 0.0), np.stack([nothing, nothing])
         self._rates = Rates(features)
@@ -203,6 +208,9 @@ class Sketch:
         self._lost = np.stack([value, by_show(self._rates.at_once(load, value)[0], load)])
         self._rate()
         self._ahead = self._follow(load, dying, stands, 0.0)
+        alive = self.alive.reshape(-1, k.AGES)
+        self.even = evenness((alive * self._ahead.value).ravel(), (alive * self._ahead.cost).ravel())
+        self.even *= min(1.0, _MORE * most / self._ahead.root)
         self.price = 0.0
         if self._ahead.root <= most:
             return
