@@ -130,6 +130,13 @@ def latency_given(latency: timedelta) -> float:
     return latency.total_seconds()
 
 
+def clock_given(clock: Callable[[], float]) -> Callable[[], float]:
+    """A clock. Raises ``EngineError`` for what cannot be called."""
+    if not callable(clock):
+        raise EngineError(f"clock={clock!r}: a clock is called, and gives seconds, as time.perf_counter")
+    return clock
+
+
 def weight_given(weight: float) -> float:
     """A weight. Raises ``EngineError`` for what is no number above 0, or an infinite one."""
     is_number = isinstance(weight, int | float) and not isinstance(weight, bool)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
+import pytest
+
+from spaseq.effort import WorkClock
 from tests.serve.running import Running, running
 from tests.streams import NS, query
 
@@ -72,3 +76,21 @@ def test_counts_go_on_beyond_the_sample() -> None:
             found = _metrics(server)
             assert found["spaseq_events_total"] == events
             assert found['spaseq_matches_total{query="q"}'] == events // 2
+
+
+@pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
+def test_what_was_shed_and_what_is_left_is_told_of_queries_with_a_bound() -> None:
+    bound = timedelta(milliseconds=4)
+    with running(evaluator="kernel", latency=bound, clock=WorkClock(1e-3)) as server:
+        server.register(query("A : B"), "q")
+        server.register(query("A : B") + " EMIT LAST", "chosen")
+        server.post(_quads(300), kind="application/n-quads")
+        found = _metrics(server)
+    assert found['spaseq_shed_partial_matches_total{query="q"}'] > 0
+    assert found['spaseq_shed_passed_over_total{query="q"}'] >= 0
+    assert 0 < found['spaseq_shed_recall{query="q"}'] < 1
+    # Of matches that keep out others there is no estimate.
+    assert 'spaseq_shed_recall{query="chosen"}' not in found
+    with running() as server:
+        server.register(query("A : B"), "q")
+        assert not any("shed" in name for name in _metrics(server))

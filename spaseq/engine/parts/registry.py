@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyoxigraph import NamedNode
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort, Policy, Pool, latency_given, policy_given, weight_given
+from spaseq.effort import Effort, Policy, Pool, clock_given, latency_given, policy_given, weight_given
 from spaseq.engine.handle import Handle
 from spaseq.engine.parts.core import Core
 from spaseq.engine.pipelines.cuts import begins_anew
@@ -41,9 +41,7 @@ class Bounds:
     ) -> None:
         self._latency = None if latency is None else latency_given(latency)
         self._pool = None if memory is None else Pool(memory)
-        if not callable(clock):
-            raise EngineError(f"clock={clock!r}: a clock is called, and gives seconds, as time.perf_counter")
-        self._policy, self._clock = policy_given(policy), clock
+        self._policy, self._clock = policy_given(policy), clock_given(clock)
 
     @property
     def are_set(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from spaseq.effort import Policy, latency_given, policy_given
+from spaseq.effort import Policy, clock_given, latency_given, policy_given
 from spaseq.errors import EngineError, RetrievalError
 from spaseq.paths.retrieval.ranking import count_tokens
 
@@ -41,6 +41,7 @@ class Budget:
             if self.latency is not None:
                 latency_given(self.latency)
             policy = policy_given(self.policy)
+            clock_given(self.clock)
         except EngineError as error:
             raise RetrievalError(str(error)) from None
         if self.memory is not None and (type(self.memory) is not int or self.memory < 1):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from fastapi import APIRouter
 from starlette.responses import PlainTextResponse
 
-from spaseq.engine import Engine
+from spaseq.engine import Engine, Stats
 from spaseq.serve.errors import ApiError
 from spaseq.serve.latency import Latency
 from spaseq.serve.routes.depends import Given
@@ -40,15 +40,12 @@ async def metrics(service: Given) -> PlainTextResponse:
     began = time.perf_counter()
     found = list(service.queries.values())
 
-    def ask(engine: Engine) -> tuple[int, int, int, list[tuple[int, int, int | None]]]:
-        counts = []
-        for one in found:
-            stats = one.handle.handle.stats
-            shed = None if stats.shed is None else stats.shed.partial_matches
-            counts.append((stats.matches, stats.events, shed))
-        return engine.events, engine.bad, engine.late, counts
+    def ask(engine: Engine) -> tuple[int, int, int, list[Stats]]:
+        return engine.events, engine.bad, engine.late, [one.handle.handle.stats for one in found]
 
     events, bad, late, counts = await service.engine.call(ask)
+    labelled = [(_labels(query=q.name or q.id), stats) for q, stats in zip(found, counts, strict=True)]
+    shed = [(labels, stats.shed) for labels, stats in labelled if stats.shed is not None]
     waited = time.perf_counter() - began
     letters, _ = service.letters.newest(0)
     lines = [
@@ -78,17 +75,25 @@ async def metrics(service: Given) -> PlainTextResponse:
             "spaseq_matches_total",
             "counter",
             "Matches of a query.",
-            [(_labels(query=q.name or q.id), c[0]) for q, c in zip(found, counts, strict=True)],
+            [(labels, stats.matches) for labels, stats in labelled],
         ),
         *_metric(
             "spaseq_shed_partial_matches_total",
             "counter",
             "Partial matches given up to keep a bound.",
-            [
-                (_labels(query=q.name or q.id), c[2])
-                for q, c in zip(found, counts, strict=True)
-                if c[2] is not None
-            ],
+            [(labels, given.partial_matches) for labels, given in shed],
+        ),
+        *_metric(
+            "spaseq_shed_passed_over_total",
+            "counter",
+            "How often a partial match was not shown an event, to keep a bound.",
+            [(labels, given.passed_over) for labels, given in shed],
+        ),
+        *_metric(
+            "spaseq_shed_recall",
+            "gauge",
+            "Share of a query's matches that was found under its bound, by estimate.",
+            [(labels, given.recall) for labels, given in shed if given.recall is not None],
         ),
     ]
     return PlainTextResponse("\n".join([*lines, ""]), media_type=_TEXT)
