@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from spaseq import Engine
-from spaseq.effort import Effort, WorkClock
+from spaseq.effort import Effort, Pool, WorkClock
 from spaseq.engine.handle import Handle
 from spaseq.engine.running import _given_up
 from spaseq.errors import EngineError, SpaseqWarning
@@ -470,3 +470,17 @@ def test_a_query_of_the_same_name_with_other_bounds_is_another_one() -> None:
 def test_nothing_missed_is_all_that_there_is() -> None:
     """What was missed is a sum of shares, that may come out a little below 0."""
     assert recall_of(1.0, -1e-14, 1.0) == (1.0, 0.0)
+
+
+def test_of_the_memory_each_query_has_its_part_and_what_the_others_leave() -> None:
+    pool = Pool(1_000)
+    light, heavy = Effort(pool=pool), Effort(pool=pool, weight=3.0)
+    pool.join(light)
+    pool.join(heavy)
+    assert pool.share(light, 900) == 1_000
+    assert pool.share(heavy, 100) == 750
+    assert pool.share(light, 900) == 900
+    assert pool.share(heavy, 750) == 750
+    assert pool.share(light, 250) == 250
+    pool.leave(heavy)
+    assert pool.share(light, 250) == 1_000

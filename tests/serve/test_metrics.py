@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from spaseq import Engine
 from spaseq.effort import WorkClock
 from tests.serve.running import Running, running
 from tests.streams import NS, query
@@ -80,8 +82,12 @@ def test_counts_go_on_beyond_the_sample() -> None:
 
 @pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
 def test_what_was_shed_and_what_is_left_is_told_of_queries_with_a_bound() -> None:
-    bound = timedelta(milliseconds=4)
-    with running(evaluator="kernel", latency=bound, clock=WorkClock(1e-3)) as server:
+    given: dict[str, Any] = {"evaluator": "kernel", "latency": timedelta(milliseconds=4)}
+    # Compiled here, where no client waits for it.
+    warm = Engine(**given)
+    warm.register(query("A : B"))
+    warm.push(f"{NS}S", f"<{NS}e> a <{NS}a> ; <{NS}v> 1 .", 1)
+    with running(**given, clock=WorkClock(1e-3)) as server:
         server.register(query("A : B"), "q")
         server.register(query("A : B") + " EMIT LAST", "chosen")
         server.post(_quads(300), kind="application/n-quads")
