@@ -40,6 +40,7 @@ BENCHMARKS: Final = {
     "sharp-warm": ("sharp_warm", "benchmark"),
     "sharp-scan": ("sharp_scan", "benchmark"),
     "sharp-clock": ("sharp_clock", "benchmark"),
+    "sharp-oracle": ("sharp_rows", "benchmark"),
     "sharp-paths": ("sharp_paths", "benchmark"),
     "planner": ("planner", "benchmark"),
     "sharp": ("sharp", "benchmark"),
@@ -54,7 +55,16 @@ BENCHMARKS: Final = {
 }
 
 #: These take so long that they run only when they are named.
-LONG: Final = ("gmark", "peers", "sharp-clock", "sharp-scan", "sharp-settings", "sharp-warm", "soak")
+LONG: Final = (
+    "gmark",
+    "peers",
+    "sharp-clock",
+    "sharp-oracle",
+    "sharp-scan",
+    "sharp-settings",
+    "sharp-warm",
+    "soak",
+)
 
 
 def find(name: str) -> Benchmark | None:

@@ -37,12 +37,12 @@ from tests.benchmarks.sharp_oracle import Foreseen, Oracle, mixed
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-_TYPES: Final = "ABCDEFGHIJ"
+TYPES: Final = "ABCDEFGHIJ"
 #: Of each type and id in a window.
 _EACH: Final = 10
 WARM: Final = 1.5
 #: Latencies are means over so many events.
-_BLOCK: Final = 64
+BLOCK: Final = 64
 
 #: The events of a window: of few, or not; and of queries with a Kleene, or not.
 WINDOW: Final = {True: {True: 100, False: 100}, False: {True: 300, False: 1_000}}
@@ -104,7 +104,7 @@ class Ran:
     def latency(self) -> Floats:
         """Of blocks of events, when windows are full: the mean units of an event."""
         units = self.units[int(WARM / (1 + WARM) * len(self.units)) :]
-        return units[: len(units) // _BLOCK * _BLOCK].reshape(-1, _BLOCK).mean(axis=1)
+        return units[: len(units) // BLOCK * BLOCK].reshape(-1, BLOCK).mean(axis=1)
 
 
 def pattern(name: str) -> SequencePattern:
@@ -113,7 +113,7 @@ def pattern(name: str) -> SequencePattern:
     gpms = " ".join(
         f"DEFINE GPM {t} ON S {{ [] :{t} ?id ; :x ?{t.lower()}x ; :y ?{t.lower()}y ; :v ?{t.lower()}v . "
         f"{f'FILTER({filters[t]})' if t in filters else ''} }}"
-        for t in _TYPES
+        for t in TYPES
         if t in sequence
     )
     return normalise(
@@ -131,8 +131,8 @@ class Stream:
         rng = np.random.default_rng(seed)
         self.window, self.size = window, int(window * windows)
         self.dictionary = Dictionary()
-        count = window // (len(_TYPES) * _EACH)
-        self.kinds = rng.integers(0, len(_TYPES), self.size)
+        count = window // (len(TYPES) * _EACH)
+        self.kinds = rng.integers(0, len(TYPES), self.size)
         ids = [self._pin(f"id{i}") for i in range(count)]
         chosen = rng.integers(0, count, self.size)
         numbers = {
@@ -143,7 +143,7 @@ class Stream:
         if drift:
             late = np.arange(self.size) >= self.size // 2
             least, most = np.where(late, 1, 1_000_000), np.where(late, 2_000_000, 3_500_000)
-            some = self.kinds == _TYPES.index("D")
+            some = self.kinds == TYPES.index("D")
             numbers["v"][some] = rng.integers(least, most + 1)[some]
         self.columns = {
             "id": np.array(ids)[chosen],
@@ -164,7 +164,7 @@ class Stream:
         empty = np.zeros(size + 1, dtype=np.int64)
         batch = EventBatch(self.dictionary, Clock.TICKS, zeros + 1, zeros, at, at, empty, none, none, none)
         found = {}
-        for number, kind in enumerate(_TYPES):
+        for number, kind in enumerate(TYPES):
             rows = np.flatnonzero(self.kinds[begin:end] == number)
             columns = {
                 name if name == "id" else f"{kind.lower()}{name}": column[begin:end][rows]
