@@ -7,6 +7,7 @@ import pytest
 
 from spaseq.matching.shedding.learned.evenness import evenness
 from spaseq.matching.shedding.overload import Overload
+from spaseq.matching.shedding.passing import Passing
 from tests.benchmarks import sharp
 
 
@@ -49,6 +50,24 @@ def test_where_all_is_worth_the_same_it_is_shed_for_the_load_that_lasts() -> Non
     burst = 1_000.0
     assert _taking(0.0).share(_taking(0.0).lasting(burst)) < 0.1
     assert _taking(1.0).share(_taking(1.0).lasting(burst)) == 1.0
+
+
+@pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
+@pytest.mark.parametrize(("name", "all_may_be"), [("Q5", True), ("Q3", False)])
+def test_where_all_is_worth_the_same_half_is_not_shown_whatever_it_takes(
+    monkeypatch: pytest.MonkeyPatch, name: str, all_may_be: bool
+) -> None:
+    """Of Q5 what a D is shown promises the most, so that it was never passed over: 1.43 of the bound."""
+    shown, least = [1.0], Passing._least
+
+    def noted(self: Passing, share: float) -> float:
+        shown.append(share)
+        return least(self, share)
+
+    monkeypatch.setattr(Passing, "_least", noted)
+    stream = sharp.Stream(1_000, 2.5, seed=8)
+    sharp.run(name, stream, {"Q5": 5.5, "Q3": 25.0}[name])
+    assert (min(shown) < 0.3) == all_may_be
 
 
 @pytest.mark.slow

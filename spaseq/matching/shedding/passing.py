@@ -26,6 +26,10 @@ _EVENTS: Final = 64
 _FROM: Final = 0.85
 _TO: Final = 1.0
 _SHOWN: Final = 0.5
+#: But where all partial matches are worth the same, so is what is passed over: from where on less than that is
+#: shown, and from where on none.
+_OVER: Final = 1.1
+_END: Final = 1.25
 #: Less than this of it, nobody asks what an event is to be shown; and nothing is passed over of an event
 #: that takes less than this.
 _CALM: Final = 0.5
@@ -97,7 +101,9 @@ class Passing:
         comes = count * unit / room
         least = -np.inf
         if taken + comes > _FROM and comes * _EVENTS > _LITTLE:
-            least = self._least(1 - (1 - _SHOWN) * min(1.0, (taken + comes - _FROM) / (_TO - _FROM)))
+            shown = 1 - (1 - _SHOWN) * min(1.0, (taken + comes - _FROM) / (_TO - _FROM))
+            over = min(1.0, max(0.0, (taken + comes - _OVER) / (_END - _OVER)))
+            least = self._least(shown * (1 - self._sketch.even * over))
         self._count = self._passed(tables, ints, known, least, count, axis, now)
         return count, self._count
 
