@@ -26,8 +26,8 @@ _EVENTS: Final = 64
 _FROM: Final = 0.85
 _TO: Final = 1.0
 _SHOWN: Final = 0.5
-#: But where all partial matches are worth the same, so is what is passed over: from where on less than that is
-#: shown, and from where on none.
+#: But where all partial matches are worth the same, so is what is passed over: from where on less than that
+#: is shown, and from where on none.
 _OVER: Final = 1.1
 _END: Final = 1.25
 #: Less than this of it, nobody asks what an event is to be shown; and nothing is passed over of an event

@@ -28,8 +28,10 @@ from spaseq.matching.shedding.learned.shrinking import shrunk
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: Where there is so many times too much to do, it is not bursts that anything is shed for.
-_MORE: Final = 1.5
+#: Of all work that comes there is time for such a part, or less: then it is not bursts that anything is shed
+#: for. From such a part on it is bursts alone.
+_LITTLE: Final = 0.25
+_MOST: Final = 0.75
 #: So often the price is halved or doubled towards what keeps work within its bound.
 _STEPS: Final = 12
 
@@ -210,7 +212,7 @@ class Sketch:
         self._ahead = self._follow(load, dying, stands, 0.0)
         alive = self.alive.reshape(-1, k.AGES)
         self.even = evenness((alive * self._ahead.value).ravel(), (alive * self._ahead.cost).ravel())
-        self.even *= min(1.0, _MORE * most / self._ahead.root)
+        self.even *= min(1.0, max(0.0, (most / self._ahead.root - _LITTLE) / (_MOST - _LITTLE)))
         self.price = 0.0
         if self._ahead.root <= most:
             return
