@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import platform
+import subprocess
+import sys
 
 import pyoxigraph as ox
 import pytest
@@ -11,6 +14,9 @@ import spaseq
 from spaseq.engine.parts import core
 from spaseq.engine.parts.core import Core
 from spaseq.language import checked
+from spaseq.matching.kernel import evaluator as kernel
+from spaseq.matching.kernel import sizing
+from spaseq.matching.kernel.memory import memory as make_memory
 from spaseq.terms.values import RDF_TYPE, XSD
 from tests.streams import NS, letters, query
 
@@ -118,3 +124,48 @@ def test_memory_is_flat(monkeypatch: pytest.MonkeyPatch) -> None:
         sizes.append(len(engine._dictionary))
     # The first 2,000 events are kept, to say why there is no match.
     assert max(sizes[6_000:]) <= 1.05 * max(sizes[:6_000])
+
+
+#: Pages that were asked for, each time that some 18 MiB are written and given back.
+_PAGES = """
+import resource
+import numpy as np, spaseq
+spaseq.Engine()
+for _ in range(3):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    arrays = [np.ones(3 << 17) for _ in range(6)]
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    del arrays
+"""
+
+
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="what is freed is given back as another libc does"
+)
+def test_what_is_freed_stays_for_what_comes_next() -> None:
+    """Each array is less than what is mapped huge pages for, and more than what glibc keeps by itself."""
+    told = subprocess.run([sys.executable, "-c", _PAGES], capture_output=True, text=True, check=True)
+    _, *later = map(int, told.stdout.split())
+    assert max(later) < 1_000  # of 4,600
+
+
+@pytest.mark.parametrize("events", [300, 3_000])
+def test_the_memory_of_a_kernel_is_made_once(events: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has room for what begins in the first batch; to make one is to write to all of it."""
+    made: list[object] = []
+
+    def counted(*given: object) -> object:
+        made.append(given)
+        return make_memory(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sizing, "memory", counted)
+    monkeypatch.setattr(kernel, "memory", counted)
+    engine = spaseq.Engine(evaluator="kernel")
+    handle = engine.register(
+        f"""SELECT * WITHIN 10 SECONDS SLIDING FROM STREAM S <{NS}S> WHERE {{ SEQ(A ; B)
+        DEFINE GPM A ON S {{ ?a <urn:a> ?va }} DEFINE GPM B ON S {{ ?b <urn:b> ?vb }} }}"""
+    )
+    assert not made
+    engine.push_many(NS + "S", [(f"<urn:x> <urn:{'ab'[i % 2]}> {i} .", i) for i in range(events)])
+    assert len(list(handle.matches())) == events // 2
+    assert len(made) == 1

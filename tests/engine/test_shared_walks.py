@@ -90,3 +90,14 @@ def test_who_does_not_read_is_walked_for_once(counted: _Counted, monkeypatch: py
         assert sum(map(len, second.batches())) == 2 * 820
     assert counted.known == [[2, 2], [2, 2]]
     assert sum(map(len, first.batches())) == 6 * 820
+
+
+def test_there_is_no_more_room_than_for_so_many(counted: _Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first has room for all of its matches, eight of two roots, and leaves none for the second."""
+    monkeypatch.setattr(walking, "_MOST_TOGETHER", 12)
+    engine = spaseq.Engine()
+    texts = [query("A : B : C"), query("A : B : D")]
+    first, second = (engine.register(text) for text in texts)
+    _pushed(engine, "a1 a2 b3 b4 c5 c6 d7")
+    assert counted.known == [[2, 0]]
+    assert [len(list(handle.matches())) for handle in (first, second)] == [8, 4]
