@@ -150,6 +150,16 @@ def under_bound(
     return UnderBound(by, True, True, words + _in_streams(pattern), every, why)
 
 
+def shares_under(pattern: SequencePattern, name: str, policy: Policy) -> bool:
+    """Whether a query that keeps a bound by shedding, evaluated so, may share partial matches with others.
+
+    What one match keeps out, or lots decide for whole events, is for each query to say.
+    """
+    from spaseq.matching.shedding.fits import doubts
+
+    return name == "kernel" and policy is not Policy.RANDOM_INPUT and not any(doubts(pattern))
+
+
 def _in_streams(pattern: SequencePattern) -> str:
     """What comes of matches that are not found, where they are events of other queries."""
     from spaseq.matching.shedding.fits import makes_a_stream

@@ -25,7 +25,16 @@ from spaseq.matching.columns.evaluator import (
     is_enumerating,
     is_quick,
 )
-from spaseq.matching.evaluators import attends, by_columns, by_events, check, chosen, load, under_bound
+from spaseq.matching.evaluators import (
+    attends,
+    by_columns,
+    by_events,
+    check,
+    chosen,
+    load,
+    shares_under,
+    under_bound,
+)
 from spaseq.matching.host import Matcher, emitted
 from spaseq.matching.model import Bounds, Evaluator, bounds
 from spaseq.matching.sharing.cohort import SHARING
@@ -163,7 +172,7 @@ class Pipeline(Watched):
         gpms = {name: gpm for name, gpm in self._gpms.items() if isinstance(gpm, GpmEvaluator)}
         if (
             self._chosen in SHARING
-            and self._effort is None
+            and (self._effort is None or shares_under(self.pattern, self._chosen, self._effort.policy))
             and self._begin is None
             and not self.done
             # Where it stands among the events is said again and again until it is new.
@@ -172,7 +181,9 @@ class Pipeline(Watched):
             and not (self.is_warming and self.cuts is not None)
             and len(gpms) == len(self._gpms)
         ):
-            self._member = cohort.enter(self.pattern, gpms, self._context, self._dictionary, self._chosen)
+            self._member = cohort.enter(
+                self.pattern, gpms, self._context, self._dictionary, self._chosen, self._effort
+            )
             if self._member is not None:
                 self._member.queries = self._queries
 

@@ -43,16 +43,20 @@ class KernelGroup(Group):
             KernelPart(self, member, offset, number, self._tables)
             for number, (member, offset) in enumerate(zip(members, offsets, strict=True))
         ]
-        self._kernel = _Together(self, self._tables, first, self.widest)
+        self._kernel = self.together(first)
         gpms = [self._tables.compiled.gpms.index(c.unit.gpm) for c in self._tables.compiled.candidates]
         self._giving = Giving(self._own, [part.plain for part in self._own], np.array(gpms, dtype=np.int64))
         return self._own
+
+    def together(self, first: Member) -> Gathering:
+        """The kernel of all."""
+        return _Together(self, self._tables, first, self.widest)
 
     def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
         found = self._kernel.found_in(batch, start, solutions)
         self.reached = start + len(batch)
         if found is not None:
-            self._give(found)
+            self.give(found)
 
     def alone(self) -> tuple[Taking, Sequence[str]]:
         return self._kernel.taking, self._kernel.gpms
@@ -64,7 +68,7 @@ class KernelGroup(Group):
             return False
         self.reached = start + 1
         if found is not None:
-            self._give(found)
+            self.give(found)
         return True
 
     def narrow(self, live: frozenset[int], reach: int) -> None:
@@ -80,7 +84,7 @@ class KernelGroup(Group):
                 return self._own[i].is_relevant(path, step, key)
         return False  # nobody wants it
 
-    def _give(self, runs: Runs) -> None:
+    def give(self, runs: Runs) -> None:
         """Gives members their matches."""
         history = self._kernel.history
         begins = np.concatenate([[0], np.cumsum(runs.depths)])
@@ -153,14 +157,12 @@ class KernelPart(Part):
         self.member.take_found(list(self._matches.of_runs(own)), before - self.offset)
 
 
-class _Together(Kernel):
+class Gathering(Kernel):
     """The kernel of a group: its matches go to the members."""
 
-    def __init__(self, group: KernelGroup, tables: Tables, first: Member, window: Bounds) -> None:
-        context = first.context
-        budget = Budget(context.budget.limits.times(len(tables.accepts)))
-        super().__init__(tables.merged.pattern, first.dictionary, context, window, tables.compiled, budget)
-        self._group = group
+    def gathers(self, group: KernelGroup) -> None:
+        """To be called once it is made: for whom it gathers."""
+        self._for = group
         self._runs: list[Runs] = []
         self._is_plain = False  # no match is made here
 
@@ -188,7 +190,12 @@ class _Together(Kernel):
         self._runs = []
         for _ in looking:
             pass
-        return Runs(*map(np.concatenate, zip(*self._runs, strict=True))) if self._runs else None
+        return self.gathered()
+
+    def gathered(self) -> Runs | None:
+        """The runs that were found since the last call, if there are any."""
+        found, self._runs = self._runs, []
+        return Runs(*map(np.concatenate, zip(*found, strict=True))) if found else None
 
     def reach(self, limit: int) -> None:
         """Runs go on so far on the window's axis from their first event."""
@@ -209,7 +216,17 @@ class _Together(Kernel):
         yield from ()
 
     def _is_relevant(self, path: Path, step: Path, key: Key) -> bool:
-        return self._group.is_relevant(path, step, key)
+        return self._for.is_relevant(path, step, key)
+
+
+class _Together(Gathering):
+    """The same without a bound."""
+
+    def __init__(self, group: KernelGroup, tables: Tables, first: Member, window: Bounds) -> None:
+        context = first.context
+        budget = Budget(context.budget.limits.times(len(tables.accepts)))
+        super().__init__(tables.merged.pattern, first.dictionary, context, window, tables.compiled, budget)
+        self.gathers(group)
 
 
 def _some(runs: Runs, offsets: Ints, numbers: Ints) -> Runs:

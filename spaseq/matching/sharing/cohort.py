@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from spaseq.automaton.pattern import SequencePattern
+from spaseq.effort import Effort
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds, bounds
@@ -57,11 +58,13 @@ class Cohort:
         context: Context,
         dictionary: Dictionary,
         evaluator: str,
+        effort: Effort | None = None,
     ) -> Member | None:
-        """One query more; None if it can share no partial match."""
+        """One query more; None if it can share no partial match. ``effort``: the bounds that it has."""
         # Imported only here, because compiled code takes a while to load.
         from spaseq.matching.sharing.automata.canonical import Asked, beginning, under_common_names
         from spaseq.matching.sharing.member import Enumerated, Member, Waiting
+        from spaseq.matching.sharing.under_bound import BoundedMember
 
         asked = {name: Asked(gpm.number, gpm.names) for name, gpm in gpms.items()}
         begins = beginning(pattern, asked)
@@ -70,7 +73,8 @@ class Cohort:
         numbers = self._elements.numbers
         make = {"enumeration": Enumerated, "ordered": Waiting}.get(evaluator, Member)
         common = partial(under_common_names, pattern, asked, numbers)
-        member = make(self, pattern, evaluator, begins, common, gpms, context, dictionary)
+        query = self, pattern, evaluator, begins, common, gpms, context, dictionary
+        member = make(*query) if effort is None else BoundedMember(*query, effort)
         self._waiting[member] = None
         return member
 
@@ -90,11 +94,11 @@ class Cohort:
         if first not in self._waiting:
             return  # an interrupt came when they were about to: it goes on by itself
         windows = {member: bounds(member.window, ticks, begin) for member in self._waiting}
-        axis = kind(first.common, windows[first], first.evaluator)
+        axis = kind(first.common, windows[first], first.evaluator, first.effort)
         alike = [
             member
             for member, window in windows.items()
-            if kind(member.common, window, member.evaluator) == axis
+            if kind(member.common, window, member.evaluator, member.effort) == axis
         ]
         for member in alike:
             del self._waiting[member]
@@ -199,6 +203,7 @@ def _of(member: Member) -> type[Group]:
     from spaseq.matching.sharing.by_kernel import KernelGroup
     from spaseq.matching.sharing.by_lazy import LazyGroup
     from spaseq.matching.sharing.by_ordered import OrderedGroup
+    from spaseq.matching.sharing.by_shedding import SheddingGroup
 
     groups: dict[str, type[Group]] = {
         "kernel": KernelGroup,
@@ -206,7 +211,7 @@ def _of(member: Member) -> type[Group]:
         "lazy": LazyGroup,
         "ordered": OrderedGroup,
     }
-    return groups[member.evaluator]
+    return groups[member.evaluator] if member.effort is None else SheddingGroup
 
 
 def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:
@@ -239,16 +244,17 @@ def _axis(member: Member, offset: int) -> object:
     """``kind`` of a member, and where its tumbling windows begin.
 
     None before its first event, and if it can share nothing. What SKIP lets begin depends on matches that
-    may be over for long, so that nobody begins to share who is in the midst of that.
+    may be over for long, so that nobody begins to share who is in the midst of that. Nor does who has a
+    bound: what it has learned, and what it has shed, are its own.
     """
-    if member.begin is None or not member.can_share or member.evaluator == "ordered":
+    if member.begin is None or not member.can_share or member.evaluator == "ordered" or member.effort:
         return None
     window = _window(member, offset)
     return kind(member.common, window, member.evaluator), 0 if window.sliding else window.start % window.size
 
 
-def kind(common: Canonical, window: Bounds, evaluator: str) -> object:
-    """Equal for queries that can be one group: of the same first element, on the same axis."""
+def kind(common: Canonical, window: Bounds, evaluator: str, effort: Effort | None = None) -> object:
+    """Equal for queries that can be one group: of the same first element, axis and bound."""
     from spaseq.matching.enumeration.fits import keys
 
     size = 0 if window.sliding else window.size
@@ -256,4 +262,5 @@ def kind(common: Canonical, window: Bounds, evaluator: str) -> object:
     skip = common.pattern.query.skip
     partition = common.pattern.query.partition
     mode = None if skip is None else skip.mode
-    return common.beginnings[0], partition, by, evaluator, mode, window.counted, window.sliding, size
+    bound = None if effort is None else (effort.latency, effort.pool, effort.policy, effort.clock)
+    return common.beginnings[0], partition, by, evaluator, mode, window.counted, window.sliding, size, bound

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from spaseq.automaton.pattern import SequencePattern
+from spaseq.effort import Effort
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.spectra.solutions import Solutions
@@ -66,6 +67,8 @@ class Member(Immediate):
         self.gpms = gpms
         self.context = context
         self.dictionary = dictionary
+        #: The bounds that it has.
+        self.effort: Effort | None = None
         self.until = _ALWAYS
         self.begin: int | None = None
         self.ticks = False

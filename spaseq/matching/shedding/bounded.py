@@ -4,25 +4,56 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort
 from spaseq.language.syntax.printing import print_sequence
+from spaseq.limits import Budget
 from spaseq.matching.context import Context
+from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.model import Bounds
 from spaseq.terms.dictionary import Dictionary
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Many:
+    """Queries that begin alike, and are one: its tables, and what all together may keep.
+
+    ``first``: what warnings call the first of them, and ``count`` how many they are. ``weights``: what a
+    match is worth, by the way that it ends: the weights of those that have it.
+    """
+
+    compiled: Compiled
+    budget: Budget
+    weights: npt.NDArray[np.float64]
+    first: str
+    count: int
+
+
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """A query over the terms of a ``dictionary``, and the bounds (``effort``) that it keeps by shedding."""
+    """A query over the terms of a ``dictionary``, and the bounds (``effort``) that it keeps by shedding.
+
+    ``many``: what it is made of, if several queries are run as one.
+    """
 
     pattern: SequencePattern
     dictionary: Dictionary
     context: Context
     bounds: Bounds
     effort: Effort
+    many: Many | None = None
 
     @property
     def name(self) -> str:
         """What warnings call the query."""
-        return f"SEQ({print_sequence(self.pattern.query.sequence)})"
+        if self.many is not None:
+            return f"{self.many.first} and {self.many.count - 1} more that run with it as one"
+        return called(self.pattern)
+
+
+def called(pattern: SequencePattern) -> str:
+    """What warnings call a query."""
+    return f"SEQ({print_sequence(pattern.query.sequence)})"

@@ -51,12 +51,15 @@ class Observed(Kernel):
 
     def __init__(self, query: Bounded) -> None:
         pattern, dictionary, bounds = query.pattern, query.dictionary, query.bounds
-        compiled = compile_tables(pattern, dictionary.pin)
-        super().__init__(pattern, dictionary, query.context, bounds, compiled, floor=sizing.ENOUGH)
+        many = query.many
+        compiled = compile_tables(pattern, dictionary.pin) if many is None else many.compiled
+        budget = None if many is None else many.budget
+        super().__init__(pattern, dictionary, query.context, bounds, compiled, budget, floor=sizing.ENOUGH)
         self._sizing.spare = 0  # a bound of memory counts it
         self._effort = query.effort
         self._features = features(self._compiled, dictionary.pin)
-        self._sketch = Sketch(self._features, bounds.reach)
+        weights = np.ones(len(compiled.accepts)) if many is None else many.weights
+        self._sketch = Sketch(self._features, bounds.reach, weights)
         self._known: Ints = self._unknown()
         # Where the next new partial matches will stand; of the look at hand, the next place.
         self._next, self._hand = int(self._memory.ints[mem.NEXT_WAIT]), 0
@@ -175,8 +178,8 @@ class Observed(Kernel):
             self._effort.clock.add(seen * _LOOK)
 
     def _credit(self) -> None:
-        f = self._features
-        k.credit(self._memory.ints, self._known, f.ways, f.bases, self._sketch.counts)
+        f, s = self._features, self._sketch
+        k.credit(self._memory.ints, self._known, f.ways, f.bases, s.counts, s.weights, s.ended.ravel())
 
     def _sweep(self, axis: int, time: int, decided: int, left: tuple[int, int] = (0, 0)) -> None:
         old = self._memory

@@ -175,15 +175,23 @@ def strangers(ints: Ints, known_: Ints) -> bool:
 
 
 @kernel
-def credit(ints: Ints, known_: Ints, ways_: Ints, bases_: Ints, counts_: Floats) -> None:
-    """Tells the partial matches that became the matches just found."""
+def credit(
+    ints: Ints, known_: Ints, ways_: Ints, bases_: Ints, counts_: Floats, weights_: Floats, ends_: Floats
+) -> None:  # fmt: skip
+    """Tells the partial matches that became the matches just found, each as much as its way to end weighs.
+
+    ``ends``: how often one ended so, by gate and way to end.
+    """
     m, known, ways = pointer(ints), pointer(known_), pointer(ways_)
-    bases, counts = pointer(bases_), pointer(counts_)
+    bases, counts, weights, ends = pointer(bases_), pointer(counts_), pointer(weights_), pointer(ends_)
     for i in range(header.found_count(m)):
-        node = findings.node(m, header.found(m) + i * findings.SIZE)
+        found = header.found(m) + i * findings.SIZE
+        node = findings.node(m, found)
+        gate, accept = ways[nodes.way(m, node) * W_SIZE + W_GATE], findings.accept(m, found)
+        ends[gate * len(weights_) + accept] += 1
         code = code_of(m, known, nodes.previous(m, node))
         if code >= 0:
-            counts[(bases[ways[nodes.way(m, node) * W_SIZE + W_GATE]] + code) * COUNTS + MATCHED] += 1
+            counts[(bases[gate] + code) * COUNTS + MATCHED] += weights[accept]
 
 
 @kernel

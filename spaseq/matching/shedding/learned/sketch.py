@@ -58,8 +58,11 @@ class Worth(NamedTuple):
 class Sketch:
     """What was counted of each class, and what follows from it. ``alive``: the partial matches there are."""
 
-    def __init__(self, features: Features, limit: int) -> None:
-        """``limit``: how far a window reaches on its axis; 0 for tumbling ones, whose numbers that is."""
+    def __init__(self, features: Features, limit: int, weights: Floats) -> None:
+        """``limit``: how far a window reaches on its axis; 0 for tumbling ones, whose numbers that is.
+
+        ``weights``: what a match is worth, by the way that it ends.
+        """
         self.features = features
         self._limit = limit
         # Where the last look was, on the window's axis and in events; where a tumbling window began.
@@ -71,6 +74,9 @@ class Sketch:
                 default=1,
             )
         )
+        #: How often partial matches ended so, by gate and way to end.
+        self.ended: Floats = np.zeros((len(features.bases), len(weights)))
+        self.weights = weights
         self.alive: Ints = np.zeros(features.classes * k.AGES, dtype=np.int64)
         self.quantiles = Quantiles(features)
         gates = len(features.bases)
@@ -129,7 +135,7 @@ class Sketch:
         """So many events have passed."""
         self.age = max(self.age, 1.0)
         keep = 0.5 ** (events / (k.AGES * self.age))
-        for counted in (self.counts, self.steps, self.shows):
+        for counted in (self.counts, self.steps, self.shows, self.ended):
             counted *= keep
         for gpm in self.came:
             self.came[gpm] *= keep
