@@ -157,7 +157,7 @@ def shares_under(pattern: SequencePattern, name: str, policy: Policy) -> bool:
     """
     from spaseq.matching.shedding.fits import doubts
 
-    return name == "kernel" and policy is not Policy.RANDOM_INPUT and not any(doubts(pattern))
+    return name in ("kernel", "lazy") and policy is not Policy.RANDOM_INPUT and not any(doubts(pattern))
 
 
 def _in_streams(pattern: SequencePattern) -> str:

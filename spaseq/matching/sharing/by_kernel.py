@@ -43,14 +43,14 @@ class KernelGroup(Group):
             KernelPart(self, member, offset, number, self._tables)
             for number, (member, offset) in enumerate(zip(members, offsets, strict=True))
         ]
-        self._kernel = self.together(first)
+        self._kernel = self.together(members)
         gpms = [self._tables.compiled.gpms.index(c.unit.gpm) for c in self._tables.compiled.candidates]
         self._giving = Giving(self._own, [part.plain for part in self._own], np.array(gpms, dtype=np.int64))
         return self._own
 
-    def together(self, first: Member) -> Gathering:
+    def together(self, members: Sequence[Member]) -> Gathering:
         """The kernel of all."""
-        return _Together(self, self._tables, first, self.widest)
+        return _Together(self, self._tables, members[0], self.widest)
 
     def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
         found = self._kernel.found_in(batch, start, solutions)

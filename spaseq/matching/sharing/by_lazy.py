@@ -60,15 +60,21 @@ class LazyGroup(Group):
             part.plain(begin, len(gpms)) for part, begin in zip(self._own, self._sites.tolist(), strict=False)
         ]
         self._giving = Giving(self._own, plain, np.array(gpms, dtype=np.int64))
-        budget = Budget(first.context.budget.limits.times(len(members)))
-        self._lazy = _Together(whole, first, self.widest, compiled, budget)
+        self._lazy = self.together(whole, members, compiled)
         return self._own
+
+    def together(
+        self, whole: SequencePattern, members: Sequence[Member], compiled: Compiled
+    ) -> GatheringLazy:
+        """The evaluator of all."""
+        budget = Budget(members[0].context.budget.limits.times(len(members)))
+        return _Together(whole, members[0], self.widest, compiled, budget)
 
     def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
         found, choices = self._lazy.found_in(batch, start, solutions)
         self.reached = start + len(batch)
         if len(found):
-            self._give(found, choices, start)
+            self.give(found, choices, start)
 
     def alone(self) -> tuple[Taking, Sequence[str]]:
         return self._lazy.taking, self._lazy.gpms
@@ -82,14 +88,14 @@ class LazyGroup(Group):
         if looking is not None:
             found, choices = self._lazy.found_by(looking)
             if len(found):
-                self._give(found, choices, start)
+                self.give(found, choices, start)
         return True
 
     def narrow(self, live: frozenset[int], reach: int) -> None:
         over = [i for i in range(len(self._own)) if i not in live]
         self._lazy.restrict([plan for i in over for plan in range(self._plans[i], self._plans[i + 1])], reach)
 
-    def _give(self, found: Ints, choices: Ints, start: int) -> None:
+    def give(self, found: Ints, choices: Ints, start: int) -> None:
         """Gives members their matches: rows of ``outcome``, and what each chose."""
         history = self._lazy.history
         if self._keys:
@@ -159,13 +165,11 @@ def _planned(pattern: SequencePattern) -> tuple[int, tuple[str, ...], Looks]:
     return len(own), tuple(item.atom.gpm for item in items), looks(pattern, items)
 
 
-class _Together(Lazy):
+class GatheringLazy(Lazy):
     """The evaluator of a group: its matches go to the members."""
 
-    def __init__(
-        self, whole: SequencePattern, first: Member, window: Bounds, compiled: Compiled, budget: Budget
-    ) -> None:
-        super().__init__(whole, first.dictionary, first.context, window, compiled=compiled, budget=budget)
+    def gathers(self) -> None:
+        """To be called once it is made."""
         self._taken: list[tuple[Ints, Ints]] = []
 
     @property
@@ -210,6 +214,16 @@ class _Together(Lazy):
         if len(found):
             self._taken.append((found, choices))
         yield from ()
+
+
+class _Together(GatheringLazy):
+    """The same without a bound."""
+
+    def __init__(
+        self, whole: SequencePattern, first: Member, window: Bounds, compiled: Compiled, budget: Budget
+    ) -> None:
+        super().__init__(whole, first.dictionary, first.context, window, compiled=compiled, budget=budget)
+        self.gathers()
 
 
 def _some(found: Ints, choices: Ints, numbers: Ints, site: int) -> tuple[Ints, Ints]:

@@ -63,8 +63,8 @@ class Cohort:
         """One query more; None if it can share no partial match. ``effort``: the bounds that it has."""
         # Imported only here, because compiled code takes a while to load.
         from spaseq.matching.sharing.automata.canonical import Asked, beginning, under_common_names
+        from spaseq.matching.sharing.bounded.member import BoundedMember
         from spaseq.matching.sharing.member import Enumerated, Member, Waiting
-        from spaseq.matching.sharing.under_bound import BoundedMember
 
         asked = {name: Asked(gpm.number, gpm.names) for name, gpm in gpms.items()}
         begins = beginning(pattern, asked)
@@ -199,11 +199,12 @@ def _together(members: Mapping[Member, int], reached: int) -> None:
 
 def _of(member: Member) -> type[Group]:
     """The groups that a member can be in."""
+    from spaseq.matching.sharing.bounded.by_kernel import SheddingGroup
+    from spaseq.matching.sharing.bounded.by_lazy import SheddingLazyGroup
     from spaseq.matching.sharing.by_enumeration import EnumerationGroup
     from spaseq.matching.sharing.by_kernel import KernelGroup
     from spaseq.matching.sharing.by_lazy import LazyGroup
     from spaseq.matching.sharing.by_ordered import OrderedGroup
-    from spaseq.matching.sharing.by_shedding import SheddingGroup
 
     groups: dict[str, type[Group]] = {
         "kernel": KernelGroup,
@@ -211,7 +212,8 @@ def _of(member: Member) -> type[Group]:
         "lazy": LazyGroup,
         "ordered": OrderedGroup,
     }
-    return groups[member.evaluator] if member.effort is None else SheddingGroup
+    bounded: dict[str, type[Group]] = {"kernel": SheddingGroup, "lazy": SheddingLazyGroup}
+    return (groups if member.effort is None else bounded)[member.evaluator]
 
 
 def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:

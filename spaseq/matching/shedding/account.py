@@ -62,9 +62,9 @@ class Account:
         self.shed.passed_over += int(passed.sum())
         sketch.forgone.pass_over(passed)
 
-    def by_gate(self, gates: int) -> Ints:
-        """How many partial matches were shed, by the gate that they waited at, of so many."""
-        return np.array([self._by_gate[gate] for gate in range(gates)], dtype=np.int64)
+    def by_gate(self) -> Ints:
+        """How many partial matches were shed, by the gate that they waited at."""
+        return np.array([self._by_gate[gate] for gate in range(len(self._gates))], dtype=np.int64)
 
     def pass_by(self, events: int, sketch: Sketch) -> None:
         """So many events have passed."""

@@ -4,32 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.limits import Budget
 from spaseq.matching.context import Context
-from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.model import Bounds
 from spaseq.terms.dictionary import Dictionary
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Many:
-    """Queries that begin alike, and are one: its tables, and what all together may keep.
-
-    ``first``: what warnings call the first of them, and ``count`` how many they are. ``weights``: what a
-    match is worth, by the way that it ends: the weights of those that have it.
+    """Queries that begin alike, and are run as one: what warnings call the first of them, and how many they
+    are; and the ``budget``, what all together may keep.
     """
 
-    compiled: Compiled
-    budget: Budget
-    weights: npt.NDArray[np.float64]
     first: str
     count: int
+    budget: Budget
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.memory import Memory, runs_size
 from spaseq.matching.kernel.records import header as mem
+from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.obstacles import in_words
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_passes as k
@@ -32,6 +33,7 @@ from spaseq.matching.shedding.passing import Passing
 from spaseq.matching.shedding.selecting import Selecting
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 #: A look at all partial matches begins when so many times as long was worked as the last one held events up.
 _SELDOM: Final = 16
@@ -50,12 +52,14 @@ class Shedding(Selecting):
     ``shed`` says what was given up.
     """
 
-    def __init__(self, query: Bounded) -> None:
-        """Raises ``ValueError`` if false matches could be found (``fits.obstacles``)."""
+    def __init__(
+        self, query: Bounded, compiled: Compiled | None = None, weights: Floats | None = None
+    ) -> None:
+        """See ``Observed``. Raises ``ValueError`` if false matches could be found (``fits.obstacles``)."""
         effort = query.effort
         if against := in_words(obstacles(query.pattern, effort.policy)):
             raise ValueError(f"to shed by {effort.policy}, it must be that {', and '.join(against)}")
-        super().__init__(query)
+        super().__init__(query, compiled, weights)
         self._overload = None if effort.latency is None else Overload(effort.latency)
         self._passing: Passing | None = None
         if effort.latency is not None and effort.policy is Policy.SHARP and not self._doubt.matters:

@@ -17,6 +17,7 @@ from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kernel.memory import Memory
 from spaseq.matching.kernel.records import header as mem
+from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_absent as absent
@@ -27,6 +28,7 @@ from spaseq.matching.shedding.learned.sketch import Sketch
 from spaseq.matching.shedding.pace import Pace
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 #: What a look at a partial match is to a clock that counts work: much less than showing it an event.
 _LOOK: Final = 1 / 16
@@ -49,16 +51,20 @@ class Observed(Kernel):
     What is seen, and what matches come of, is in the sketch.
     """
 
-    def __init__(self, query: Bounded) -> None:
+    def __init__(
+        self, query: Bounded, compiled: Compiled | None = None, weights: Floats | None = None
+    ) -> None:
+        """``compiled``: its tables, if there are some; ``weights``: what a match is worth, by the way that it
+        ends, if not one.
+        """
         pattern, dictionary, bounds = query.pattern, query.dictionary, query.bounds
-        many = query.many
-        compiled = compile_tables(pattern, dictionary.pin) if many is None else many.compiled
-        budget = None if many is None else many.budget
+        compiled = compiled or compile_tables(pattern, dictionary.pin)
+        budget = None if query.many is None else query.many.budget
         super().__init__(pattern, dictionary, query.context, bounds, compiled, budget, floor=sizing.ENOUGH)
         self._sizing.spare = 0  # a bound of memory counts it
         self._effort = query.effort
         self._features = features(self._compiled, dictionary.pin)
-        weights = np.ones(len(compiled.accepts)) if many is None else many.weights
+        weights = np.ones(len(compiled.accepts)) if weights is None else weights
         self._sketch = Sketch(self._features, bounds.reach, weights)
         self._known: Ints = self._unknown()
         # Where the next new partial matches will stand; of the look at hand, the next place.

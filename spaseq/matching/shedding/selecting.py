@@ -13,6 +13,7 @@ from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.memory import Room, runs_size
 from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.records import partitions
+from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.shedding.account import Account
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_firsts as firsts
@@ -22,6 +23,8 @@ from spaseq.matching.shedding.firsts import let_go
 from spaseq.matching.shedding.learned.sketch import Worth
 from spaseq.matching.shedding.least import least_room
 from spaseq.matching.shedding.observed import Observed
+
+Floats = npt.NDArray[np.float64]
 
 #: Where memory runs out, so much of it is in use afterwards.
 _FILLED: Final = 0.8
@@ -38,8 +41,10 @@ class Selecting(Observed):
     A bound of memory is kept so.
     """
 
-    def __init__(self, query: Bounded) -> None:
-        super().__init__(query)
+    def __init__(
+        self, query: Bounded, compiled: Compiled | None = None, weights: Floats | None = None
+    ) -> None:
+        super().__init__(query, compiled, weights)
         self._name = query.name
         self._doubt = Doubt(query.pattern, query.bounds)
         gates = [" | ".join(sorted(gate.gpms)) for gate in self._compiled.analysis.gates]

@@ -6,7 +6,6 @@ something looks for that must be absent stays. An event is looked at as the last
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -22,6 +21,7 @@ from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.matching.lazy.records import counter, outcome
+from spaseq.matching.lazy.tables import Compiled
 from spaseq.matching.shedding.account import found_in_words, recall_of
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.buffered.classes import classes
@@ -50,9 +50,13 @@ _STATE: Final = 0.5
 class SheddingLazy(Lazy):
     """The lazy evaluator, which keeps its bounds by shedding. ``shed`` says what was given up."""
 
-    def __init__(self, query: Bounded) -> None:
+    def __init__(self, query: Bounded, compiled: Compiled | None = None) -> None:
+        """``compiled``: its tables, if there are some."""
         effort, context = query.effort, query.context
-        super().__init__(query.pattern, query.dictionary, context, query.bounds)
+        budget = context.budget if query.many is None else query.many.budget
+        super().__init__(
+            query.pattern, query.dictionary, context, query.bounds, compiled=compiled, budget=budget
+        )
         self.shed = Shed()
         self._effort = effort
         self._name = query.name
@@ -64,11 +68,13 @@ class SheddingLazy(Lazy):
         # looked at when they were counted last.
         self._events, self._spent, self._pause = 0, 0.0, 0.0
         self._units, self._tested = 0.0, 0
-        # The load that there is; matches found, squared by event, and thought to be missed.
-        self._load, self._found_so_far, self._squares, self._missed = 0.0, 0.0, 0.0, 0.0
+        # The load that there is; matches found, and squared by event.
+        self._load, self._found_so_far, self._squares = 0.0, 0.0, 0.0
+        #: How many events were shed, by buffer.
+        self.gone: Ints = np.zeros(len(self._compiled.gpms), dtype=np.int64)
         # Where something was shed last, on the window's axis.
         self._last_shed = 0
-        self._budget, self._least = context.budget, self._memory.nbytes
+        self._budget, self._least = budget, self._memory.nbytes
         self._let_go(self._worth.kept, every=False)  # loads compiled code before anything is measured
         if effort.pool is not None and effort.pool.size < (least := self._least + self._memory.scratch_bytes):
             warn(
@@ -170,9 +176,13 @@ class SheddingLazy(Lazy):
         if isinstance(self._effort.clock, WorkClock):
             self._effort.clock.add(len(found))
         numbers = self._columns.numbers
-        self._missed += self._rows.credit(found, choices, numbers.numbers, numbers.codes)
+        self._rows.credit(found, choices, numbers.numbers, numbers.codes)
         self._found_so_far += len(found)
         self._squares += float((np.bincount(found[:, outcome.EVENT]) ** 2).sum())
+        yield from self._matched(found, choices)
+
+    def _matched(self, found: Ints, choices: Ints) -> Iterator[Block]:
+        """What was found, as matches."""
         yield from self._matches.of(found, choices)
 
     # --- looking, and shedding ------------------------------------------------------------------
@@ -269,14 +279,14 @@ class SheddingLazy(Lazy):
         gone = self._rows.let_go(kept, numbers.numbers, numbers.codes, every=every)
         if gone:
             classes = self._worth.declined - declined + self._worth.shed - shed
-            by_gpm = np.bincount(self._worth.classes.of, classes, minlength=len(self._compiled.gpms))
-            states: Counter[str] = Counter(self.shed.by_state)
-            for gpm, count in zip(self._compiled.gpms, by_gpm.tolist(), strict=True):
-                if count:
-                    states[f"buffered {gpm}"] += int(count)
-            self.shed.by_state = dict(states)
+            of = self._worth.classes.of
+            self.gone += np.bincount(of, classes, minlength=len(self.gone)).astype(np.int64)
+            states = zip(self._compiled.gpms, self.gone.tolist(), strict=True)
+            self.shed.by_state = {f"buffered {gpm}": count for gpm, count in states if count}
             self.shed.partial_matches += gone
         return gone
 
     def _estimate(self) -> None:
-        self.shed.recall, self.shed.error = recall_of(self._found_so_far, self._missed, self._squares)
+        self.shed.recall, self.shed.error = recall_of(
+            self._found_so_far, float(self._rows.missed.sum()), self._squares
+        )

@@ -32,6 +32,9 @@ class Rows:
         self._tables, self._memory, self._worth = compiled.tables, memory, worth
         # Up to where rows have been counted.
         self._seen: Ints = np.zeros(len(compiled.gpms), dtype=np.int64)
+        sites = len(worth.classes.sites)
+        #: What a match is worth, and how many matches are thought to be missing, by its first item.
+        self.weights, self.missed = np.ones(sites), np.zeros(sites)
         self._goes = worth.classes.goes
         # So often rows have drawn lots.
         self._draws = 0
@@ -75,16 +78,17 @@ class Rows:
         )  # fmt: skip
         return alive
 
-    def credit(self, found: Ints, choices: Ints, numbers: Floats, codes: Codes) -> float:
-        """Counts the rows of what was found; how many matches are thought to be missing beside them."""
+    def credit(self, found: Ints, choices: Ints, numbers: Floats, codes: Codes) -> None:
+        """Counts the rows of what was found, and how many matches are thought to be missing beside them."""
         w = self._worth
         count = len(found)
         events = 1 + int((found[1:, outcome.EVENT] != found[:-1, outcome.EVENT]).sum())
         weight = min(1.0, _AT_ONCE * events / max(1, count))
-        return k.credit(
+        k.credit(
             self._tables, self._memory.rings.ravel(), self._memory.rows.ravel(), found, choices,
             max(1, count // _SOME), weight, w.classes.sites, w.classes.buffers.ravel(), w.features.ravel(),
-            w.edges, w.shares(self.new.astype(np.float64)), w.won, numbers, codes,
+            w.edges, w.shares(self.new.astype(np.float64)), w.won, self.weights, self.missed, numbers,
+            codes,
         )  # fmt: skip
 
     @property

@@ -246,20 +246,21 @@ def count(
 @kernel
 def credit(
     tables: Ints, rings: Ints, rows_: Ints, found: Ints, choices: Ints, step: int, weight: float, sites: Ints,
-    buffers_: Ints, told_: Ints, edges_: Floats, shares: Floats, won_: Floats, numbers: Floats, codes_: Codes,
-) -> float:  # fmt: skip
+    buffers_: Ints, told_: Ints, edges_: Floats, shares: Floats, won_: Floats, weights: Floats,
+    missed: Floats, numbers: Floats, codes_: Codes,
+) -> None:  # fmt: skip
     """Counts by class the rows of what was found, of every ``step``-th match; all but its last event's.
 
-    Each counts as ``weight`` times ``step``: however many an event completes, they say little more than one.
-    ``shares``: of each buffer, the share of its part in matches that was kept. Returns how many matches are
-    thought to be missing: those that would have been found beside these.
+    Each counts as ``weight`` times ``step``: however many an event completes, they say little more than one;
+    and by its first item, as much as ``weights`` says. ``shares``: of each buffer, the share of its part in
+    matches that was kept. ``missed``: how many matches are thought to be missing by that, by their first
+    items: those that would have been found beside these.
     """
     t, r, rows = pointer(tables), pointer(rings), pointer(rows_)
     buffers, told, edges, won = pointer(buffers_), pointer(told_), pointer(edges_), pointer(won_)
     n, codes = pointer(numbers), pointer(codes_)
-    missed = 0.0
     for i in range(0, len(found), step):
-        every = 1.0
+        every, first = 1.0, choices[found[i, outcome.BEGIN], 1]
         for j in range(found[i, outcome.BEGIN], found[i, outcome.END] - 1):
             position, g = choices[j, 0], sites[choices[j, 1]]
             if not goes(buffers, g):
@@ -269,6 +270,7 @@ def credit(
             if number < ring.tail(r, g):
                 at = place(t, r, g, number)
                 if stored.position(rows, at) == position:
-                    won[_class_of(rows, at, g, buffers, told, edges, n, codes)] += step * weight
-        missed += step * (every - 1.0)
-    return missed
+                    won[_class_of(rows, at, g, buffers, told, edges, n, codes)] += (
+                        step * weight * weights[first]
+                    )
+        missed[first] += step * (every - 1.0)

@@ -1,9 +1,9 @@
-"""A query that shares partial matches and has a bound, which it keeps by shedding some, as one of several."""
+"""A query that has a bound, and keeps it together with others that begin alike."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort, Shed
@@ -15,12 +15,13 @@ from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
     from spaseq.matching.sharing.automata.canonical import Canonical
-    from spaseq.matching.sharing.by_shedding import SheddingGroup
     from spaseq.matching.sharing.cohort import Cohort
 
 
 class BoundedMember(Member):
-    """A member of those that keep one bound together. ``shed`` says what was given up of its own."""
+    """A member of those that keep one bound. ``shed`` says what was given up of its own; ``leaves`` is called
+    when it is over.
+    """
 
     effort: Effort
 
@@ -39,6 +40,7 @@ class BoundedMember(Member):
         super().__init__(cohort, pattern, evaluator, asks_first, common, gpms, context, dictionary)
         self.effort = effort
         self.shed = Shed()
+        self.leaves: Callable[[], None] = lambda: None
 
     @property
     def name(self) -> str:
@@ -47,6 +49,5 @@ class BoundedMember(Member):
 
     def end_shedding(self) -> None:
         """See ``Shedder.end_shedding``: the others may go on."""
-        if self._part is not None:
-            cast("SheddingGroup", self._part.group).end_shedding()
+        self.leaves()
         self.shed.active = False
