@@ -40,7 +40,7 @@ class SheddingGroup(KernelGroup):
     _kernel: SheddingTogether
 
     def together(self, members: Sequence[Member]) -> SheddingTogether:
-        own = [cast("BoundedMember", member) for member in members]
+        self._members = own = [cast("BoundedMember", member) for member in members]
         for member in own:
             member.leaves = self._left
         return SheddingTogether(self, self._tables, own, self.widest)
@@ -66,7 +66,7 @@ class SheddingGroup(KernelGroup):
     def _left(self) -> None:
         """A query is over; with the last of them nothing is shed any more."""
         self._kernel.tell()
-        if not self.live():
+        if all(member.is_done for member in self._members):
             self._kernel.end_shedding()
 
     def _lot(self, runs: Runs, begins: Ints) -> Lot:

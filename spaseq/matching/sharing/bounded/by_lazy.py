@@ -37,7 +37,7 @@ class SheddingLazyGroup(LazyGroup):
     def together(
         self, whole: SequencePattern, members: Sequence[Member], compiled: Compiled
     ) -> SheddingLazyTogether:
-        own = [cast("BoundedMember", member) for member in members]
+        self._members = own = [cast("BoundedMember", member) for member in members]
         for member in own:
             member.leaves = self._left
         return SheddingLazyTogether(self, whole, own, self.widest, compiled, np.diff(self._sites))
@@ -65,7 +65,7 @@ class SheddingLazyGroup(LazyGroup):
     def _left(self) -> None:
         """A query is over; with the last of them nothing is shed any more."""
         self._lazy.tell()
-        if not self.live():
+        if all(member.is_done for member in self._members):
             self._lazy.end_shedding()
 
     def _lot(self, found: Ints, choices: Ints, start: int) -> Lot:

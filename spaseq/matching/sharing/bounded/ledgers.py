@@ -1,4 +1,4 @@
-"""What each of several queries gave up that keep one bound: what all did comes in, a ``Shed`` each goes out."""
+"""What each of several queries gave up that keep one bound: what all did comes in, a ``Shed`` each out."""
 
 from __future__ import annotations
 

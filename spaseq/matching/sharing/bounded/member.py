@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort, Shed
 from spaseq.gpm.evaluator import GpmEvaluator
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.shedding.bounded import called
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 class BoundedMember(Member):
     """A member of those that keep one bound. ``shed`` says what was given up of its own; ``leaves`` is called
-    when it is over.
+    when it wants no more, which ``is_done`` says then.
     """
 
     effort: Effort
@@ -41,6 +42,7 @@ class BoundedMember(Member):
         self.effort = effort
         self.shed = Shed()
         self.leaves: Callable[[], None] = lambda: None
+        self.is_done = False
 
     @property
     def name(self) -> str:
@@ -49,5 +51,11 @@ class BoundedMember(Member):
 
     def end_shedding(self) -> None:
         """See ``Shedder.end_shedding``: the others may go on."""
+        self.is_done = True
         self.leaves()
         self.shed.active = False
+
+    def close(self) -> Iterator[Block]:
+        """See ``ByColumns.close``."""
+        yield from super().close()
+        self.end_shedding()

@@ -1,0 +1,225 @@
+"""Queries that begin alike and have one bound: they keep it as one, and each is told what it gave up."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pyoxigraph as ox
+import pytest
+
+import spaseq
+from spaseq.effort import Shed, WorkClock
+from spaseq.errors import SpaseqWarning
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*SEQ.*:spaseq.errors.SpaseqWarning")
+
+_STREAM = "http://example.org/s"
+_BLOCK = 50
+_BOTH = pytest.mark.parametrize("evaluator", ["kernel", "lazy"])
+
+Event = tuple[list[ox.Triple], int]
+
+
+def events(count: int, seed: int) -> list[Event]:
+    """Each of one kind, with a number."""
+    chosen = random.Random(seed)
+    return [
+        (
+            [
+                ox.Triple(
+                    ox.NamedNode(f"http://example.org/e{i}"),
+                    ox.NamedNode(f"http://example.org/{chosen.choice('aabbcd')}"),
+                    ox.Literal(chosen.randrange(1000)),
+                )
+            ],
+            i,
+        )
+        for i in range(count)
+    ]
+
+
+def query(sequence: str, above: int = 0, window: str = "100 EVENTS", more: str = "") -> str:
+    """A sequence; C is that much above A and B, D as much below."""
+    gpms = {
+        "A": "?a :a ?x",
+        "B": "?b :b ?y . FILTER(?y > ?x)",
+        "C": f"?c :c ?z . FILTER(?z + {above} < ?x + ?y)",
+        "D": f"?d :d ?w . FILTER(?w > ?x + {above})",
+    }
+    used = " ".join(f"DEFINE GPM {name} ON S {{ {gpm} }}" for name, gpm in gpms.items() if name in sequence)
+    return (
+        f"PREFIX : <http://example.org/> SELECT ?x WITHIN {window} SLIDING "
+        f"{more} FROM STREAM S <{_STREAM}> WHERE {{ SEQ({sequence}) {used} }}"
+    )
+
+
+def _events(match: spaseq.Match) -> tuple[int, ...]:
+    return tuple(event.n for of in match.events.values() for event in of)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What came of queries: their matches, what each gave up, how many shared its first elements, and the
+    units of work of an event in each block.
+    """
+
+    found: list[Counter[tuple[int, ...]]]
+    shed: list[Shed | None]
+    shared: list[tuple[int, ...]]
+    units: list[float]
+
+    @property
+    def mean(self) -> float:
+        return sum(self.units) / len(self.units)
+
+    @property
+    def worst(self) -> float:
+        return sorted(self.units)[int(0.99 * len(self.units))]
+
+
+def run(
+    queries: Sequence[str],
+    came: Sequence[Event],
+    evaluator: str,
+    units: float | None = None,
+    *,
+    weights: Sequence[float] = (),
+    bounds: Sequence[float | None] = (),
+    memory: int | None = None,
+    one_by_one: bool = False,
+    leaves: int | None = None,
+) -> Ran:
+    """Queries of one engine; ``units``: its bound. ``leaves``: so many events on, the first one is over."""
+    clock = WorkClock()
+    latency = None if units is None else timedelta(microseconds=units)
+    engine = spaseq.Engine(evaluator=evaluator, latency=latency, memory=memory, clock=clock)
+    handles = []
+    for i, text in enumerate(queries):
+        bound = bounds[i] if bounds else None
+        own = None if bound is None else timedelta(microseconds=bound)
+        handles.append(engine.register(text, weight=weights[i] if weights else 1.0, latency=own))
+    found: list[Counter[tuple[int, ...]]] = [Counter() for _ in handles]
+    worked = []
+    for at in range(0, len(came), _BLOCK):
+        before = clock.units
+        if one_by_one:
+            for graph, time in came[at : at + _BLOCK]:
+                engine.push(_STREAM, graph, time)
+        else:
+            engine.push_many(_STREAM, came[at : at + _BLOCK])
+        worked.append((clock.units - before) / _BLOCK)
+        for handle, own in zip(handles, found, strict=True):
+            own.update(map(_events, handle.matches()))
+        if at == leaves:
+            handles[0].cancel()
+    shared = [handle.stats.shared for handle in handles]
+    engine.close()
+    for handle, own in zip(handles, found, strict=True):
+        own.update(map(_events, handle.matches()))
+    return Ran(found, [handle.stats.shed for handle in handles], shared, worked)
+
+
+_ALIKE = [query("A : B : C", above) for above in (500, 700, 900)] + [query("A : B : D", 300)]
+
+
+@_BOTH
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_with_time_enough_they_find_what_they_find_without_a_bound(evaluator: str, one_by_one: bool) -> None:
+    came = events(600, seed=1)
+    exact = run(_ALIKE, came, evaluator)
+    loose = run(_ALIKE, came, evaluator, 1e9, one_by_one=one_by_one)
+    assert loose.found == exact.found
+    assert all(exact.found)
+    assert [of[:2] for of in loose.shared] == [(4, 4)] * 4  # A and B are had once
+
+
+@_BOTH
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_they_keep_one_bound_together_and_find_nothing_false(evaluator: str, one_by_one: bool) -> None:
+    came = events(1_500, seed=2)
+    exact = run(_ALIKE, came, evaluator, 1e9)
+    bound = exact.mean / 2
+    ran = run(_ALIKE, came, evaluator, bound, one_by_one=one_by_one)
+    assert [of[:2] for of in ran.shared] == [(4, 4)] * 4
+    assert ran.mean < bound
+    assert ran.worst < 1.5 * bound
+    for own, every, shed in zip(ran.found, exact.found, ran.shed, strict=True):
+        assert shed is not None
+        assert not own - every
+        assert shed.partial_matches == sum(shed.by_state.values()) > 0
+        assert set(shed.by_state) <= {f"{where} {gpm}" for where in ("before", "buffered") for gpm in "ABCD"}
+        assert shed.recall is not None
+        assert 0.1 < own.total() / every.total() < 1.0
+        assert abs(shed.recall - own.total() / every.total()) < 0.15
+
+
+@_BOTH
+def test_a_query_that_weighs_more_finds_more_of_its_matches(evaluator: str) -> None:
+    """C below, which most pairs lead to, or D above, which few do: what is kept is what leads to either."""
+    came = events(1_500, seed=3)
+    both = [query("A : B : C", 900), query("A : B : D", 500)]
+    exact = run(both, came, evaluator, 1e9)
+    found = []
+    for weights in ((20.0, 1.0), (1.0, 20.0)):
+        ran = run(both, came, evaluator, exact.mean / 4, weights=weights)
+        found.append([own.total() / every.total() for own, every in zip(ran.found, exact.found, strict=True)])
+    assert found[0][0] > found[1][0] + 0.05
+    assert found[1][1] > found[0][1] + 0.05
+
+
+@_BOTH
+def test_one_that_is_over_leaves_the_bound_to_the_others(evaluator: str) -> None:
+    came = events(1_500, seed=4)
+    exact = run(_ALIKE, came, evaluator, 1e9)
+    ran = run(_ALIKE, came, evaluator, exact.mean / 3, leaves=500, memory=1 << 26)
+    without = run(_ALIKE, came, evaluator, exact.mean / 3)
+    assert not ran.found[0] - exact.found[0]
+    for i in (1, 2, 3):
+        assert not ran.found[i] - exact.found[i]
+        assert ran.found[i].total() > without.found[i].total()
+    assert ran.shed[0] is not None
+    assert not ran.shed[0].active
+
+
+@pytest.mark.parametrize(
+    ("queries", "bounds"),
+    [
+        ([query("A : B : C"), query("A : B : D")], (1e6, 2e6)),
+        ([query("A : B : C", more="EMIT LAST"), query("A : B : D", more="EMIT LAST")], (1e6, 1e6)),
+        ([query("A : B : C"), query("A : B : D")], (None, 1e6)),
+    ],
+)
+def test_what_has_another_bound_or_chooses_among_matches_keeps_it_alone(
+    queries: list[str], bounds: tuple[float | None, ...]
+) -> None:
+    ran = run(queries, events(300, seed=5), "kernel", bounds=bounds)
+    assert ran.shared == [(), ()]
+    assert all(ran.found)
+
+
+def test_of_memory_they_have_what_each_would_have() -> None:
+    """Four have twice what one has beside another query that weighs as much as two of them."""
+    came = events(2_000, seed=6)
+    other = query("A : D", 500, window="100 EVENTS")
+    exact = run([*_ALIKE, other], came, "kernel")
+    ran = run([*_ALIKE, other], came, "kernel", memory=3 << 20, weights=[1.0] * 4 + [2.0])
+    assert [of[:2] for of in ran.shared[:4]] == [(4, 4)] * 4
+    for own, every in zip(ran.found, exact.found, strict=True):
+        assert not own - every
+
+
+@_BOTH
+def test_one_warning_says_for_all_that_shedding_begins_and_one_that_it_ends(evaluator: str) -> None:
+    came = events(1_500, seed=7)
+    mean = run(_ALIKE, came, evaluator, 1e9).mean
+    with pytest.warns(SpaseqWarning) as told:
+        run(_ALIKE, came, evaluator, mean / 3)
+    words = [str(warning.message) for warning in told]
+    begin = [said for said in words if "sheds no more" not in said and "sheds" in said]
+    assert len(begin) == 1
+    assert "and 3 more that run with it as one" in begin[0]
+    assert sum("sheds no more" in said for said in words) == 1
