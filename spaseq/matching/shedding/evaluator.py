@@ -27,6 +27,7 @@ from spaseq.matching.obstacles import in_words
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.fits import obstacles
+from spaseq.matching.shedding.learned.queries import Queries
 from spaseq.matching.shedding.lots import admitted_of, part_of
 from spaseq.matching.shedding.overload import Overload
 from spaseq.matching.shedding.passing import Passing
@@ -53,13 +54,13 @@ class Shedding(Selecting):
     """
 
     def __init__(
-        self, query: Bounded, compiled: Compiled | None = None, weights: Floats | None = None
+        self, query: Bounded, compiled: Compiled | None = None, queries: Queries | None = None
     ) -> None:
         """See ``Observed``. Raises ``ValueError`` if false matches could be found (``fits.obstacles``)."""
         effort = query.effort
         if against := in_words(obstacles(query.pattern, effort.policy)):
             raise ValueError(f"to shed by {effort.policy}, it must be that {', and '.join(against)}")
-        super().__init__(query, compiled, weights)
+        super().__init__(query, compiled, queries)
         self._overload = None if effort.latency is None else Overload(effort.latency)
         self._passing: Passing | None = None
         if effort.latency is not None and effort.policy is Policy.SHARP and not self._doubt.matters:

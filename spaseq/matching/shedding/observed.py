@@ -24,6 +24,7 @@ from spaseq.matching.shedding.compiled import _kernel_absent as absent
 from spaseq.matching.shedding.compiled import _kernel_known as cells
 from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.learned.features import features
+from spaseq.matching.shedding.learned.queries import Queries, only
 from spaseq.matching.shedding.learned.sketch import Sketch
 from spaseq.matching.shedding.pace import Pace
 
@@ -52,11 +53,9 @@ class Observed(Kernel):
     """
 
     def __init__(
-        self, query: Bounded, compiled: Compiled | None = None, weights: Floats | None = None
+        self, query: Bounded, compiled: Compiled | None = None, queries: Queries | None = None
     ) -> None:
-        """``compiled``: its tables, if there are some; ``weights``: what a match is worth, by the way that it
-        ends, if not one.
-        """
+        """``compiled``: its tables, if there are some; ``queries``: whose its matches are, if of several."""
         pattern, dictionary, bounds = query.pattern, query.dictionary, query.bounds
         compiled = compiled or compile_tables(pattern, dictionary.pin)
         budget = None if query.many is None else query.many.budget
@@ -64,8 +63,7 @@ class Observed(Kernel):
         self._sizing.spare = 0  # a bound of memory counts it
         self._effort = query.effort
         self._features = features(self._compiled, dictionary.pin)
-        weights = np.ones(len(compiled.accepts)) if weights is None else weights
-        self._sketch = Sketch(self._features, bounds.reach, weights)
+        self._sketch = Sketch(self._features, bounds.reach, queries or only(len(compiled.accepts)))
         self._known: Ints = self._unknown()
         # Where the next new partial matches will stand; of the look at hand, the next place.
         self._next, self._hand = int(self._memory.ints[mem.NEXT_WAIT]), 0
@@ -185,7 +183,8 @@ class Observed(Kernel):
 
     def _credit(self) -> None:
         f, s = self._features, self._sketch
-        k.credit(self._memory.ints, self._known, f.ways, f.bases, s.counts, s.weights, s.ended.ravel())
+        weights = s.queries.worth
+        k.credit(self._memory.ints, self._known, f.ways, f.bases, s.counts, weights, s.ended.ravel())
 
     def _sweep(self, axis: int, time: int, decided: int, left: tuple[int, int] = (0, 0)) -> None:
         old = self._memory

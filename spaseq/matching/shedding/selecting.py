@@ -20,6 +20,7 @@ from spaseq.matching.shedding.compiled import _kernel_firsts as firsts
 from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.doubt import Doubt
 from spaseq.matching.shedding.firsts import let_go
+from spaseq.matching.shedding.learned.queries import Queries
 from spaseq.matching.shedding.learned.sketch import Worth
 from spaseq.matching.shedding.least import least_room
 from spaseq.matching.shedding.observed import Observed
@@ -42,9 +43,9 @@ class Selecting(Observed):
     """
 
     def __init__(
-        self, query: Bounded, compiled: Compiled | None = None, weights: Floats | None = None
+        self, query: Bounded, compiled: Compiled | None = None, queries: Queries | None = None
     ) -> None:
-        super().__init__(query, compiled, weights)
+        super().__init__(query, compiled, queries)
         self._name = query.name
         self._doubt = Doubt(query.pattern, query.bounds)
         gates = [" | ".join(sorted(gate.gpms)) for gate in self._compiled.analysis.gates]

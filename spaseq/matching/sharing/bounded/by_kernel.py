@@ -29,7 +29,7 @@ from spaseq.matching.sharing.giving import Lot
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.shedding.bounded import Bounded, Many
 from spaseq.matching.shedding.evaluator import Shedding
-from spaseq.matching.shedding.learned.whose import shares
+from spaseq.matching.shedding.learned.queries import Queries
 
 Floats = npt.NDArray[np.float64]
 
@@ -83,23 +83,19 @@ class SheddingTogether(Shedding, Gathering):
     ) -> None:
         first = members[0]
         self._group, self._members = group, members
-        self._ends = tables.accepts >= 0
-        self._own = np.array([[i in of for of in tables.gates] for i in range(len(members))])
-        self._weights = weights(members)
         self._ledgers = Ledgers(members, [_states(member, tables.compiled.analysis) for member in members])
         many = Many(first.name, len(members), Budget(first.context.budget.limits.times(len(members))))
         effort = effort_of(members)
         query = Bounded(tables.merged.pattern, first.dictionary, first.context, window, effort, many)
-        super().__init__(query, tables.compiled, self._weights @ self._ends)
+        super().__init__(query, tables.compiled, Queries(tables.accepts >= 0, weights(members)))
         self.gathers(group)
 
     def weigh(self, live: Collection[int]) -> None:
         """Nobody wants anything but these."""
-        some = sorted(live)
-        self._sketch.weights[:] = self._weights[some] @ self._ends[some]
-        if some and self._effort.pool is not None:
+        self._sketch.queries.keep(live)
+        if live and self._effort.pool is not None:
             self._effort.pool.leave(self._effort)
-            self._effort = effort_of([self._members[i] for i in some])
+            self._effort = effort_of([self._members[i] for i in sorted(live)])
 
     def reach(self, limit: int) -> None:
         super().reach(limit)
@@ -116,8 +112,7 @@ class SheddingTogether(Shedding, Gathering):
         s = self._sketch
         missed = np.zeros(len(self._members))
         if s.forgone.missed:
-            of = shares(s.features, s.gates, s.ended, s.counts, s.steps, self._ends, s.weights)
-            missed = (of * self._own) @ s.forgone.missed_at
+            missed = s.shares @ s.forgone.missed_of
         self._ledgers.tell(self.shed, self._account.by_gate(), missed)
 
     def end_shedding(self) -> None:

@@ -180,7 +180,7 @@ def credit(
 ) -> None:  # fmt: skip
     """Tells the partial matches that became the matches just found, each as much as its way to end weighs.
 
-    ``ends``: how often one ended so, by gate and way to end.
+    ``ends``: how often one ended so, by class and way to end.
     """
     m, known, ways = pointer(ints), pointer(known_), pointer(ways_)
     bases, counts, weights, ends = pointer(bases_), pointer(counts_), pointer(weights_), pointer(ends_)
@@ -188,10 +188,10 @@ def credit(
         found = header.found(m) + i * findings.SIZE
         node = findings.node(m, found)
         gate, accept = ways[nodes.way(m, node) * W_SIZE + W_GATE], findings.accept(m, found)
-        ends[gate * len(weights_) + accept] += 1
         code = code_of(m, known, nodes.previous(m, node))
         if code >= 0:
             counts[(bases[gate] + code) * COUNTS + MATCHED] += weights[accept]
+            ends[(bases[gate] + code) * len(weights_) + accept] += 1
 
 
 @kernel

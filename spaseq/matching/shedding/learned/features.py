@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -58,7 +59,7 @@ class Steps:
 
     It is taken by solutions of ``gpm``. Where it leads back to its place in the end, it takes ``round`` steps
     to come there again, and a run has ``before`` events when it comes there first; ``round`` is 0 where it
-    does not.
+    does not. ``accepts``: by their numbers, the ways to end there.
     """
 
     gate: int
@@ -68,6 +69,7 @@ class Steps:
     gpm: str
     round: int
     before: int
+    accepts: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,8 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
     of_place = {id(place): i for i, place in enumerate(analysis.places)}
     of_gate = {gate: i for i, codes in enumerate(places) for gate in codes.gates}
     reached = [_reached(place, of_place) for place in analysis.places]
+    ends = np.cumsum([0, *(len(place.accepts) for place in analysis.places)]).tolist()
+    accepts = [tuple(range(begin, end)) for begin, end in pairwise(ends)]
     ways, steps, at = [], [], 0
     for candidate in compiled.candidates:
         gate = numbers[id(candidate.gate)]
@@ -176,7 +180,7 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
         steps.append(
             Steps(
                 gate, source, target, at, candidate.unit.gpm,
-                1 + reached[target].get(source, -1), reached[0].get(source, 0),
+                1 + reached[target].get(source, -1), reached[0].get(source, 0), accepts[target],
             )
         )  # fmt: skip
         at += places[of_gate[gate]].size * codes.size

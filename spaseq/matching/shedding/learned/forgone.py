@@ -27,8 +27,8 @@ _ANEW: Final = 1 / 8
 
 
 class Forgone:
-    """Partial matches that were shed, by class and age; ``missed_at`` has the matches that they would be by
-    now, by the gate that they waited at.
+    """Partial matches that were shed, by class and age; ``missed_of`` has the matches that they would be by
+    now, by class.
     """
 
     def __init__(self, features: Features, gates: Ints) -> None:
@@ -40,16 +40,16 @@ class Forgone:
         # Both by eighths of a window, the latest first: none of queries that never shed.
         self._lately: Floats = np.zeros((0, 2, features.classes, k.AGES))
         self._before: Floats = np.zeros((2, features.classes, k.AGES))
-        self.missed_at: Floats = np.zeros(len(features.bases))
+        self.missed_of: Floats = np.zeros(features.classes)
         # Those of what is settled.
-        self._settled = np.zeros_like(self.missed_at)
+        self._settled = np.zeros_like(self.missed_of)
         # Which part of the eighth at hand is over, and what has passed since worth was calculated.
         self._over = self._passed = 0.0
 
     @property
     def missed(self) -> float:
         """The matches that what was shed would have become by now."""
-        return float(self.missed_at.sum())
+        return float(self.missed_of.sum())
 
     def add(self, shed: Ints) -> None:
         """So many partial matches of each cell were shed."""
@@ -81,7 +81,7 @@ class Forgone:
             self._passed = 0.0
             come = self._come(np.concatenate([[self._over / 2], self._over + np.arange(k.AGES - 1) + 0.5]))
             lately = (self._lately * come[:, :, self._gates]).sum(axis=0)
-            self.missed_at = self._by_gate((lately + self._before) * worth) + self._settled
+            self.missed_of = ((lately + self._before) * worth).sum(axis=(0, 2)) + self._settled
 
     def recode(self, place: Codes, feature: int, moved: Floats) -> None:
         """Of each level of a feature of a place, such shares are in each level now."""
@@ -95,13 +95,10 @@ class Forgone:
     def _turn(self, worth: Floats) -> None:
         """An eighth of a window is over."""
         self._before += self._lately[-1]
-        self._settled += _SETTLED * self._by_gate(self._before * worth)
+        self._settled += _SETTLED * (self._before * worth).sum(axis=(0, 2))
         self._before *= 1 - _SETTLED
         self._lately = np.roll(self._lately, 1, axis=0)
         self._lately[0] = 0.0
-
-    def _by_gate(self, matches: Floats) -> Floats:
-        return np.bincount(self._gates, matches.sum(axis=(0, 2)), len(self._settled)).astype(np.float64)
 
     def _come(self, since: Floats) -> Floats:
         """Which share of the matches has come so many eighths of a window later, by kind, gate and age.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.shedding.compiled import _kernel_ahead as k
 from spaseq.matching.shedding.compiled import _kernel_known as known
 from spaseq.matching.shedding.learned.features import DEPTHS, Features
+from spaseq.matching.shedding.learned.queries import Queries
 from spaseq.matching.shedding.learned.shrinking import Scratch, shrunk
 
 Ints = npt.NDArray[np.int64]
@@ -17,12 +20,17 @@ Floats = npt.NDArray[np.float64]
 class Rates:
     """The matches that a partial match of each class becomes in an event, and where it goes on to.
 
-    ``matched``, by class. Of each step and code, the rates of targets that are listed, and that of each
-    other one: most targets are of other depths of a run, so that nothing ever went there.
+    ``matched``, by class: of several queries, what these are worth. Of each step and code, the rates of
+    targets that are listed, and that of each other one: most targets are of other depths of a run, so that
+    nothing ever went there.
     """
 
-    def __init__(self, features: Features) -> None:
-        self._features = features
+    def __init__(self, features: Features, queries: Queries) -> None:
+        self._features, self._queries = features, queries
+        # The same by the way that a match ends, where these are of several queries.
+        self._ended: Floats | None = None
+        if queries.are_several:
+            self._ended = np.zeros((features.classes, len(queries.worth)))
         self.matched: Floats = np.zeros(features.classes)
         self._table, self._gates = _table(features)
         rows = self._table.reshape(-1, k.S_SIZE)
@@ -47,8 +55,8 @@ class Rates:
     def _all(self) -> tuple[Floats, Floats, Floats, Floats, Ints, Ints]:
         return self.matched, self._listed, self._others, self.scales, self._columns, self._seen
 
-    def count(self, counts: Floats, steps: Floats, window: float) -> None:
-        """By what was counted of classes and of ``steps``; a window has so many events."""
+    def count(self, counts: Floats, steps: Floats, ended: Floats, window: float) -> None:
+        """By what was counted of classes, of ``steps`` and of ways to end; a window has so many events."""
         features = self._features
         counted = counts.reshape(-1, known.COUNTS)
         for place in features.places:
@@ -60,6 +68,11 @@ class Rates:
                     counted[own, known.MATCHED, None], counted[own, known.LIVED], features.shape(place),
                     ends / window,
                 )[:, 0]  # fmt: skip
+                if self._ended is not None:
+                    lived, shape = counted[own, known.LIVED], features.shape(place)
+                    prior = 1 / (window * ended.shape[1]) if ends else 0.0
+                    self._ended[own] = shrunk(ended[own], lived, shape, prior)
+                    self.matched[own] = self._ended[own] @ self._queries.worth
         for row, step in zip(self._table.reshape(-1, k.S_SIZE).tolist(), features.steps, strict=True):
             place, base = features.places[step.source], int(features.bases[step.gate])
             self._scratch.shrink(
@@ -68,6 +81,22 @@ class Rates:
                 self._others[row[k.S_ROWS] :], self._columns[row[k.S_LISTED] :], self._seen[row[k.S_SEEN] :],
             )  # fmt: skip
         self.scales[:] = 1.0
+
+    def end(self, classes: slice, rates: Mapping[int, Floats]) -> None:
+        """Sets the matches that classes become, by the rates of each step from there, by code and target."""
+        self.matched[classes] = 0.0
+        if self._ended is not None:
+            self._ended[classes] = 0.0
+        for number, goes in rates.items():
+            for way in self._features.steps[number].accepts:
+                self.matched[classes] += goes.sum(axis=1) * self._queries.worth[way]
+                if self._ended is not None:
+                    self._ended[classes, way] += goes.sum(axis=1)
+
+    def only(self, ways: npt.NDArray[np.bool_]) -> None:
+        """Counts those matches alone that end in some ways, each as one."""
+        assert self._ended is not None
+        self.matched[:] = self._ended @ ways
 
     def set(self, number: int, rates: Floats) -> None:
         """Sets the rates of a step, by code and target; its place has one depth."""

@@ -119,12 +119,10 @@ class Rehearsal:
             return
         for one in gates:
             often = (one.went + _PRIOR) / (one.expected + _PRIOR * all_expected / all_went)
-            rates.matched[one.classes] = 0.0
-            for i, share in one.shares.items():
-                goes = often * share
-                rates.set(i, goes)
-                if not f.places[f.steps[i].target].gates:
-                    rates.matched[one.classes] += goes[:, 0]
+            goes = {i: often * share for i, share in one.shares.items()}
+            rates.end(one.classes, goes)
+            for i, own in goes.items():
+                rates.set(i, own)
 
     def _trials(self, step: int) -> Floats:
         begin = self._own.begins[step]

@@ -21,6 +21,7 @@ from spaseq.matching.shedding.learned.evenness import evenness
 from spaseq.matching.shedding.learned.features import Features
 from spaseq.matching.shedding.learned.forgone import Forgone
 from spaseq.matching.shedding.learned.quantiles import Quantiles
+from spaseq.matching.shedding.learned.queries import Queries
 from spaseq.matching.shedding.learned.rates import Rates, by_show
 from spaseq.matching.shedding.learned.rehearsal import Rehearsal
 from spaseq.matching.shedding.learned.shrinking import shrunk
@@ -58,10 +59,10 @@ class Worth(NamedTuple):
 class Sketch:
     """What was counted of each class, and what follows from it. ``alive``: the partial matches there are."""
 
-    def __init__(self, features: Features, limit: int, weights: Floats) -> None:
+    def __init__(self, features: Features, limit: int, queries: Queries) -> None:
         """``limit``: how far a window reaches on its axis; 0 for tumbling ones, whose numbers that is.
 
-        ``weights``: what a match is worth, by the way that it ends.
+        ``queries``: whose the matches are.
         """
         self.features = features
         self._limit = limit
@@ -74,9 +75,11 @@ class Sketch:
                 default=1,
             )
         )
-        #: How often partial matches ended so, by gate and way to end.
-        self.ended: Floats = np.zeros((len(features.bases), len(weights)))
-        self.weights = weights
+        #: How often partial matches ended so, by class and way to end.
+        self.ended: Floats = np.zeros((features.classes, len(queries.worth)))
+        self.queries = queries
+        #: For what is worth one of a class: how many matches that is of each query.
+        self.shares: Floats = np.ones((len(queries.ends), features.classes)) / max(1, len(queries.ends))
         self.alive: Ints = np.zeros(features.classes * k.AGES, dtype=np.int64)
         self.quantiles = Quantiles(features)
         gates = len(features.bases)
@@ -99,7 +102,7 @@ class Sketch:
         self.even = 0.0
         nothing = np.zeros((features.classes, k.AGES))
         self._ahead, self._lost = Ahead(nothing, nothing, 0.0), np.stack([nothing, nothing])
-        self._rates = Rates(features)
+        self._rates = Rates(features, queries)
         rehearsed = features.rehearsed
         #: What is tried beside what there is; none of queries in which more matters than what is bound.
         self.rehearsal = None if rehearsed is None else Rehearsal(features, rehearsed, self.quantiles)
@@ -180,6 +183,8 @@ class Sketch:
         for gate in codes.gates:
             own = counts[self.features.bases[gate] :][: codes.size].reshape(codes.depths, -1, k.COUNTS)
             own[:] = own.sum(axis=1, keepdims=True) * shares[:, None]
+            ended = self.ended[self.features.bases[gate] :][: codes.size].reshape(codes.depths, count, -1)
+            ended[:] = ended.sum(axis=1, keepdims=True) * shares[:, None]
         for step in self.features.steps:
             block = self.features.block(self.steps, step)
             if step.source == place:
@@ -214,6 +219,12 @@ class Sketch:
         self._rate(is_fair=True)
         value, _ = self._rates.follow(load, dying, stands, self.age, 0.0, is_fair=True)
         self._lost = np.stack([value, by_show(self._rates.at_once(load, value)[0], load)])
+        if self.queries.are_several:
+            whole = value.sum(axis=1)
+            for number, ends in enumerate(self.queries.ends):
+                self._rates.only(ends)
+                own, _ = self._rates.follow(load, dying, stands, self.age, 0.0, is_fair=True)
+                self.shares[number] = np.where(whole > 0, own.sum(axis=1) / np.maximum(whole, 1e-12), 0.0)
         self._rate()
         self._ahead = self._follow(load, dying, stands, 0.0)
         alive = self.alive.reshape(-1, k.AGES)
@@ -238,7 +249,7 @@ class Sketch:
 
         ``is_fair``: neither too much nor too little where little is known.
         """
-        self._rates.count(self.counts, self.steps, k.AGES * self.age)
+        self._rates.count(self.counts, self.steps, self.ended, k.AGES * self.age)
         if self.rehearsal is not None:
             counts = self.counts.reshape(-1, k.COUNTS)
             self.rehearsal.replace(self._rates, counts, self.steps, far=not is_fair)
