@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -22,10 +23,19 @@ _WIDTHS: Final = (4.0, 1.0)
 
 @dataclass
 class Plain:
-    """Rates: of each class the matches that one becomes in an event, and of each step where it goes on to."""
+    """Rates: of each class the matches that one becomes in an event, of each step where it goes on to, and
+    whether a match may end there.
+    """
 
     matched: Floats
     ways: list[Floats]
+    ends: list[bool]
+
+    def end(self, classes: slice, rates: Mapping[int, Floats]) -> None:
+        """See ``Rates.end``: of one query, whose matches are worth one each."""
+        self.matched[classes] = sum(
+            (goes.sum(axis=1) for i, goes in rates.items() if self.ends[i]), np.zeros(1)
+        )
 
     def set(self, number: int, rates: Floats) -> None:
         """What is rehearsed of a step."""
@@ -35,7 +45,7 @@ class Plain:
 def rates(of: Sketch, *, is_fair: bool = False) -> Plain:
     """The rates of a sketch; ``is_fair``: neither too much nor too little where little is known."""
     f, counts, window = of.features, of.counts.reshape(-1, k.COUNTS), k.AGES * of.age
-    plain = Plain(np.zeros(len(counts)), [])
+    plain = Plain(np.zeros(len(counts)), [], [bool(step.accepts) for step in f.steps])
     for place in f.places:
         for gate in place.gates:
             own = slice(f.bases[gate], f.bases[gate] + place.size)

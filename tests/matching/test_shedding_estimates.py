@@ -118,7 +118,7 @@ def test_of_who_was_not_shown_an_event_what_that_would_have_made_is_missed() -> 
 def test_what_an_event_brings_is_of_those_that_it_is_shown_to() -> None:
     """Half of all events are shown to those before B, so that each brings twice what one does on average."""
     of = sketch("Q3")
-    rates, load = Rates(of.features), np.zeros(of.features.classes)
+    rates, load = Rates(of.features, of.queries), np.zeros(of.features.classes)
     value = np.full((of.features.classes, AGES), 3.0)
     number, goes = (
         int(of.features.bases[1]),
