@@ -45,6 +45,7 @@ class Passing:
         self._sketch, self._bound = sketch, bound
         self._took, self._taken = deque([0.0] * (_EVENTS - 1), _EVENTS - 1), 0.0
         self._listed: Ints = np.zeros(_SOME, dtype=np.int64)
+        self._times: Ints = np.zeros_like(self._listed)
         self._count = 0
         # Of each cell the promise; the loads of cells, the best first, as a running total; for how many
         # events these have been used.
@@ -52,12 +53,12 @@ class Passing:
         self._order: Ints = np.zeros(0, dtype=np.int64)
         self._total: Floats = np.zeros(0)
         self._used = _EVENTS
-        # How many were passed over, by cell.
+        # How often one was passed over, by cell.
         self.passed: Ints = np.zeros_like(sketch.alive)
 
     def load(self, tables: Ints, ints: Ints, batch: Ints, known: Ints) -> None:
         """Has compiled code ready, which takes a while to be loaded. ``batch`` is of no event."""
-        count = k.to_show(tables, ints, batch, self._listed)
+        count, _ = k.to_show(tables, ints, batch, self._listed, self._times)
         self._passed(tables, ints, known, -np.inf, count, 0, 0)
         k.show(ints, self._listed, 0)
         k.show_all(tables, ints)
@@ -96,9 +97,9 @@ class Passing:
             return 0, 0
         taken /= room
         if (live := int(ints[mem.LIVE_WAITS])) > len(self._listed):
-            self._listed = np.zeros(2 * live, dtype=np.int64)
-        count = k.to_show(tables, ints, batch, self._listed)
-        comes = count * unit / room
+            self._listed, self._times = np.zeros((2, 2 * live), dtype=np.int64)
+        count, shows = k.to_show(tables, ints, batch, self._listed, self._times)
+        comes = shows * unit / room
         least = -np.inf
         if taken + comes > _FROM and comes * _EVENTS > _LITTLE:
             shown = 1 - (1 - _SHOWN) * min(1.0, (taken + comes - _FROM) / (_TO - _FROM))
@@ -113,8 +114,9 @@ class Passing:
         """How many of so many that are listed promise less than that, and are passed over."""
         bases = self._sketch.features.bases
         return k.pass_over(
-            tables, ints, known, bases, self._promise, least, self._listed, count, self.passed, axis, now
-        )
+            tables, ints, known, bases, self._promise, least, self._listed, self._times, count, self.passed,
+            axis, now,
+        )  # fmt: skip
 
     def show(self, tables: Ints, ints: Ints, *, moved: bool) -> None:
         """Those that were passed over are shown what comes. ``moved``: they stand elsewhere now."""

@@ -45,9 +45,13 @@ def _admit(m: Ints, w: int) -> None:
 
 @part
 def _list(
-    t: Ints, m: Ints, b: Ints, p: int, gate: int, e: int, g: int, listed: Ints, count: int, most: int
-) -> int:
-    """Lists the partial matches of a partition that wait at a gate for a GPM's rows in an event; how many."""
+    t: Ints, m: Ints, b: Ints, p: int, gate: int, e: int, g: int, listed: Ints, times: Ints, count: int,
+    most: int,
+) -> int:  # fmt: skip
+    """Lists the partial matches of a partition that wait at a gate for a GPM's rows in an event; how many.
+
+    ``times``: how often each would be shown something. Where one is listed stands in it, too.
+    """
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
         if candidates.gpm(t, c) != g:
             continue
@@ -62,21 +66,23 @@ def _list(
             while w != 0 and count < most:
                 if waits.barred(m, w) == 0:
                     waits.set_barred(m, w, PASSED_OVER)
-                    waits.set_bar_time(m, w, _NEVER)
-                    listed[count] = w
+                    waits.set_bar_time(m, w, _NEVER + count)
+                    listed[count], times[count] = w, 1
                     count += 1
+                elif waits.barred(m, w) == PASSED_OVER:
+                    times[waits.bar_time(m, w) - _NEVER] += 1
                 w = waits.link(m, w)
     return count
 
 
 @kernel
-def to_show(tables: Ints, ints: Ints, batch: Ints, listed_: Ints) -> int:
+def to_show(tables: Ints, ints: Ints, batch: Ints, listed_: Ints, times_: Ints) -> tuple[int, int]:
     """Lists the partial matches that the events of a batch would be shown to, once each, and need not be.
 
     They are passed over, until ``show`` or ``show_all`` says otherwise. How many there are: no more than
-    there is room for.
+    there is room for; and how often something would be shown to one. ``times``: how often to each.
     """
-    t, m, b, listed = pointer(tables), pointer(ints), pointer(batch), pointer(listed_)
+    t, m, b, listed, times = pointer(tables), pointer(ints), pointer(batch), pointer(listed_), pointer(times_)
     count = 0
     for e in range(heads.size(b)):
         for k in range(max(0, find_keys(t, m, b, e, False))):
@@ -87,21 +93,24 @@ def to_show(tables: Ints, ints: Ints, batch: Ints, listed_: Ints) -> int:
                 g = heads.gpm(b, share)
                 for i in range(t[t[WOKEN] + 2 * g], t[t[WOKEN] + 2 * g + 1]):
                     if is_free(t, t[i]):
-                        count = _list(t, m, b, p, t[i], e, g, listed, count, len(listed_))
-    return count
+                        count = _list(t, m, b, p, t[i], e, g, listed, times, count, len(listed_))
+    shows = 0
+    for i in range(count):
+        shows += times[i]
+    return count, shows
 
 
 @kernel
 def pass_over(
     tables: Ints, ints: Ints, known_: Ints, bases_: Ints, promise_: Floats, least: float, listed_: Ints,
-    count: int, passed_: Ints, axis: int, now: int,
+    times_: Ints, count: int, passed_: Ints, axis: int, now: int,
 ) -> int:  # fmt: skip
-    """Of so many listed, those are to be shown that promise at least so much; how many are not, by cell.
+    """Of so many listed, those are to be shown that promise at least so much; how many are not.
 
-    These are listed from the beginning on.
+    These are listed from the beginning on. ``passed``: how often one was not shown something, by cell.
     """
     t, m, known, bases = pointer(tables), pointer(ints), pointer(known_), pointer(bases_)
-    promise, listed, passed = pointer(promise_), pointer(listed_), pointer(passed_)
+    promise, listed, times, passed = pointer(promise_), pointer(listed_), pointer(times_), pointer(passed_)
     gone = 0
     for i in range(count):
         w = listed[i]
@@ -114,7 +123,7 @@ def pass_over(
         if cell < 0 or promise[cell] >= least:
             _admit(m, w)
         else:
-            passed[cell] += 1
+            passed[cell] += times[i]
             listed[gone] = w
             gone += 1
     return gone
