@@ -161,6 +161,19 @@ def test_they_keep_one_bound_together_and_find_nothing_false(evaluator: str, one
         assert abs(shed.recall - own.total() / every.total()) < 0.15
 
 
+def test_what_an_event_would_be_shown_twice_is_missed_twice() -> None:
+    """A C is what both wait for, each with its condition: passed over, it is missed by both."""
+    came = events(2_000, seed=11)
+    both = [query("A : B : C", above) for above in (510, 530)]
+    exact = run(both, came, "kernel", 1e9)
+    ran = run(both, came, "kernel", exact.mean / 2)
+    for own, every, shed in zip(ran.found, exact.found, ran.shed, strict=True):
+        assert shed is not None
+        assert shed.recall is not None
+        assert shed.passed_over > 20_000
+        assert abs(shed.recall - own.total() / every.total()) < 0.06
+
+
 @_BOTH
 def test_a_query_that_weighs_more_finds_more_of_its_matches(evaluator: str) -> None:
     """C below, which most pairs lead to, or D above, which few do: what is kept is what leads to either."""
@@ -182,9 +195,9 @@ def test_one_that_is_over_leaves_the_bound_to_the_others(evaluator: str) -> None
     ran = run(_ALIKE, came, evaluator, exact.mean / 3, leaves=500, memory=1 << 26)
     without = run(_ALIKE, came, evaluator, exact.mean / 3)
     assert not ran.found[0] - exact.found[0]
-    for i in (1, 2, 3):
-        assert not ran.found[i] - exact.found[i]
-        assert ran.found[i].total() > without.found[i].total()
+    assert not any(own - every for own, every in zip(ran.found, exact.found, strict=True))
+    others, before = (sum(own.total() for own in found[1:]) for found in (ran.found, without.found))
+    assert others > 1.05 * before
     assert ran.shed[0] is not None
     assert not ran.shed[0].active
 
