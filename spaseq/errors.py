@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from types import FrameType
 
 __all__ = [
     "BadEventError",
@@ -170,7 +171,22 @@ class SpaseqWarning(UserWarning):
 
 def warn(message: str) -> None:
     """A ``SpaseqWarning`` at the line that called into this package."""
-    level, frame = 1, sys._getframe()
+    level, _ = _caller()
+    warnings.warn(message, SpaseqWarning, stacklevel=level)
+
+
+def warn_within(message: str) -> None:
+    """The same in the midst of an event, which is not to end there: shown, where warnings are errors."""
+    level, frame = _caller()
+    try:
+        warnings.warn(message, SpaseqWarning, stacklevel=level)
+    except SpaseqWarning as raised:
+        warnings.showwarning(raised, SpaseqWarning, frame.f_code.co_filename, frame.f_lineno)
+
+
+def _caller() -> tuple[int, FrameType]:
+    """Who called into this package, and how many calls above who asks for it here."""
+    level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "spaseq":
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, SpaseqWarning, stacklevel=level)
+    return level, frame

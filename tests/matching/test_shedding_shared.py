@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -240,3 +241,19 @@ def test_one_warning_says_for_all_that_shedding_begins_and_one_that_it_ends(eval
     assert len(begin) == 1
     assert "and 3 more that run with it as one" in begin[0]
     assert sum("sheds no more" in said for said in words) == 1
+
+
+@_BOTH
+def test_where_warnings_are_errors_no_query_ends_by_one(evaluator: str) -> None:
+    """It is shown where it cannot be raised: in the midst of an event, or of the end."""
+    came, found = events(1_500, seed=7), []
+
+    def strictly() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found.extend(run(queries, came, evaluator, 30.0).found for queries in (_ALIKE, _ALIKE[:1]))
+
+    with pytest.warns(SpaseqWarning) as shown:
+        strictly()
+    assert all(map(all, found))
+    assert sum("sheds no more" in str(warning.message) for warning in shown) == 2

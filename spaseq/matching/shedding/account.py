@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.effort import Policy, Shed
-from spaseq.errors import warn
+from spaseq.errors import warn_within
 from spaseq.matching.shedding.compiled import _kernel_known as cells
 from spaseq.matching.shedding.learned.sketch import Sketch
 
@@ -78,7 +78,7 @@ class Account:
         self._calm = 0
         if not self.shed.active:
             self.shed.active = True
-            warn(f"{self._name} sheds partial matches: {why} (stats.shed says how many)")
+            warn_within(f"{self._name} sheds partial matches: {why} (stats.shed says how many)")
 
     def is_over(self, sketch: Sketch) -> bool:
         """Whether it has begun, and nothing was shed for a window."""
@@ -89,7 +89,7 @@ class Account:
         self.shed.active = False
         gone = f"{self.shed.partial_matches:,} partial matches"
         if self._policy is Policy.RANDOM_INPUT:
-            warn(f"{self._name} passes over no events any more: it did over {self.shed.events:,}")
+            warn_within(f"{self._name} passes over no events any more: it did over {self.shed.events:,}")
         else:
             recall, doubtful = self.shed.recall, self.shed.doubtful
             found = (
@@ -98,7 +98,7 @@ class Account:
                 else f", and some {found_in_words(self.shed)} of its matches were found, by estimate"
             )
             others = f"; {doubtful:,} may be others" if doubtful else ""
-            warn(f"{self._name} sheds no more: {gone} were shed{found}{others}")
+            warn_within(f"{self._name} sheds no more: {gone} were shed{found}{others}")
 
     def estimate(self) -> None:
         """Brings ``shed`` up to date."""

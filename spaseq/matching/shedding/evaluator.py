@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from spaseq.alone import Single
 from spaseq.effort import Policy
-from spaseq.errors import warn
+from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.blocks.found import Block
@@ -85,7 +85,7 @@ class Shedding(Selecting):
         self._load_passes()
         least = runs_size(self._compiled, sizing.ENOUGH) + self._memory.scratch_bytes
         if effort.pool is not None and effort.pool.size < least:
-            warn(
+            warn_within(
                 f"{self._name} keeps its partial matches in {least:,} bytes at least, and not in the "
                 f"{effort.pool.size:,} that all queries together may take: give more memory"
             )

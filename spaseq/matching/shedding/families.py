@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from spaseq.alone import Single
 from spaseq.effort import Policy, Shed, WorkClock
-from spaseq.errors import warn
+from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.blocks.found import Block
@@ -157,7 +157,7 @@ class SheddingFamilies(OrderedKernel):
             self._last_shed = place
             if not self.shed.active:
                 self.shed.active = True
-                warn(f"{self._name} sheds partial matches: {why} (stats.shed says how many)")
+                warn_within(f"{self._name} sheds partial matches: {why} (stats.shed says how many)")
         elif self.shed.active and place - self._last_shed > self._bounds.reach:
             self.end_shedding()
 
@@ -198,7 +198,7 @@ class SheddingFamilies(OrderedKernel):
         if self.shed.active:
             self.shed.active = False
             self._estimate()
-            warn(
+            warn_within(
                 f"{self._name} sheds no more: {self.shed.partial_matches:,} partial matches were shed, and "
                 f"some {found_in_words(self.shed)} of its matches were found, by estimate"
             )

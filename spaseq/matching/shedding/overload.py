@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 from spaseq.effort import Shed
-from spaseq.errors import warn
+from spaseq.errors import warn_within
 
 #: Of what was measured, such a share is forgotten with each event.
 _FORGET: Final = 0.002
@@ -141,7 +141,7 @@ class Overload:
         shed.too_tight = self._too_tight >= _TOO_MANY
         if shed.too_tight and not self._told:
             self._told = True
-            warn(
+            warn_within(
                 f"{name}: no shedding holds a bound of {1_000 * self._bound:.3g} ms: an event takes "
                 f"{1_000 * self.least:.3g} ms even if no partial match is kept; raise the bound to at least "
                 f"{_rounded_up(1_000 * self.least / _ROOM)} ms, or leave it out"

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from spaseq.alone import Single
 from spaseq.effort import Pool, Shed, WorkClock
-from spaseq.errors import warn
+from spaseq.errors import warn_within
 from spaseq.events import EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.blocks.found import Block
@@ -77,7 +77,7 @@ class SheddingLazy(Lazy):
         self._budget, self._least = budget, self._memory.nbytes
         self._let_go(self._worth.kept, every=False)  # loads compiled code before anything is measured
         if effort.pool is not None and effort.pool.size < (least := self._least + self._memory.scratch_bytes):
-            warn(
+            warn_within(
                 f"{self._name} keeps its buffers in {least:,} bytes at least, and not in the "
                 f"{effort.pool.size:,} that all queries together may take: give more memory"
             )
@@ -132,7 +132,7 @@ class SheddingLazy(Lazy):
         self._estimate()
         if self.shed.active:
             self.shed.active = False
-            warn(
+            warn_within(
                 f"{self._name} sheds no more: {self.shed.partial_matches:,} buffered events were shed, and "
                 f"some {found_in_words(self.shed)} of its matches were found, by estimate"
             )
@@ -227,7 +227,7 @@ class SheddingLazy(Lazy):
     def _begin_shedding(self, why: str) -> None:
         if not self.shed.active:
             self.shed.active = True
-            warn(f"{self._name} sheds buffered events: {why} (stats.shed says how many)")
+            warn_within(f"{self._name} sheds buffered events: {why} (stats.shed says how many)")
 
     # --- memory ---------------------------------------------------------------------------------
 
