@@ -72,9 +72,10 @@ class Cohort:
             return None
         numbers = self._elements.numbers
         make = {"enumeration": Enumerated, "ordered": Waiting}.get(evaluator, Member)
+        if effort is not None:
+            make = BoundedMember
         common = partial(under_common_names, pattern, asked, numbers)
-        query = self, pattern, evaluator, begins, common, gpms, context, dictionary
-        member = make(*query) if effort is None else BoundedMember(*query, effort)
+        member = make(self, pattern, evaluator, begins, common, gpms, context, dictionary, effort)
         self._waiting[member] = None
         return member
 

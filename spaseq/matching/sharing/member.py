@@ -56,6 +56,7 @@ class Member(Immediate):
         gpms: Mapping[str, GpmEvaluator],
         context: Context,
         dictionary: Dictionary,
+        effort: Effort | None = None,
     ) -> None:
         self.pattern = pattern
         #: What evaluates it, by itself or with others.
@@ -68,7 +69,7 @@ class Member(Immediate):
         self.context = context
         self.dictionary = dictionary
         #: The bounds that it has.
-        self.effort: Effort | None = None
+        self.effort = effort
         self.until = _ALWAYS
         self.begin: int | None = None
         self.ticks = False
