@@ -1,9 +1,10 @@
-"""Conditions as data: a small postfix machine over term ids, and the aggregates of Kleene closures."""
+"""Conditions as data: a small postfix machine over term ids."""
 
 from __future__ import annotations
 
 from spaseq._jit import inlined, part, rare
 from spaseq.gpm.expressions._kernel_math import geodesic
+from spaseq.matching.conditions._kernel_aggregates import aggregated, kind_of
 from spaseq.matching.conditions._kernel_arithmetic import (
     absolute,
     applied,
@@ -17,22 +18,8 @@ from spaseq.matching.conditions._kernel_arithmetic import (
 from spaseq.matching.conditions._kernel_exact import OTHER, compared, id_of
 from spaseq.matching.conditions._kernel_memo import look_up
 from spaseq.matching.conditions._kernel_values import (
-    A_KIND,
-    A_KLEENE,
-    A_OFFSET,
-    A_SIZE,
-    A_SLOT,
-    A_SUM,
     ABS,
-    ACC_COUNT,
-    ACC_FIRST,
-    ACC_LAST,
-    ACC_MIN,
-    ACC_PREVIOUS,
-    ACC_SUM,
-    ADD,
     AGGREGATE,
-    AGGREGATES,
     AND,
     AVERAGE,
     BEYOND,
@@ -49,7 +36,6 @@ from spaseq.matching.conditions._kernel_values import (
     DOUBLE,
     EARLY,
     ERRED,
-    ERROR,
     FALSE,
     FUNCTION,
     FUNCTION_2,
@@ -81,133 +67,6 @@ from spaseq.matching.conditions._kernel_values import (
     Floats,
     Ints,
 )
-
-
-@inlined
-def _kind(identifier: int, codes: Codes) -> int:
-    if identifier == MANY:
-        return BEYOND
-    if identifier <= 0:
-        return NOTHING
-    return int(codes[identifier])
-
-
-@part
-def _better(kind: int, a: int, b: int, numbers: Floats, codes: Codes) -> int:
-    """The smaller (ACC_MIN) or greater term of two; MANY if the tables cannot tell."""
-    if a == ERROR or b == ERROR or b == 0:
-        return ERROR
-    if a == 0 or a == b:
-        return b
-    if a == MANY or b == MANY:
-        return MANY
-    p, q = codes[a], codes[b]
-    if p < SHORT or p > DOUBLE or q < SHORT or q > DOUBLE:
-        return MANY
-    x, y = numbers[a], numbers[b]
-    if x == y:
-        return a if (p == SHORT and q == SHORT) or (p == DOUBLE and q == DOUBLE) else MANY
-    if x != x or y != y:
-        return MANY
-    return a if (x < y) == (kind == ACC_MIN) else b
-
-
-@part
-def clear_sum(f: Floats, at: int) -> None:
-    """A sum of nothing: zero, exactly."""
-    f[at] = 0.0
-    f[at + 1] = 0.0
-    f[at + 2] = CALC
-
-
-@part
-def _further(kind: int, known: int, nearer: int, current: int) -> int:
-    """The same for an aggregate with an offset; ``nearer`` is the one whose offset is less by one."""
-    if kind == ACC_PREVIOUS:
-        return nearer
-    if known == MANY or current == 0 or (kind == ACC_FIRST and known != 0):
-        return known
-    if current == MANY:
-        return MANY  # it may be one of the values of the same iteration
-    if kind == ACC_FIRST:
-        return current if nearer != 0 else 0
-    return nearer
-
-
-@part
-def _folded(
-    kind: int, offset: int, known: int, nearer: int, current: int, first: bool, numbers: Floats, codes: Codes
-) -> int:
-    """An aggregate that is a term or a count, with one more value. ``first``: it is the first one."""
-    if offset > 0:
-        return _further(kind, known, nearer, current)
-    if kind == ACC_COUNT:
-        if known == MANY or current == MANY:
-            return MANY
-        return known + 1 if current > 0 else known
-    if kind == ACC_PREVIOUS:
-        return current if current != 0 else ERROR
-    if kind == ACC_FIRST:
-        return known if known != 0 else current
-    if kind == ACC_LAST:
-        return current if current != 0 else known
-    if first:
-        return current if current != 0 else ERROR
-    return _better(kind, known, current, numbers, codes)
-
-
-@part
-def _summed(
-    k: int, x: float, e: float, current: int, numbers: Floats, codes: Codes
-) -> tuple[int, float, float]:
-    kind = _kind(current, codes)
-    y = numbers[current] if kind >= SHORT else 0.0
-    return calculate(ADD, k, x, e, kind, y, 0.0)
-
-
-@part
-def fold(
-    t: Ints, m: Ints, f: Floats, w: int, sums: int, number: int, first: bool, numbers: Floats, codes: Codes
-) -> None:
-    """An iteration ends: an aggregate of a wait takes the value of its slot."""
-    a = t[AGGREGATES] + number * A_SIZE
-    current = m[w + SLOTS + t[a + A_SLOT]]
-    if t[a + A_KIND] == ACC_SUM:
-        at = sums + t[a + A_SUM]
-        k, x, e = _summed(int(f[at + 2]), f[at], f[at + 1], current, numbers, codes)
-        f[at] = x
-        f[at + 1] = e
-        f[at + 2] = k
-        return
-    at = w + SLOTS + t[N_SLOTS] + 2 * t[N_KLEENES] + number
-    m[at] = _folded(t[a + A_KIND], t[a + A_OFFSET], m[at], m[at + 1], current, first, numbers, codes)
-
-
-@part
-def _aggregated(
-    t: Ints, m: Ints, f: Floats, w: int, sums: int, number: int, inside: bool, current: int,
-    numbers: Floats, codes: Codes,
-) -> tuple[int, int, float, float]:  # fmt: skip
-    """Kind, id, value and error of an aggregate."""
-    a = t[AGGREGATES] + number * A_SIZE
-    kind, offset = t[a + A_KIND], t[a + A_OFFSET]
-    completed = w + SLOTS + t[N_SLOTS] + t[N_KLEENES] + t[a + A_KLEENE]
-    if kind == ACC_SUM:
-        at = sums + t[a + A_SUM]
-        k, x, e = int(f[at + 2]), f[at], f[at + 1]
-        if inside:
-            k, x, e = _summed(k, x, e, current, numbers, codes)
-        return k, 0, x, e
-    at = w + SLOTS + t[N_SLOTS] + 2 * t[N_KLEENES] + number
-    known = m[at]
-    if kind == ACC_PREVIOUS and m[completed] <= offset:
-        return MISSING, 0, 0.0, 0.0
-    if inside:
-        known = _folded(kind, offset, known, m[at + 1], current, m[completed] == 0, numbers, codes)
-    if kind == ACC_COUNT:
-        return (BEYOND if known == MANY else CALC), 0, float(known), 0.0
-    k = _kind(known, codes)
-    return k, known, (numbers[known] if k >= SHORT else 0.0), 0.0
 
 
 @inlined
@@ -319,7 +178,7 @@ def _by_stack(
         pc += CODE_SIZE
         if op <= CONSTANT or op == ONE:
             identifier = a if op == CONSTANT else id_of(m, w, slot, b, column, r)
-            kind = _kind(identifier, codes)
+            kind = kind_of(identifier, codes)
             x = numbers[identifier] if kind >= SHORT else 0.0
             if op == ONE:
                 kind = CALC if identifier != MANY else BEYOND
@@ -346,7 +205,7 @@ def _by_stack(
         elif op == AGGREGATE:
             inside = slot >= 0
             current = id_of(m, w, slot, b, column, r) if inside else 0
-            kind, identifier, x, e = _aggregated(t, m, f, w, sums, a, inside, current, numbers, codes)
+            kind, identifier, x, e = aggregated(t, m, f, w, sums, a, inside, current, numbers, codes)
             _set(m, f, kinds, top, kind, identifier, x, e)
             top += 1
         elif op <= DIVIDE or op in (AVERAGE, FUNCTION_2):
@@ -402,7 +261,7 @@ def _by_stack(
         else:
             top -= slot
             identifier = look_up(m, kinds, a, slot, top)
-            kind = _kind(identifier, codes) if identifier != 0 else BEYOND
+            kind = kind_of(identifier, codes) if identifier != 0 else BEYOND
             _set(m, f, kinds, top, kind, identifier, numbers[identifier] if kind >= SHORT else 0.0, 0.0)
             top += 1
     return UNKNOWN if unknown else TRUE

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from spaseq._jit import inlined, part
-from spaseq.matching.conditions._kernel_machine import clear_sum, fold, holds
+from spaseq.matching.conditions._kernel_aggregates import clear_sum, fold
+from spaseq.matching.conditions._kernel_machine import holds
 from spaseq.matching.conditions._kernel_values import (
     A_KIND,
     A_SIZE,

@@ -46,7 +46,6 @@ is_indexed = reads_head(INDEXED)
 LEVELS: Final = 11
 levels = reads_head(LEVELS)
 LEVELS_END: Final = 12
-levels_end = reads_head(LEVELS_END)
 #: By the number of a member, its GPMs as bits; 0: all members have all.
 OWN: Final = 13
 own = reads_head(OWN)
