@@ -14,12 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaseq import Engine
+from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort, Policy, Pool, WorkClock
 from spaseq.engine.handle import Handle
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.language import prepare
+from spaseq.language.reading.parser import parse
 from spaseq.language.syntax import SkipMode
+from spaseq.limits import UNLIMITED
 from spaseq.matching.context import Context
 from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.model import Bounds
@@ -29,6 +32,7 @@ from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.families import SheddingFamilies
 from spaseq.matching.shedding.fits import obstacles
 from spaseq.terms.dictionary import Dictionary
+from tests.benchmarks.sharp import Stream
 from tests.engine.test_bounds import found, query
 from tests.matching.kernel_cases import Yields, by_kernel
 from tests.matching.random_sequences import Sample, random_sample
@@ -147,3 +151,54 @@ def test_memory_is_kept_about(monkeypatch: pytest.MonkeyPatch) -> None:
     assert handle.stats.shed is not None
     assert handle.stats.shed.partial_matches
     assert 0 < held[0] <= 2_000_000
+
+
+_RISING = {"B": "?ax < ?bx", "C": "?ax + ?bx < ?cx"}
+
+
+def over_sharps_data(
+    bound: float | None, seed: int, window: str, policy: str = "sharp"
+) -> tuple[int, Any, float]:
+    """How many matches are found of ``A : B : C`` in Sharp's data, what was shed, and the units of an event."""
+    gpms = " ".join(
+        f"DEFINE GPM {t} ON S {{ [] :{t} ?id ; :x ?{t.lower()}x . "
+        f"{f'FILTER({_RISING[t]})' if t in _RISING else ''} }}"
+        for t in "ABC"
+    )
+    asked = normalise(
+        parse(
+            f"PREFIX : <http://example.org/> SELECT * WITHIN 1 EVENTS {window} FROM STREAM S <urn:s> "
+            f"WHERE {{ SEQ(A : B : C) {gpms} }} {_SKIP}"
+        )
+    )
+    stream = Stream(400, 4, seed)
+    clock = WorkClock(1.0)
+    effort = Effort(1e18 if bound is None else bound, policy=Policy(policy), clock=clock)
+    context = Context(asked, stream.dictionary, None, UNLIMITED)
+    size = Bounds(stream.window, True, window == "SLIDING", 0, True)
+    evaluator = SheddingFamilies(Bounded(asked, stream.dictionary, context, size, effort))
+    count = 0
+    for start in range(stream.size):
+        batch, solutions = stream.batch(start, start + 1)
+        count += sum(len(block.chosen().offsets) - 1 for block in evaluator.process(batch, start, solutions))
+    count += sum(len(block.chosen().offsets) - 1 for block in evaluator.close())
+    return count, evaluator.shed, clock() / stream.size
+
+
+@pytest.mark.parametrize("window", ["SLIDING", "TUMBLING"])
+def test_values_tell_what_first_events_come_to_and_so_does_the_estimate(window: str) -> None:
+    every = found = lots = 0
+    said = list[float]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SpaseqWarning)
+        for seed in (401, 402):
+            whole, _, mean = over_sharps_data(None, seed, window)
+            some, shed, spent = over_sharps_data(mean / 2, seed, window)
+            by_lot, _, _ = over_sharps_data(mean / 2, seed, window, "random-state")
+            assert shed.partial_matches
+            assert spent < 0.55 * mean
+            every, found, lots = every + whole, found + some, lots + by_lot
+            said.append(shed.recall)
+    print(window, every, found, lots, said)
+    assert found > 1.25 * lots
+    assert abs(sum(said) / len(said) - found / every) < 0.2

@@ -6,7 +6,7 @@ found of those that stay is found without a bound, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -22,25 +22,25 @@ from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.kernel.compiled import _kernel_layout as status
 from spaseq.matching.kernel.memory import Room, runs_size
 from spaseq.matching.kernel.records import header
+from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.ordered.compiled import _kernel_shed as k
 from spaseq.matching.ordered.evaluator import OrderedKernel
 from spaseq.matching.ordered.records import families, matches, roster
 from spaseq.matching.shedding.account import found_in_words, recall_of
 from spaseq.matching.shedding.bounded import Bounded
+from spaseq.matching.shedding.compiled._kernel_known import F_CODE, F_CODE_END, F_SIZE
+from spaseq.matching.shedding.learned.fates import STEPS, Fates, Seen
+from spaseq.matching.shedding.learned.features import features
 from spaseq.matching.shedding.lots import part_of
 from spaseq.matching.shedding.overload import Overload
 from spaseq.matching.shedding.pace import Pace
+from spaseq.terms.dictionary import Term
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: What is known of first events is by gate, age and how often their runs doubled, a bit each: of a window
-#: there are so many ages, and so many doublings are told apart.
-_AGES: Final = 4
-_DOUBLINGS: Final = 5
-_MOST_CLASSES: Final = 62
-#: Of what was counted, such a share is forgotten with each event.
-_FORGET: Final = 0.0005
+#: So often the room left by first events that are too large for it is given to smaller ones.
+_FILLS: Final = 4
 #: Where memory runs out, so much of it is in use afterwards.
 _FILLED: Final = 0.8
 
@@ -57,12 +57,18 @@ class SheddingFamilies(OrderedKernel):
         self._name = query.name
         self._gates = [" | ".join(sorted(gate.gpms)) for gate in self._compiled.analysis.gates]
         self._overload = None if effort.latency is None else Overload(effort.latency)
-        self._worth = _Worth(len(self._gates), bounds.reach, effort.policy)
+        self._fates = Fates(len(self._gates), bounds.size)
+        self._lots = np.random.default_rng(1)
+        self._features, self._values = _values(self._compiled, query.dictionary.pin)
         self._rows: Ints = np.zeros((64, k.L_SIZE), dtype=np.int64)
+        self._run_gates: Ints = np.zeros(256, dtype=np.int64)
+        self._run_values: Floats = np.zeros(256)
+        self._gone: Floats = np.zeros((STEPS + 1, self._fates.size))
         self._pace = Pace(effort)
         # The runs there are, the matches found, those that what was shed might have become.
         self._load, self._found_so_far, self._missed = 0, 0, 0.0
-        # Where something was shed last, on the window's axis.
+        # When the bound was seen to last, and something was shed last: in time, or events if these are counted.
+        self._now: int | None = None
         self._last_shed = 0
         self._listed()  # loads compiled code before anything is measured
         k.let_go(self.families.runs.ints, self.families.rows, np.zeros(0, dtype=np.int64))
@@ -77,21 +83,21 @@ class SheddingFamilies(OrderedKernel):
         """See ``Quick.take_single``: what is to be done between events waits for some of them."""
         begin = self._effort.clock()
         columns = self._take_alone(at, graph, terms, start, event)
-        ended, place = self._run_alone(columns), self._bounds.place(at.time, start)
+        ended, now = self._run_alone(columns), self._measure(at.time, start)
         if ended != status.DONE or self.families.found:
-            return self._completes(columns, start, ended, begin, place)
-        self._end_one(begin, place)
+            return self._completes(columns, start, ended, begin, now)
+        self._end_one(begin, now)
         return None
 
-    def _completes(self, columns: Ints, start: int, ended: int, begin: float, place: int) -> Iterator[Block]:
+    def _completes(self, columns: Ints, start: int, ended: int, begin: float, now: int) -> Iterator[Block]:
         """What an event completes that came alone."""
         begin = yield from self._pace.timed(self._go_on(columns, start, ended), begin)
-        self._end_one(begin, place)
+        self._end_one(begin, now)
 
-    def _end_one(self, begin: float, place: int) -> None:
+    def _end_one(self, begin: float, now: int) -> None:
         """An event that came alone is done with, on which work began then."""
         if (since := self._pace.end_one(begin)) is not None:
-            self._see_to(since, place)
+            self._see_to(since, now)
 
     def _process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         clock, at = self._effort.clock, 0
@@ -101,17 +107,17 @@ class SheddingFamilies(OrderedKernel):
             begin = clock()
             begin = yield from self._pace.timed(super()._process(part, start + at, found), begin)
             self._pace.events += end - at
-            self._see_to(begin, int(self._bounds.places(part, start + at)[-1]))
+            self._see_to(begin, self._measure(int(part.time[-1]), start + end - 1))
             at = end
 
-    def _see_to(self, begin: float, place: int) -> None:
+    def _see_to(self, begin: float, now: int) -> None:
         """Sees to the bound after some events: the last of these took since ``begin``."""
         clock, load = self._effort.clock, self._load
         events = self._pace.see()
         units = events * (1 + load)
         if isinstance(clock, WorkClock):
             clock.add(units)
-        self._look_over(place, events)
+        self._look_over(now)
         spent, self._pace.taken = self._pace.taken + clock() - begin, 0.0
         if self._overload is not None:
             self._overload.measure(events, spent, load, units)
@@ -121,7 +127,7 @@ class SheddingFamilies(OrderedKernel):
         m = self.families.runs.ints
         match = int(self.families.rows[roster.FOUND])
         for _ in range(self.families.found):
-            self._worth.won(int(m[match + matches.FAMILY]), int(m[match + matches.POSITION]))
+            self._fates.win(int(m[match + matches.FAMILY]) // families.SIZE, int(m[match + matches.POSITION]))
             self._found_so_far += 1
             match = int(m[match + matches.LINK])
         yield from super()._found()
@@ -132,19 +138,42 @@ class SheddingFamilies(OrderedKernel):
         self.end_shedding()
 
     def _listed(self) -> Ints:
-        """All first events, the oldest first; see ``_kernel_shed``."""
-        every = self.families
+        """All first events, the oldest first, and their runs; see ``_kernel_shed``."""
+        every, numbers = self.families, self._columns.numbers
         while True:
-            count = k.listed(self._tables, every.runs.ints, every.rows, self._rows.ravel())
-            if count <= len(self._rows):
-                return self._rows[:count]
-            self._rows = np.zeros((2 * count, k.L_SIZE), dtype=np.int64)
+            count = k.listed(
+                self._features, every.runs.ints, every.runs.floats, every.rows, numbers.numbers,
+                numbers.codes, self._values, self._rows.ravel(), self._run_gates, self._run_values,
+            )  # fmt: skip
+            rows = self._rows[:count]
+            runs = int(rows[:, k.L_RUNS].sum())
+            if count <= len(self._rows) and runs <= len(self._run_gates):
+                return rows
+            if count > len(self._rows):
+                self._rows = np.zeros((2 * count, k.L_SIZE), dtype=np.int64)
+            self._run_gates = np.zeros(max(2 * runs, len(self._run_gates)), dtype=np.int64)
+            self._run_values = np.zeros(len(self._run_gates))
 
-    def _look_over(self, place: int, events: int) -> None:
+    def _measure(self, time: int, position: int) -> int:
+        return position if self._bounds.counted else time
+
+    def _ages(self, firsts: Ints, now: int) -> Ints:
+        """How much of its window each first event has behind it; ``firsts``: on the window's axis."""
+        bounds = self._bounds
+        if bounds.sliding:
+            return now - firsts
+        return np.full(len(firsts), (now - bounds.start) % bounds.size)
+
+    def _look_over(self, now: int) -> None:
         """Learns from what there is, and sheds what is too much."""
         rows = self._listed()
-        self._worth.learn(rows, place, events)
-        self._load = int(rows[:, k.L_RUNS].sum())
+        runs = rows[:, k.L_RUNS]
+        self._load = int(runs.sum())
+        passed, self._now = 0 if self._now is None else max(0, now - self._now), now
+        seen = self._fates.see(
+            rows[:, k.L_FAMILY] // families.SIZE, rows[:, k.L_POSITION], self._ages(rows[:, k.L_FIRST], now),
+            runs, self._run_gates[: self._load], self._run_values[: self._load], passed,
+        )  # fmt: skip
         share, why = 1.0, ""
         if self._overload is not None:
             share = self._overload.share(float(self._load))
@@ -153,12 +182,12 @@ class SheddingFamilies(OrderedKernel):
         if (most := self._memory_share()) < share:
             share, why = most, "more would take more memory than it may"
         if share < 1 and self._load:
-            self._let_go(rows, share, place)
-            self._last_shed = place
+            self._let_go(rows, seen, share)
+            self._last_shed = now
             if not self.shed.active:
                 self.shed.active = True
                 warn_within(f"{self._name} sheds partial matches: {why} (stats.shed says how many)")
-        elif self.shed.active and place - self._last_shed > self._bounds.reach:
+        elif self.shed.active and now - self._last_shed > self._bounds.size:
             self.end_shedding()
 
     def _memory_share(self) -> float:
@@ -173,25 +202,39 @@ class SheddingFamilies(OrderedKernel):
         needed = runs_size(self._compiled, room)
         return max(0.0, _FILLED * most / needed) if needed > most else 1.0
 
-    def _let_go(self, rows: Ints, share: float, place: int) -> None:
-        chances = self._worth.chances(rows, place)
-        order = np.argsort(-self._worth.values(rows, chances), kind="stable")
-        runs = rows[order, k.L_RUNS]
-        gone = order[(np.cumsum(runs) > share * self._load) & (runs > 0)]
+    def _let_go(self, rows: Ints, seen: Seen, share: float) -> None:
+        chances = np.where(rows[:, k.L_HAS] != 0, 1.0, seen.chances)
+        order = np.argsort(-self._worth(chances, seen, rows[:, k.L_RUNS]), kind="stable")
+        gone = order[_too_much(rows[order, k.L_RUNS], share * self._load)]
         k.let_go(self.families.runs.ints, self.families.rows, rows[gone, k.L_FAMILY].copy())
+        self._fates.let_go(seen.numbers[gone])
         self._load -= int(rows[gone, k.L_RUNS].sum())
-        self._missed += float(chances[gone].sum())
+        has = rows[gone, k.L_HAS] != 0
+        self._missed += float(has.sum())
+        np.add.at(self._gone, (seen.left[gone[~has]], seen.classes[gone[~has]]), 1.0)
         shed = self.shed
-        for gate, count in enumerate(np.bincount(rows[gone, k.L_GATE], rows[gone, k.L_RUNS]).tolist()):
+        for gate, count in enumerate(np.bincount(seen.gates[gone], rows[gone, k.L_RUNS]).tolist()):
             if count:
                 state = f"before {self._gates[gate]}"
                 shed.by_state[state] = shed.by_state.get(state, 0) + int(count)
                 shed.partial_matches += int(count)
         self._estimate()
 
+    def _worth(self, chances: Floats, seen: Seen, runs: Ints) -> Floats:
+        """What it is worth to let each first event go on: more is better."""
+        policy = self._effort.policy
+        if policy is Policy.RANDOM_STATE:
+            return self._lots.random(len(chances))
+        if policy is Policy.SELECTIVE:
+            return self._fates.by_gate(seen.gates)
+        # The work at hand is known, and that to come is thought: for both, found by trying.
+        return np.asarray(chances / np.sqrt(np.maximum(1, runs) * np.maximum(1.0, seen.work)))
+
     def _estimate(self) -> None:
         found = float(self._found_so_far)
-        self.shed.recall, self.shed.error = recall_of(found, self._missed, found)
+        self.shed.recall, self.shed.error = recall_of(
+            found, self._missed + float((self._gone * self._fates.chances).sum()), found
+        )
 
     def end_shedding(self) -> None:
         """Nothing is shed any more; a warning says so."""
@@ -204,73 +247,28 @@ class SheddingFamilies(OrderedKernel):
             )
 
 
-class _Worth:
-    """What first events come to: by the gate that the longest of their runs waits at, and their age."""
+def _values(compiled: Compiled, intern: Callable[[Term], int]) -> tuple[Ints, Ints]:
+    """Tables, and by gate where in these the program of what the next condition reads begins and ends."""
+    known = features(compiled, intern)
+    values = np.full((len(compiled.analysis.gates), 2), -1, dtype=np.int64)
+    for codes in known.places:
+        for gate in codes.gates:
+            if codes.begin < codes.end:
+                row = codes.begin * F_SIZE
+                values[gate] = known.rows[row + F_CODE], known.rows[row + F_CODE_END]
+    return known.tables, values.ravel()
 
-    def __init__(self, gates: int, reach: int, policy: Policy) -> None:
-        self._policy, self._reach = policy, max(1, reach)
-        self._gates = min(gates, _MOST_CLASSES)
-        self._doublings = max(1, min(_DOUBLINGS, _MOST_CLASSES // max(1, self._gates)))
-        self._ages = max(1, min(_AGES, _MOST_CLASSES // max(1, self._gates * self._doublings)))
-        self._seen: Floats = np.zeros(self._gates * self._ages * self._doublings)
-        self._won: Floats = np.zeros_like(self._seen)
-        # By a family's place: the classes it has been in, as bits, and its first event's position.
-        self._visited: Ints = np.zeros(0, dtype=np.int64)
-        self._positions: Ints = np.zeros(0, dtype=np.int64)
-        self._lots = np.random.default_rng(1)
 
-    def _classes(self, rows: Ints, place: int) -> Ints:
-        age = np.clip((place - rows[:, k.L_FIRST]) * self._ages // self._reach, 0, self._ages - 1)
-        runs = np.frexp(rows[:, k.L_RUNS])[1].clip(1, self._doublings) - 1
-        gate = np.minimum(rows[:, k.L_GATE], self._gates - 1)
-        return np.asarray((gate * self._ages + age) * self._doublings + runs, dtype=np.int64)
+def _too_much(runs: Ints, most: float) -> npt.NDArray[np.bool_]:
+    """Which of some first events, the best first, are more than there is room for, by how many runs each has.
 
-    def learn(self, rows: Ints, place: int, events: int) -> None:
-        """Counts the first events that are in a class for the first time."""
-        if not len(rows):
-            return
-        slots = rows[:, k.L_FAMILY] // families.SIZE
-        most = int(slots.max())
-        if most >= len(self._visited):
-            more = np.zeros(2 * most + 64 - len(self._visited), dtype=np.int64)
-            self._visited = np.concatenate([self._visited, more])
-            self._positions = np.concatenate([self._positions, more - 1])
-        strange = self._positions[slots] != rows[:, k.L_POSITION]
-        self._visited[slots[strange]] = 0
-        self._positions[slots] = rows[:, k.L_POSITION]
-        bits = np.int64(1) << (classes := self._classes(rows, place))
-        new = (self._visited[slots] & bits) == 0
-        self._visited[slots] |= bits
-        keep = (1 - _FORGET) ** events
-        self._seen *= keep
-        self._won *= keep
-        self._seen += np.bincount(classes[new], minlength=len(self._seen))
-
-    def won(self, family: int, position: int) -> None:
-        """A first event has its match."""
-        slot = family // families.SIZE
-        if slot < len(self._visited) and self._positions[slot] == position:
-            bits = int(self._visited[slot]) >> np.arange(len(self._won)) & 1
-            self._won += bits
-
-    def chances(self, rows: Ints, place: int) -> Floats:
-        """How likely each first event comes to a match."""
-        usual = (self._won.sum() + 1.0) / (self._seen.sum() + 1.0)
-        by_class = (self._won + min(1.0, usual)) / (self._seen + 1.0)
-        found: Floats = np.minimum(1.0, by_class)[self._classes(rows, place)]
-        found[rows[:, k.L_HAS] != 0] = 1.0
-        return found
-
-    def values(self, rows: Ints, chances: Floats) -> Floats:
-        """What it is worth to let each go on: more is better.
-
-        Not for the work that it is: of two first events the one with more runs has more to come, and what
-        was shed instead had less.
-        """
-        if self._policy is Policy.RANDOM_STATE:
-            return self._lots.random(len(rows))
-        if self._policy is Policy.SELECTIVE:
-            by_gate = [counts.reshape(self._gates, -1).sum(axis=1) for counts in (self._won, self._seen)]
-            rates: Floats = (by_gate[0] + 1.0) / (by_gate[1] + 1.0)
-            return rates[np.minimum(rows[:, k.L_GATE], self._gates - 1)]
-        return chances
+    One that is too large leaves its room to smaller ones behind it.
+    """
+    gone = runs > 0
+    for _ in range(_FILLS):
+        room = most - runs[~gone].sum()
+        small = gone & (runs <= room)
+        if not small.any():
+            break
+        gone &= ~(small & (np.cumsum(np.where(small, runs, 0)) <= room))
+    return gone
