@@ -159,7 +159,7 @@ _RISING = {"B": "?ax < ?bx", "C": "?ax + ?bx < ?cx"}
 def over_sharps_data(
     bound: float | None, seed: int, window: str, policy: str = "sharp"
 ) -> tuple[int, Any, float]:
-    """How many matches are found of ``A : B : C`` in Sharp's data, what was shed, and the units of an event."""
+    """How many matches ``A : B : C`` has in Sharp's data, what was shed, and the units of an event."""
     gpms = " ".join(
         f"DEFINE GPM {t} ON S {{ [] :{t} ?id ; :x ?{t.lower()}x . "
         f"{f'FILTER({_RISING[t]})' if t in _RISING else ''} }}"
@@ -199,6 +199,5 @@ def test_values_tell_what_first_events_come_to_and_so_does_the_estimate(window: 
             assert spent < 0.55 * mean
             every, found, lots = every + whole, found + some, lots + by_lot
             said.append(shed.recall)
-    print(window, every, found, lots, said)
     assert found > 1.25 * lots
-    assert abs(sum(said) / len(said) - found / every) < 0.2
+    assert abs(sum(said) / len(said) - found / every) < 0.12

@@ -67,7 +67,7 @@ class SheddingFamilies(OrderedKernel):
         self._pace = Pace(effort)
         # The runs there are, the matches found, those that what was shed might have become.
         self._load, self._found_so_far, self._missed = 0, 0, 0.0
-        # When the bound was seen to last, and something was shed last: in time, or events if these are counted.
+        # When the bound was seen to last, and something was shed last: in time or in events.
         self._now: int | None = None
         self._last_shed = 0
         self._listed()  # loads compiled code before anything is measured

@@ -12,8 +12,8 @@ from spaseq.matching.kernel.records.tables import gates
 from spaseq.matching.ordered.compiled._kernel_families import drop
 from spaseq.matching.ordered.records import families, roster
 
-# Columns of what is listed: a family, its first event's place on the window's axis and position, how many runs
-# there are, and whether it has a match so far.
+# Columns of what is listed: a family, its first event's place on the window's axis and position, how many
+# runs there are, and whether it has a match so far.
 L_FAMILY: Final = 0
 L_FIRST: Final = 1
 L_POSITION: Final = 2

@@ -74,9 +74,12 @@ class Fates:
         self._values: list[list[float]] = [[] for _ in range(self._gates)]
         self._due = [_FEW] * self._gates
         self._come = [0] * self._gates
-        # By a first event's number: its position, -1 if there is none, and its class.
+        # By a first event's number: its position, -1 if there is none, its class, and how many runs it has.
         self._positions: Ints = np.zeros(0, dtype=np.int64)
         self._classes: Ints = np.zeros(0, dtype=np.int64)
+        self._runs: Ints = np.zeros(0, dtype=np.int64)
+        # The class, and how many runs there were, of those that had their match since the last time.
+        self._won: list[tuple[int, int]] = []
         #: By steps left and class.
         self.chances: Floats = np.full((STEPS + 1, size), 0.5)
         self._to_come: Floats = np.ones((STEPS + 1, size))
@@ -107,7 +110,7 @@ class Fates:
         self._positions[:] = -1
         some = runs > 0
         self._positions[numbers[some]] = positions[some]
-        self._classes[numbers[some]] = classes[some]
+        self._classes[numbers[some]], self._runs[numbers[some]] = classes[some], runs[some]
         self._unsolved += passed
         if self._unsolved * STEPS >= self._reach:
             self._solve()
@@ -118,6 +121,7 @@ class Fates:
         if number < len(self._positions) and self._positions[number] == position:
             self._moves[self._classes[number], self.size] += 1.0
             self._positions[number] = -1
+            self._won.append((int(self._classes[number]), int(self._runs[number])))
 
     def let_go(self, numbers: Ints) -> None:
         """First events are shed: nobody will know what they had come to."""
@@ -128,8 +132,15 @@ class Fates:
         before = self._classes[numbers[old]]
         moved = before != classes[old]
         np.add.at(self._moves, (before[moved], classes[old][moved]), 1.0)
-        self._lived += float(passed) * np.bincount(before, minlength=self.size)
-        self._work += float(passed) * np.bincount(before, runs[old], minlength=self.size)
+        self._live(before, runs[old], float(passed))
+        # Who has had its match meanwhile lived through half of that time.
+        won: Ints = np.array(self._won, dtype=np.int64).reshape(-1, 2)
+        self._live(won[:, 0], won[:, 1], passed / 2)
+        self._won.clear()
+
+    def _live(self, classes: Ints, runs: Ints, passed: float) -> None:
+        self._lived += passed * np.bincount(classes, minlength=self.size)
+        self._work += passed * np.bincount(classes, runs, minlength=self.size)
 
     def by_gate(self, gates: Ints) -> Floats:
         """The chance that is known of gates alone."""
@@ -148,6 +159,7 @@ class Fates:
             more = np.full(2 * most + 64 - len(self._positions), -1, dtype=np.int64)
             self._positions = np.concatenate([self._positions, more])
             self._classes = np.concatenate([self._classes, more])
+            self._runs = np.concatenate([self._runs, more])
 
     # --- levels -----------------------------------------------------------------------------------
 
