@@ -5,13 +5,14 @@ Between a bound and a limit (``limits``): at the bound partial matches are shed,
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Final, SupportsFloat
 from weakref import WeakKeyDictionary
 
 from spaseq.errors import EngineError
@@ -130,11 +131,51 @@ def latency_given(latency: timedelta) -> float:
     return latency.total_seconds()
 
 
-def clock_given(clock: Callable[[], float]) -> Callable[[], float]:
-    """A clock. Raises ``EngineError`` for what cannot be called."""
+class Steady:
+    """The seconds that pass by a clock of which nothing is known: what is no number is no time, nor is what
+    goes back, as from one thread's ``time.thread_time`` to another's.
+
+    >>> readings = iter([5.0, 6.0, 2.0, 3.0, float("nan"), 4.0])
+    >>> clock = Steady(lambda: next(readings))
+    >>> [clock() for _ in range(6)]
+    [0.0, 1.0, 1.0, 2.0, 2.0, 3.0]
+    """
+
+    def __init__(self, clock: Callable[[], SupportsFloat]) -> None:
+        self._clock = clock
+        self._last: float | None = None
+        self._passed = 0.0
+
+    def __call__(self) -> float:
+        try:
+            now = float(self._clock())
+        except OverflowError:
+            return self._passed
+        if math.isfinite(now):
+            if self._last is not None and now > self._last:
+                self._passed += now - self._last
+            self._last = now
+        return self._passed
+
+
+#: These give numbers, and never go back.
+_NEVER_BACK: Final = (time.perf_counter, time.monotonic, time.process_time)
+
+
+def clock_given(clock: Callable[[], SupportsFloat]) -> Callable[[], float]:
+    """A clock, as one that never goes back. Raises ``EngineError`` for what gives no seconds."""
+    what = f"clock={clock!r}: a clock is called, and gives seconds, as time.perf_counter"
     if not callable(clock):
-        raise EngineError(f"clock={clock!r}: a clock is called, and gives seconds, as time.perf_counter")
-    return clock
+        raise EngineError(what)
+    if clock in _NEVER_BACK or isinstance(clock, WorkClock | Steady):
+        return clock
+    try:
+        now = clock()
+    except Exception as error:
+        raise EngineError(f"{what}; this one raised {type(error).__name__}: {error}") from error
+    if not isinstance(now, SupportsFloat):
+        raise EngineError(f"{what}; this one gave {now!r}")
+    return Steady(clock)
 
 
 def weight_given(weight: float) -> float:

@@ -41,7 +41,7 @@ class Budget:
             if self.latency is not None:
                 latency_given(self.latency)
             policy = policy_given(self.policy)
-            clock_given(self.clock)
+            object.__setattr__(self, "clock", clock_given(self.clock))
         except EngineError as error:
             raise RetrievalError(str(error)) from None
         if self.memory is not None and (type(self.memory) is not int or self.memory < 1):
