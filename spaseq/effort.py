@@ -66,9 +66,9 @@ class Pool:
         self.size = size
         self._held: WeakKeyDictionary[Effort, int] = WeakKeyDictionary()
 
-    def join(self, effort: Effort) -> None:
-        """A query comes in."""
-        self._held[effort] = 0
+    def join(self, effort: Effort, holds: int = 0) -> None:
+        """A query comes in, that holds so much."""
+        self._held[effort] = holds
 
     def share(self, effort: Effort, holds: int) -> int:
         """How much a query may hold, that holds so much: its part, and what the others leave."""
@@ -77,9 +77,9 @@ class Pool:
         part = self.size * (effort.weight / sum(other.weight for other in self._held))
         return int(max(part, self.size - others))
 
-    def leave(self, effort: Effort) -> None:
-        """A query is over."""
-        self._held.pop(effort, None)
+    def leave(self, effort: Effort) -> int:
+        """A query is over; what it held."""
+        return self._held.pop(effort, 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

@@ -142,8 +142,8 @@ class Engine:
         comes out of that thread's call, when the other queries have had the event. Raises ``QueryError``;
         ``KnowledgeError`` for a background graph that the engine does not have; ``EngineError`` if its
         stream would, by REGISTER STREAM, feed itself. ``latency``: its own bound instead of the engine's;
-        ``weight``: of the engine's ``memory`` it gets a part in proportion to that. A query with a bound runs
-        alone; one that could not keep it without false matches runs without, and a warning says so.
+        ``weight``: of the engine's ``memory`` it gets a part in proportion to that. One that could not keep
+        its bound without false matches runs without, and a warning says so.
 
         ``name``: what ``queries`` has it under, which a ``state`` asks for. Of a query that is there under
         this name its handle is returned, which calls ``on_match`` from now on; another query of the name (or

@@ -13,7 +13,8 @@ import pyoxigraph as ox
 import pytest
 
 import spaseq
-from spaseq.effort import Shed, WorkClock
+from spaseq.effort import Effort, Pool, Shed, WorkClock
+from spaseq.engine.parts import registry
 from spaseq.errors import SpaseqWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*SEQ.*:spaseq.errors.SpaseqWarning")
@@ -257,3 +258,50 @@ def test_where_warnings_are_errors_no_query_ends_by_one(evaluator: str) -> None:
         strictly()
     assert all(map(all, found))
     assert sum("sheds no more" in str(warning.message) for warning in shown) == 2
+
+
+@_BOTH
+def test_one_that_was_over_before_it_was_shown_anything_lets_the_others_end(evaluator: str) -> None:
+    """Nobody asked it whether it is done: to the end of time the others shed, as they were told."""
+    came = events(1_500, seed=7)
+    engine = spaseq.Engine(evaluator=evaluator, latency=timedelta(microseconds=20), clock=WorkClock())
+    handles = [engine.register(text) for text in (_ALIKE[3], *_ALIKE[:3])]
+    engine.push(_STREAM, *next(event for event in came if "/d>" in str(event)))  # for the first alone
+    handles[1].cancel()
+    with pytest.warns(SpaseqWarning) as told:
+        engine.push_many(_STREAM, [(graph, 2_000 + time) for graph, time in came])
+        engine.close()
+        assert all(sum(1 for _ in handle.matches()) for handle in handles if handle is not handles[1])
+    assert handles[0].stats.shared[0] == 3
+    assert [handle.stats.shed is not None and handle.stats.shed.active for handle in handles] == [False] * 4
+    assert sum("sheds no more" in str(warning.message) for warning in told) == 1
+
+
+@_BOTH
+def test_those_that_are_over_give_their_memory_back_and_no_others_do(
+    evaluator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When one left, all seemed to hold nothing; and nobody had what the last of them had held."""
+    pools: list[Pool] = []
+
+    def made(size: int) -> Pool:
+        pools.append(Pool(size))
+        return pools[0]
+
+    monkeypatch.setattr(registry, "Pool", made)
+    engine = spaseq.Engine(evaluator=evaluator, memory=1 << 24)
+    handles = [engine.register(text) for text in _ALIKE]
+    came = events(2_100, seed=8)
+    engine.push_many(_STREAM, came[:2_000])
+    (pool,) = pools
+    other = Effort(pool=pool)
+    pool.join(other)
+    left = pool.share(other, 0)
+    assert left < pool.size
+    handles[0].cancel()
+    engine.push_many(_STREAM, came[2_000:2_002])
+    assert pool.share(other, 0) == left
+    for handle in handles[1:]:
+        handle.cancel()
+    engine.push_many(_STREAM, came[2_002:])
+    assert pool.share(other, 0) == pool.size

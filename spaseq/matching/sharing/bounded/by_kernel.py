@@ -94,8 +94,7 @@ class SheddingTogether(Shedding, Gathering):
         """Nobody wants anything but these."""
         self._sketch.queries.keep(live)
         if live and self._effort.pool is not None:
-            self._effort.pool.leave(self._effort)
-            self._effort = effort_of([self._members[i] for i in sorted(live)])
+            self._effort = effort_of([self._members[i] for i in sorted(live)], self._effort)
 
     def reach(self, limit: int) -> None:
         super().reach(limit)
@@ -117,6 +116,8 @@ class SheddingTogether(Shedding, Gathering):
 
     def end_shedding(self) -> None:
         super().end_shedding()
+        if self._effort.pool is not None:
+            self._effort.pool.leave(self._effort)
         self.tell()
 
     def _found(self) -> Iterator[Block]:

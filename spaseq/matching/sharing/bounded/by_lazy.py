@@ -105,8 +105,7 @@ class SheddingLazyTogether(SheddingLazy, GatheringLazy):
         some = sorted(live)
         self._rows.weights[:] = np.where(np.isin(self._of, some), self._weights[self._of], 0.0)
         if some and self._effort.pool is not None:
-            self._effort.pool.leave(self._effort)
-            self._effort = effort_of([self._members[i] for i in some])
+            self._effort = effort_of([self._members[i] for i in some], self._effort)
 
     def find(self, lot: Lot) -> None:
         """Matches were found, of whom the lot says."""
@@ -119,6 +118,8 @@ class SheddingLazyTogether(SheddingLazy, GatheringLazy):
 
     def end_shedding(self) -> None:
         super().end_shedding()
+        if self._effort.pool is not None:
+            self._effort.pool.leave(self._effort)
         self.tell()
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> tuple[Ints, Chunk]:

@@ -35,7 +35,7 @@ class Ledgers:
         for i, (member, states) in enumerate(zip(self._members, self._states, strict=True)):
             own = member.shed
             own.latency, own.least, own.too_tight = every.latency, every.least, every.too_tight
-            own.active, own.passed_over = every.active and not member.is_over, every.passed_over
+            own.active, own.passed_over = every.active and not member.is_done, every.passed_over
             by_state: dict[str, int] = {}
             for state, count in zip(states, shed.tolist(), strict=True):
                 if state is not None and count:
@@ -51,12 +51,15 @@ def weights(members: Sequence[BoundedMember]) -> Floats:
     return np.asarray(found / found.mean())
 
 
-def effort_of(members: Sequence[BoundedMember]) -> Effort:
-    """The bound of several queries, for all together; of memory they have what each would have."""
+def effort_of(members: Sequence[BoundedMember], before: Effort | None = None) -> Effort:
+    """The bound of several queries, for all together; of memory they have what each would have.
+
+    ``before``: that of these and others, which are over.
+    """
     effort = members[0].effort
     every = replace(effort, weight=sum(member.effort.weight for member in members))
     if every.pool is not None:
         for member in members:
             every.pool.leave(member.effort)
-        every.pool.join(every)
+        every.pool.join(every, 0 if before is None else every.pool.leave(before))
     return every

@@ -37,6 +37,11 @@ class BoundedMember(Member):
             self.leaves()
         self.shed.active = False
 
+    def leave(self, position: int) -> None:
+        """See ``Member.leave``: whether or not it was ever shown an event, nobody waits for it."""
+        super().leave(position)
+        self.end_shedding()
+
     def close(self) -> Iterator[Block]:
         """See ``ByColumns.close``."""
         yield from super().close()
