@@ -13,9 +13,12 @@ stream, set_stream = reads(3), writes(3)
 batch_row, set_batch_row = reads(4), writes(4)
 #: Its event has several rows.
 is_one_of_several, set_is_one_of_several = reads(5), writes(5)
-value, set_value = reads_item(6, 1), writes_item(6, 1)
+#: How likely it was to stay to this day, in parts of ``SURE``.
+chance, set_chance = reads(6), writes(6)
+value, set_value = reads_item(7, 1), writes_item(7, 1)
 
 #: Where the values begin.
-VALUES: Final = 6
+VALUES: Final = 7
 #: The most indexes of a buffer.
 INDEX_LIMIT: Final = 3
+SURE: Final = 1 << 32

@@ -202,21 +202,18 @@ class SheddingLazy(Lazy):
         gone = self._let_go(w.kept if is_full else np.ones_like(w.kept), every=False)
         if w.pass_to(axis, events):
             w.learn()
-        rows = self._alive()
+        rows, least = self._alive()
         self._load = w.load(rows)
         if overload is not None:
             share = overload.share(self._load)
             overload.tell(self.shed, self._name)
             if share < 1:
-                w.choose(rows, share)
+                w.choose(rows, least, share)
                 gone += self._let_go(w.kept, every=True)
-                w.leave(rows)
-                rows = self._alive()
-                self._load = w.load(rows)
+                self._load = w.load(self._alive()[0])
         if self._is_large:
             self._memory.shrink()
             self._lighten(axis, lambda: 0)
-        w.see()
         if gone:
             self._begin_shedding(f"an event takes {1_000 * (self.shed.latency or 0.0):.3g} ms")
             self._last_shed = axis
@@ -257,17 +254,15 @@ class SheddingLazy(Lazy):
             room = self._room(pool)
             if self._memory.nbytes + more() <= room:
                 return
-            rows = self._alive()
-            self._worth.choose(rows, _HALF)
+            self._worth.choose(*self._alive(), _HALF)
             if not self._let_go(self._worth.kept, every=True):
                 return
-            self._worth.leave(rows)
             self._memory.shrink()
             self._last_shed = axis
             self._begin_shedding(f"more would take more memory than its {room:,} bytes")
 
-    def _alive(self) -> Floats:
-        """How many rows there are of each class."""
+    def _alive(self) -> tuple[Floats, Floats]:
+        """See ``Rows.alive``."""
         numbers = self._columns.numbers
         if isinstance(self._effort.clock, WorkClock):
             self._effort.clock.add(self._memory.buffered * _LOOK)

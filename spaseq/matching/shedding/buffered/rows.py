@@ -36,8 +36,6 @@ class Rows:
         #: What a match is worth, and how many matches are thought to be missing, by its first item.
         self.weights, self.missed = np.ones(sites), np.zeros(sites)
         self._goes = worth.classes.goes
-        # So often rows have drawn lots.
-        self._draws = 0
         of: list[tuple[int, int, int]] = []
         for number, (one, _) in enumerate(compiled.plans):
             items = int(self._tables[int(self._tables[lay.T_PLANS]) + number * plan.SIZE + plan.ITEMS])
@@ -62,21 +60,20 @@ class Rows:
             self._tables, m.counters, m.frames, m.rings.ravel(), m.rows.ravel(), m.ordered, m.index, m.lists,
             m.waits, m.spans, m.size, self._waiting.ravel(), begins, offsets,
             np.empty(int(offsets[-1]) + 1, dtype=np.int64), self._seen, w.classes.buffers.ravel(),
-            w.features.ravel(), w.edges, w.samples, kept, w.came, w.declined, w.shed, self._draws, every,
-            numbers, codes,
+            w.features.ravel(), w.edges, w.samples, kept, w.came, w.declined, w.shed, every, numbers,
+            codes,
         )  # fmt: skip
-        self._draws += int(every)
         return gone
 
-    def alive(self, numbers: Floats, codes: Codes) -> Floats:
-        """How many rows there are of each class."""
+    def alive(self, numbers: Floats, codes: Codes) -> tuple[Floats, Floats]:
+        """How many rows there are of each class, and would be if no share of them were to stay."""
         w, m = self._worth, self._memory
-        alive: Floats = np.zeros(len(w.classes.of))
+        alive, least = np.zeros((2, len(w.classes.of)))
         k.count(
             self._tables, m.rings.ravel(), m.rows.ravel(), w.classes.buffers.ravel(), w.features.ravel(),
-            w.edges, alive, numbers, codes,
+            w.edges, alive, least, numbers, codes,
         )  # fmt: skip
-        return alive
+        return alive, least
 
     def credit(self, found: Ints, choices: Ints, numbers: Floats, codes: Codes) -> None:
         """Counts the rows of what was found, and how many matches are thought to be missing beside them."""
@@ -87,8 +84,7 @@ class Rows:
         k.credit(
             self._tables, self._memory.rings.ravel(), self._memory.rows.ravel(), found, choices,
             max(1, count // _SOME), weight, w.classes.sites, w.classes.buffers.ravel(), w.features.ravel(),
-            w.edges, w.shares(self.new.astype(np.float64)), w.won, self.weights, self.missed, numbers,
-            codes,
+            w.edges, w.won, self.weights, self.missed, numbers, codes,
         )  # fmt: skip
 
     @property

@@ -28,20 +28,14 @@ _PARTS: Final = 16
 _FEW: Final = 64
 _SKEWED: Final = 0.4
 _STEPS: Final = 24
-#: However little is left, a match that is found stands for no more than if it were so much of a buffer.
-_RARE: Final = 0.05
 
 
 @dataclass(slots=True)
 class _Part:
-    """What came in a part of a window, which began at ``axis``: rows by class, and how many events.
-
-    ``left``: the rows of it that were not shed.
-    """
+    """What came in a part of a window, which began at ``axis``: rows by class, and how many events."""
 
     axis: int
     came: Floats
-    left: Floats
     events: int = 0
 
 
@@ -54,8 +48,6 @@ class Worth:
         count = len(classes.of)
         self.kept: Floats = np.ones(count)
         self.came, self.declined, self.shed, self.won = np.zeros((4, count))
-        # Of each buffer, its part in matches if nothing had been shed, and what is left of that.
-        self._whole, self._left = np.zeros((2, len(classes.goes)))
         self.edges: Floats = np.zeros(classes.edges)
         self.samples: Floats = np.zeros(len(classes.features) * (k.SAMPLE + 1))
         self.features = classes.features.copy()
@@ -75,14 +67,13 @@ class Worth:
         """So many events have come, and time has come to a place on the axis; whether a part is over."""
         begins = not self._parts or self._is_over(axis)
         if begins:
-            self._parts.append(_Part(axis, *np.zeros((2, len(self.came)))))
+            self._parts.append(_Part(axis, np.zeros(len(self.came))))
             self._stayed *= 0.5 ** (1 / _PARTS)
             self._matched *= 0.5 ** (1 / _PARTS)
             self._units *= 0.5 ** (1 / _PARTS)
             self._for_matches *= 0.5 ** (1 / _PARTS)
         part = self._parts[-1]
         part.came += self.came
-        part.left += self.came - self.declined
         part.events += events
         self._stayed += self.came - self.declined - 0.5 * self.shed
         np.maximum(self._stayed, 0.0, out=self._stayed)
@@ -148,7 +139,7 @@ class Worth:
             self._stayed = self._leveled(self._stayed)
             self._matched = self._leveled(self._matched)
             for part in self._parts:
-                part.came, part.left = self._leveled(part.came), self._leveled(part.left)
+                part.came = self._leveled(part.came)
             window = self._window
         for g, shape in enumerate(self.classes.shapes):
             own = self.classes.slice_of(g)
@@ -182,31 +173,18 @@ class Worth:
 
     # --- what stays -----------------------------------------------------------------------------
 
-    def leave(self, rows: Floats) -> None:
-        """Some were shed of so many rows of each class that there were."""
-        stays = 1 - np.minimum(1.0, self.shed / np.maximum(rows, 1.0))
-        for part in self._parts:
-            part.left *= stays
+    def choose(self, rows: Floats, least: Floats, share: float) -> None:
+        """Says which of so many rows of each class stay so that this share of the load is left.
 
-    def see(self) -> None:
-        """Learns what is left of each buffer's part in matches."""
-        self._whole = self._by_buffer(self._window * self._relative)
-        self._left = self._by_buffer(np.asarray(sum(part.left * self._relative for part in self._parts)))
-
-    def shares(self, new: Floats) -> Floats:
-        """What share of its part in matches each buffer has, with so many ``new`` rows: all of those."""
-        whole, left = self._whole + new, self._left + new
-        return np.where(whole > 0, np.maximum(left, _RARE * whole) / np.maximum(whole, 1e-12), 1.0)
-
-    def choose(self, rows: Floats, share: float) -> None:
-        """Says which of so many rows of each class stay so that this share of the load is left."""
+        ``least``: so many of them stay if none is to.
+        """
         goes = self.classes.goes[self.classes.of]
         most = share * self.load(rows)
         self.kept[:] = 1.0
         if self._policy is Policy.RANDOM_STATE:
             self.kept[goes] = self._share(rows, goes, most)
         else:
-            self._drop(rows, goes, most)
+            self._drop(rows, least, goes, most)
 
     def _share(self, rows: Floats, goes: npt.NDArray[np.bool_], most: float) -> float:
         low, high = 0.0, 1.0
@@ -216,14 +194,14 @@ class Worth:
             low, high = (share, high) if self.load(left) <= most else (low, share)
         return low
 
-    def _drop(self, rows: Floats, goes: npt.NDArray[np.bool_], most: float) -> None:
+    def _drop(self, rows: Floats, least: Floats, goes: npt.NDArray[np.bool_], most: float) -> None:
         """The classes go first that bring least."""
         value = self._relative
         if self._policy is Policy.SELECTIVE:
             value = (self._by_buffer(self._matched) / (self._by_buffer(self._stayed) + 1.0))[self.classes.of]
         order = np.flatnonzero(goes)
         order = order[np.argsort(value[order], kind="stable")]
-        loss = rows * self._weights
+        loss = (rows - least) * self._weights
         gone = np.zeros((len(self.classes.goes), len(order) + 1))
         gone[self.classes.of[order], np.arange(1, len(order) + 1)] = loss[order]
         loads = self._pairs(self._count(rows)[:, None] - np.cumsum(gone, axis=1))

@@ -21,6 +21,8 @@ from spaseq.matching.lazy.records.query import element, kept, lookup
 
 #: So many values of each feature are kept, of which its edges are learned; before them, how many there were.
 SAMPLE: Final = 256
+#: One row in so many stays whatever it promises: what is not there cannot be seen to be missed.
+_SAMPLED: Final = 16
 
 # Of a buffer: whether rows may be taken out, the first of its classes, and from where to where its features
 # stand, by number.
@@ -82,12 +84,18 @@ def _sampled(
 
 
 @part
-def _lot(position: int, g: int, draw: int) -> float:
-    """A number from 0 to 1 that an event has drawn in a buffer.
+def _lot(position: int, g: int) -> int:
+    """A number below ``SURE`` that an event has drawn in a buffer, once for all.
 
-    Each ``draw`` is another one, or else what has stayed once would always stay.
+    Its rows stay while that is below how likely they are to stay.
     """
-    return float(mix(mix(mix(mix(1, g), draw), position), 7) >> 11 & 0xFFFFFFFF) / 4294967296.0
+    return int(mix(mix(mix(1, g), position), 7) >> 11 & (stored.SURE - 1))
+
+
+@part
+def _least(chance: int) -> int:
+    """How likely a row is to stay that was so likely to, however little it promises."""
+    return min(chance, stored.SURE // _SAMPLED)
 
 
 @part
@@ -185,10 +193,11 @@ def let_go(
     tables: Ints, counters: Ints, frames: Ints, rings: Ints, rows_: Ints, ordered_: Floats, index_: Ints,
     lists_: Ints, waits_: Ints, spans_: Floats, size: int, waiting_: Ints, begins_: Ints, offsets_: Ints,
     moved_: Ints, seen_: Ints, buffers_: Ints, told_: Ints, edges_: Floats, samples_: Floats, kept_: Floats,
-    came_: Floats, declined_: Floats, shed_: Floats, draw: int, every: bool, numbers: Floats,
-    codes_: Codes,
+    came_: Floats, declined_: Floats, shed_: Floats, every: bool, numbers: Floats, codes_: Codes,
 ) -> int:  # fmt: skip
     """Takes rows from ``begins`` on out of the buffers, of each class all but the share ``kept``; how many.
+
+    Of what goes by that, a sample stays.
 
     Those from ``seen`` on are new: ``came`` counts them by class, ``declined`` those of them that go,
     and ``shed`` all others that do. ``moved`` has room for a number for each row, from ``offsets`` on.
@@ -204,13 +213,16 @@ def let_go(
     total = 0
     for g in range(t[N_GPMS]):
         begin, tail = begins[g], ring.tail(r, g)
-        gone, position, stays, of = 0, -1, True, 0
+        gone, position, of, chance = 0, -1, 0, stored.SURE
         for number in range(begin, tail):
             at = place(t, r, g, number)
             if stored.position(rows, at) != position:
                 position = stored.position(rows, at)
                 of = _class_of(rows, at, g, buffers, told, edges, n, codes)
-                stays = kept_shares[of] >= 1.0 or _lot(position, g, draw) < kept_shares[of]
+                chance = stored.chance(rows, at)
+                chance = max(_least(chance), int(min(kept_shares[of], 1.0) * chance))
+            stays = chance == stored.SURE or _lot(position, g) < chance
+            stored.set_chance(rows, at, chance)
             if number >= seen[g]:
                 came[of] += 1
                 _sampled(rows, at, g, buffers, told, samples, n, codes)
@@ -232,29 +244,31 @@ def let_go(
 @kernel
 def count(
     tables: Ints, rings: Ints, rows_: Ints, buffers_: Ints, told_: Ints, edges_: Floats, alive_: Floats,
-    numbers: Floats, codes_: Codes,
+    least_: Floats, numbers: Floats, codes_: Codes,
 ) -> None:  # fmt: skip
-    """Counts all rows by class, in ``alive``."""
+    """Counts all rows by class, in ``alive``; and in ``least`` those that would stay whatever they promise."""
     t, r, rows = pointer(tables), pointer(rings), pointer(rows_)
     buffers, told, edges, alive = pointer(buffers_), pointer(told_), pointer(edges_), pointer(alive_)
-    n, codes = pointer(numbers), pointer(codes_)
+    n, codes, least = pointer(numbers), pointer(codes_), pointer(least_)
     for g in range(t[N_GPMS]):
         for number in range(ring.head(r, g), ring.tail(r, g)):
-            alive[_class_of(rows, place(t, r, g, number), g, buffers, told, edges, n, codes)] += 1
+            at = place(t, r, g, number)
+            of = _class_of(rows, at, g, buffers, told, edges, n, codes)
+            alive[of] += 1
+            least[of] += _least(stored.chance(rows, at)) / stored.chance(rows, at)
 
 
 @kernel
 def credit(
     tables: Ints, rings: Ints, rows_: Ints, found: Ints, choices: Ints, step: int, weight: float, sites: Ints,
-    buffers_: Ints, told_: Ints, edges_: Floats, shares: Floats, won_: Floats, weights: Floats,
-    missed: Floats, numbers: Floats, codes_: Codes,
+    buffers_: Ints, told_: Ints, edges_: Floats, won_: Floats, weights: Floats, missed: Floats,
+    numbers: Floats, codes_: Codes,
 ) -> None:  # fmt: skip
     """Counts by class the rows of what was found, of every ``step``-th match; all but its last event's.
 
     Each counts as ``weight`` times ``step``: however many an event completes, they say little more than one;
-    and by its first item, as much as ``weights`` says. ``shares``: of each buffer, the share of its part in
-    matches that was kept. ``missed``: how many matches are thought to be missing by that, by their first
-    items: those that would have been found beside these.
+    and by its first item, as much as ``weights`` says. ``missed``: how many matches are thought to be missing,
+    by their first items: where it was as likely as one in three that all rows of a match stayed, two more.
     """
     t, r, rows = pointer(tables), pointer(rings), pointer(rows_)
     buffers, told, edges, won = pointer(buffers_), pointer(told_), pointer(edges_), pointer(won_)
@@ -265,11 +279,11 @@ def credit(
             position, g = choices[j, 0], sites[choices[j, 1]]
             if not goes(buffers, g):
                 continue
-            every /= shares[g]
             number = first_after(t, r, rows, g, position)
             if number < ring.tail(r, g):
                 at = place(t, r, g, number)
                 if stored.position(rows, at) == position:
+                    every *= stored.SURE / stored.chance(rows, at)
                     won[_class_of(rows, at, g, buffers, told, edges, n, codes)] += (
                         step * weight * weights[first]
                     )
