@@ -60,8 +60,8 @@ class Rows:
             self._tables, m.counters, m.frames, m.rings.ravel(), m.rows.ravel(), m.ordered, m.index, m.lists,
             m.waits, m.spans, m.size, self._waiting.ravel(), begins, offsets,
             np.empty(int(offsets[-1]) + 1, dtype=np.int64), self._seen, w.classes.buffers.ravel(),
-            w.features.ravel(), w.edges, w.samples, kept, w.came, w.declined, w.shed, every, numbers,
-            codes,
+            w.features.ravel(), w.edges, w.samples, kept, w.sampled, w.came, w.declined, w.shed, every,
+            numbers, codes,
         )  # fmt: skip
         return gone
 
@@ -71,7 +71,7 @@ class Rows:
         alive, least = np.zeros((2, len(w.classes.of)))
         k.count(
             self._tables, m.rings.ravel(), m.rows.ravel(), w.classes.buffers.ravel(), w.features.ravel(),
-            w.edges, alive, least, numbers, codes,
+            w.edges, w.sampled, alive, least, numbers, codes,
         )  # fmt: skip
         return alive, least
 

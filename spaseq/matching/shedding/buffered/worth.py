@@ -28,6 +28,10 @@ _PARTS: Final = 16
 _FEW: Final = 64
 _SKEWED: Final = 0.4
 _STEPS: Final = 24
+#: Which share of rows is kept as a sample: of those that promise most, the most.
+_SAMPLED: Final = 1 / 5
+_LEAST_SAMPLED: Final = 1 / 32
+_MOST_SAMPLED: Final = 1 / 4
 
 
 @dataclass(slots=True)
@@ -47,6 +51,8 @@ class Worth:
         self.classes, self._reach, self._policy = classes, reach, policy
         count = len(classes.of)
         self.kept: Floats = np.ones(count)
+        #: Which share of each class stays however little it promises: what is not there is not seen to be missed.
+        self.sampled: Floats = np.full(count, _SAMPLED)
         self.came, self.declined, self.shed, self.won = np.zeros((4, count))
         self.edges: Floats = np.zeros(classes.edges)
         self.samples: Floats = np.zeros(len(classes.features) * (k.SAMPLE + 1))
@@ -148,6 +154,7 @@ class Worth:
             some = window[own].sum()
             mean = float((rates * window[own]).sum() / some) if some else float(rates.mean())
             self._relative[own] = rates / max(mean, 1e-12)
+        self.sampled = np.clip(_SAMPLED * self._relative, _LEAST_SAMPLED, _MOST_SAMPLED)
         return changed
 
     def _leveled(self, counts: Floats) -> Floats:

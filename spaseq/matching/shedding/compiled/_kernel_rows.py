@@ -21,8 +21,6 @@ from spaseq.matching.lazy.records.query import element, kept, lookup
 
 #: So many values of each feature are kept, of which its edges are learned; before them, how many there were.
 SAMPLE: Final = 256
-#: One row in so many stays whatever it promises: what is not there cannot be seen to be missed.
-_SAMPLED: Final = 16
 
 # Of a buffer: whether rows may be taken out, the first of its classes, and from where to where its features
 # stand, by number.
@@ -90,12 +88,6 @@ def _lot(position: int, g: int) -> int:
     Its rows stay while that is below how likely they are to stay.
     """
     return int(mix(mix(mix(1, g), position), 7) >> 11 & (stored.SURE - 1))
-
-
-@part
-def _least(chance: int) -> int:
-    """How likely a row is to stay that was so likely to, however little it promises."""
-    return min(chance, stored.SURE // _SAMPLED)
 
 
 @part
@@ -193,11 +185,12 @@ def let_go(
     tables: Ints, counters: Ints, frames: Ints, rings: Ints, rows_: Ints, ordered_: Floats, index_: Ints,
     lists_: Ints, waits_: Ints, spans_: Floats, size: int, waiting_: Ints, begins_: Ints, offsets_: Ints,
     moved_: Ints, seen_: Ints, buffers_: Ints, told_: Ints, edges_: Floats, samples_: Floats, kept_: Floats,
-    came_: Floats, declined_: Floats, shed_: Floats, every: bool, numbers: Floats, codes_: Codes,
+    sampled_: Floats, came_: Floats, declined_: Floats, shed_: Floats, every: bool, numbers: Floats,
+    codes_: Codes,
 ) -> int:  # fmt: skip
     """Takes rows from ``begins`` on out of the buffers, of each class all but the share ``kept``; how many.
 
-    Of what goes by that, a sample stays.
+    Of what goes by that, the share ``sampled`` of all that came stays.
 
     Those from ``seen`` on are new: ``came`` counts them by class, ``declined`` those of them that go,
     and ``shed`` all others that do. ``moved`` has room for a number for each row, from ``offsets`` on.
@@ -209,7 +202,7 @@ def let_go(
     begins, offsets, moved, seen = pointer(begins_), pointer(offsets_), pointer(moved_), pointer(seen_)
     buffers, told, edges, samples = pointer(buffers_), pointer(told_), pointer(edges_), pointer(samples_)
     kept_shares, came, declined, shed = pointer(kept_), pointer(came_), pointer(declined_), pointer(shed_)
-    n, codes = pointer(numbers), pointer(codes_)
+    n, codes, sampled = pointer(numbers), pointer(codes_), pointer(sampled_)
     total = 0
     for g in range(t[N_GPMS]):
         begin, tail = begins[g], ring.tail(r, g)
@@ -220,7 +213,8 @@ def let_go(
                 position = stored.position(rows, at)
                 of = _class_of(rows, at, g, buffers, told, edges, n, codes)
                 chance = stored.chance(rows, at)
-                chance = max(_least(chance), int(min(kept_shares[of], 1.0) * chance))
+                share = max(kept_shares[of], sampled[of] * stored.SURE / chance)
+                chance = int(min(share, 1.0) * chance)
             stays = chance == stored.SURE or _lot(position, g) < chance
             stored.set_chance(rows, at, chance)
             if number >= seen[g]:
@@ -243,19 +237,19 @@ def let_go(
 
 @kernel
 def count(
-    tables: Ints, rings: Ints, rows_: Ints, buffers_: Ints, told_: Ints, edges_: Floats, alive_: Floats,
-    least_: Floats, numbers: Floats, codes_: Codes,
+    tables: Ints, rings: Ints, rows_: Ints, buffers_: Ints, told_: Ints, edges_: Floats, sampled_: Floats,
+    alive_: Floats, least_: Floats, numbers: Floats, codes_: Codes,
 ) -> None:  # fmt: skip
-    """Counts all rows by class, in ``alive``; and in ``least`` those that would stay whatever they promise."""
+    """Counts all rows by class, in ``alive``; and in ``least`` those of them that stay as a sample."""
     t, r, rows = pointer(tables), pointer(rings), pointer(rows_)
     buffers, told, edges, alive = pointer(buffers_), pointer(told_), pointer(edges_), pointer(alive_)
-    n, codes, least = pointer(numbers), pointer(codes_), pointer(least_)
+    n, codes, least, sampled = pointer(numbers), pointer(codes_), pointer(least_), pointer(sampled_)
     for g in range(t[N_GPMS]):
         for number in range(ring.head(r, g), ring.tail(r, g)):
             at = place(t, r, g, number)
             of = _class_of(rows, at, g, buffers, told, edges, n, codes)
             alive[of] += 1
-            least[of] += _least(stored.chance(rows, at)) / stored.chance(rows, at)
+            least[of] += min(1.0, sampled[of] * stored.SURE / stored.chance(rows, at))
 
 
 @kernel
