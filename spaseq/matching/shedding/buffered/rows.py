@@ -56,14 +56,13 @@ class Rows:
         np.maximum(self._seen, head, out=self._seen)
         begins = np.where(self._goes, head if every else self._seen, self._seen)
         offsets = np.concatenate([[0], np.cumsum(tail - begins)])
-        gone = k.let_go(
+        return k.let_go(
             self._tables, m.counters, m.frames, m.rings.ravel(), m.rows.ravel(), m.ordered, m.index, m.lists,
             m.waits, m.spans, m.size, self._waiting.ravel(), begins, offsets,
             np.empty(int(offsets[-1]) + 1, dtype=np.int64), self._seen, w.classes.buffers.ravel(),
             w.features.ravel(), w.edges, w.samples, kept, w.sampled, w.came, w.declined, w.shed, every,
             numbers, codes,
         )  # fmt: skip
-        return gone
 
     def alive(self, numbers: Floats, codes: Codes) -> tuple[Floats, Floats]:
         """How many rows there are of each class, and would be if no share of them were to stay."""

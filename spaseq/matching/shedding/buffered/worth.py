@@ -51,7 +51,7 @@ class Worth:
         self.classes, self._reach, self._policy = classes, reach, policy
         count = len(classes.of)
         self.kept: Floats = np.ones(count)
-        #: Which share of each class stays however little it promises: what is not there is not seen to be missed.
+        #: Which share of each stays however little it promises: what is not there is not seen to be missed.
         self.sampled: Floats = np.full(count, _SAMPLED)
         self.came, self.declined, self.shed, self.won = np.zeros((4, count))
         self.edges: Floats = np.zeros(classes.edges)

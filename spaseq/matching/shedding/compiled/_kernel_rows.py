@@ -261,8 +261,8 @@ def credit(
     """Counts by class the rows of what was found, of every ``step``-th match; all but its last event's.
 
     Each counts as ``weight`` times ``step``: however many an event completes, they say little more than one;
-    and by its first item, as much as ``weights`` says. ``missed``: how many matches are thought to be missing,
-    by their first items: where it was as likely as one in three that all rows of a match stayed, two more.
+    and by its first item, as much as ``weights`` says. ``missed``: how many matches are thought to be
+    missing, by their first items: where one in three such matches still has all its rows, two for each.
     """
     t, r, rows = pointer(tables), pointer(rings), pointer(rows_)
     buffers, told, edges, won = pointer(buffers_), pointer(told_), pointer(edges_), pointer(won_)
