@@ -1,4 +1,4 @@
-"""Ctrl-C at any call of ``lazy`` while it keeps a bound: nothing false, nothing twice, nothing lost unsaid."""
+"""Ctrl-C at any call of ``lazy`` under a bound: nothing false, nothing twice, nothing lost unsaid."""
 
 from __future__ import annotations
 
@@ -29,13 +29,8 @@ def bounded(called_back: bool, queries: tuple[str, ...], units: float) -> Run:
     ("what", "called_back", "file", "queries"),
     [
         ("push", True, "buffered/evaluator.py", ALONE),
-        ("push_many", False, "buffered/evaluator.py", ALONE),
         ("push_many", True, "buffered/rows.py", ALONE),
         ("push", False, "buffered/worth.py", ALONE),
-        ("push", True, "shedding/pace.py", ALONE),
-        ("push", True, "lazy/memory.py", ALONE),
-        ("push_many", True, "lazy/evaluator.py", ALONE),
-        ("push", True, "bounded/by_lazy.py", LAZY),
         ("push_many", False, "bounded/by_lazy.py", LAZY),
         ("push_many", True, "bounded/ledgers.py", LAZY),
         ("push", True, "buffered/evaluator.py", LAZY),
