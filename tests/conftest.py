@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import importlib.util
 import os
 import signal
 import sys
@@ -14,7 +15,16 @@ from hypothesis import HealthCheck, settings
 
 # The tests import each other's helpers as `tests.…`; at the end of the path, so that `spaseq` is the
 # installed package and not the checkout.
-sys.path.append(str(Path(__file__).parents[1]))
+ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT))
+
+# What tests start finds the same package, and not the checkout's in whose folder it runs: that would test
+# other code, and compile each kernel once more.
+_found = importlib.util.find_spec("spaseq")
+if _found is not None and _found.origin is not None:
+    os.environ["PYTHONSAFEPATH"] = "1"
+    _places = [str(Path(_found.origin).parents[1]), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _places))
 
 # A shell's background job ignores Ctrl-C, and so would every process that the tests start to interrupt it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -58,7 +68,7 @@ def _long_is_no_hang(request: pytest.FixtureRequest) -> None:
 
 
 #: Real data and other systems' test cases, beside the checkout or where SPASEQ_SHARED says.
-SHARED = Path(os.environ.get("SPASEQ_SHARED", Path(__file__).parents[2] / "shared")) / "data"
+SHARED = Path(os.environ.get("SPASEQ_SHARED", ROOT.parent / "shared")) / "data"
 
 
 @pytest.fixture(scope="session")

@@ -84,7 +84,7 @@ def run_bash(block: Block, page: str, folder: Path) -> str:
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", block.text],
         cwd=folder,
-        env={**os.environ, "PATH": path, "COLUMNS": "120"},
+        env={**os.environ, "PATH": path, "COLUMNS": "120", "PYTHONSAFEPATH": ""},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

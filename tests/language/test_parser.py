@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import fields, is_dataclass
@@ -455,10 +456,9 @@ def test_it_works_without_a_place_for_its_cache(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     code = "from spaseq.language.reading.parser import parse_group as p; print(len(p('{?s ?p ?o}').elements))"
-    root = str(Path(__file__).parents[2])
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={"XDG_CACHE_HOME": str(blocked), "PYTHONPATH": root},
+        env={"XDG_CACHE_HOME": str(blocked), "PYTHONPATH": os.environ["PYTHONPATH"], "PYTHONSAFEPATH": "1"},
         capture_output=True,
         text=True,
         check=True,
@@ -468,9 +468,8 @@ def test_it_works_without_a_place_for_its_cache(tmp_path: Path) -> None:
 
 def test_the_cache_is_used(tmp_path: Path) -> None:
     code = "from spaseq.language.reading.parser import parse_group; parse_group('{ }')"
-    root = str(Path(__file__).parents[2])
     for _ in range(2):
-        env = {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": root}
+        env = {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": os.environ["PYTHONPATH"], "PYTHONSAFEPATH": "1"}
         subprocess.run([sys.executable, "-c", code], env=env, check=True)
     (cached,) = (tmp_path / "spaseq").iterdir()
     assert cached.stat().st_size > 10_000

@@ -34,14 +34,11 @@ pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the e
 
 from tests.spark.test_spark import quads, stocks  # noqa: E402  # after the skip
 
-ROOT = Path(__file__).parents[2]
-
 #: What breaks runs off, one after the other: Ctrl-C, a service manager, a crash.
 SIGNALS = [signal.SIGINT, signal.SIGKILL, signal.SIGTERM] * 3
 
 ENVIRONMENT = {
     **os.environ,
-    "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
     "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 

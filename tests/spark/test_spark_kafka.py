@@ -38,7 +38,6 @@ def test_streams_in_kafka(servers: str, tmp_path: Path) -> None:
     given = [servers, ",".join(map(str, connector)), str(tmp_path)]
     environment = {
         **os.environ,
-        "PYTHONPATH": str(Path(__file__).parents[2]),
         "PYSPARK_PYTHON": sys.executable,
     }
     done = subprocess.run(

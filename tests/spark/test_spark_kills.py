@@ -31,8 +31,6 @@ from tests.spark.maven import jars, unavailable  # noqa: E402
 from tests.spark.running import without_n  # noqa: E402
 from tests.spark.test_spark import quads, stocks  # noqa: E402
 
-ROOT = Path(__file__).parents[2]
-
 _CLI = ["run", "query.rq", "-s", "S=in.nq", "-f", "ndjson", "-o", "out", "--checkpoint", "checkpoint"]
 
 #: So many events for each kill, that the stream does not end before: more than there are in the micro-batches
@@ -132,7 +130,6 @@ def started(mode: str, folder: Path) -> subprocess.Popen[bytes]:
             env={
                 "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
                 **os.environ,
-                "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
             },
             start_new_session=True,
             stdout=subprocess.DEVNULL,
