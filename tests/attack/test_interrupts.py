@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
 from types import FrameType
@@ -77,6 +77,12 @@ ORDERED = tuple(
 )
 
 
+@cache
+def prepared(text: str) -> spaseq.Query:
+    """A query, which is read once for all the engines that it is registered with."""
+    return spaseq.prepare(text)
+
+
 def event(number: int) -> str:
     return f"<urn:x> <urn:{'abc'[number % 3]}> {number} ."
 
@@ -89,11 +95,10 @@ def lines(numbers: range) -> bytes:
 
 
 @dataclass
-class AtCall:
-    """Interrupts the call of this number in a file of the package."""
+class Calls:
+    """The calls in a file of the package, while something is done."""
 
     file: str
-    number: int
     count: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -103,9 +108,10 @@ class AtCall:
     def __call__(self, frame: FrameType, kind: str, _: Any) -> None:
         if kind in ("call", "c_return") and frame.f_code.co_filename.endswith(self.file):
             self.count += 1
-            if self.count == self.number:
-                sys.setprofile(None)
-                raise KeyboardInterrupt
+            self.happened(frame, kind)
+
+    def happened(self, frame: FrameType, kind: str) -> None:
+        """One of them, ``count`` by number."""
 
     def during(self, work: Callable[[], None]) -> bool:
         """Does something; whether it was interrupted."""
@@ -117,6 +123,36 @@ class AtCall:
         finally:
             sys.setprofile(None)
         return False
+
+
+@dataclass
+class Sites(Calls):
+    """From where to where calls are made, with the numbers of those that are."""
+
+    sites: dict[tuple[object, ...], list[int]] = field(default_factory=dict, init=False)
+
+    def happened(self, frame: FrameType, kind: str) -> None:
+        caller = None if frame.f_back is None else (frame.f_back.f_code, frame.f_back.f_lineno)
+        site = (kind, frame.f_code, frame.f_lineno, caller)
+        self.sites.setdefault(site, []).append(self.count)
+
+    def chosen(self) -> list[int]:
+        """Of each site the first three calls, one for each kind of event, one in the midst, and the last."""
+        of_each = ((*numbers[:3], numbers[len(numbers) // 2], numbers[-1]) for numbers in self.sites.values())
+        return sorted(set().union(*of_each))
+
+
+@dataclass
+class AtCall(Calls):
+    """Interrupts the call of this number."""
+
+    number: int = 0
+
+    def happened(self, frame: FrameType, kind: str) -> None:
+        del frame, kind
+        if self.count == self.number:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
 
 
 Chosen = tuple[tuple[str, tuple[int, ...]], ...]
@@ -141,7 +177,7 @@ class Run:
             mine: list[Match] = []
             self.found.append(mine)
             self.handles.append(
-                self.engine.register(text, on_match=mine.append if self.called_back else None)
+                self.engine.register(prepared(text), on_match=mine.append if self.called_back else None)
             )
 
     def push(self, numbers: range) -> None:
@@ -420,16 +456,23 @@ def is_clean_at_any_call(what: str, called_back: bool, file: str, queries: tuple
     whole = Run(called_back, queries)
     whole.push(range(BEFORE + AFTER))
     expected = [found for found, _ in whole.finish()]
-    number, was_interrupted = 0, True
-    while was_interrupted:
-        number += 1
+
+    def begun() -> Run:
         run = Run(called_back, queries)
         if what in ("matches", "batches"):
             run.push(range(BEFORE))
-        was_interrupted = AtCall(file, number).during(lambda: WORK[what](run))  # noqa: B023  # called at once
+        return run
+
+    run, calls = begun(), Sites(file)
+    calls.during(lambda: WORK[what](run))
+    assert calls.count
+    interrupted = 0
+    for number in calls.chosen():
+        run = begun()
+        interrupted += AtCall(file, number).during(lambda: WORK[what](run))  # noqa: B023  # called at once
         for text, found, (given, is_over) in zip(queries, expected, run.finish(), strict=True):
             assert is_over or given == found, f"{text}, interrupted at call {number}"
-    assert number > 1
+    assert interrupted
 
 
 @pytest.mark.parametrize("file", ["pipelines/visits.py", "delivered/on_demand.py"])
