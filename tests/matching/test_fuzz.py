@@ -1,7 +1,7 @@
 """Every evaluator gives what the reference gives, on random queries and streams.
 
 An example is a seed: a query and so many streams, since a query costs more than a stream. CI looks at more
-than 10,000 cases of each evaluator, always the same ones. The profile ``long`` looks at a hundred times as
+than 2,000 cases of each evaluator, always the same ones. The profile ``long`` looks at a thousand times as
 many, new ones: ``pytest --hypothesis-profile=long tests/matching/test_fuzz.py``, at about 4 ms a case two
 hours on a core of its own (with ``-k "test_any_query and not kernel"``, a million of them in more than one).
 A case that fails is shown as small as it can be made.
@@ -56,7 +56,7 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_any_query(part: int) -> None:
-    """10,000 cases of ``runs`` in CI, and more than 5,000 of the kernel: those that its tables can hold."""
+    """1,000 cases of ``runs`` in CI, and more than 500 of the kernel: those that its tables can hold."""
 
     @unshrunk
     @given(seeds)
@@ -70,7 +70,7 @@ def test_any_query(part: int) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_any_query_of_the_whole_language(part: int) -> None:
-    """10,000 cases of ``runs``, and 8,000 of the kernel, more: left joins, notNext, WITHIN, LAST with n."""
+    """As many of ``runs``, and 800 of the kernel, more: left joins, notNext, WITHIN, LAST with n."""
 
     @unshrunk
     @given(seeds)
@@ -85,7 +85,7 @@ def test_any_query_of_the_whole_language(part: int) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_any_query_of_the_kernel(part: int) -> None:
-    """5,000 cases of the kernel more."""
+    """500 cases of the kernel more."""
 
     @settings(unshrunk, max_examples=EXAMPLES // 2)
     @given(seeds)

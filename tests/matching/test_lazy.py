@@ -66,7 +66,7 @@ def check(sample: Sample) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_any_query_that_fits(part: int) -> None:
-    """10,000 cases in CI."""
+    """1,000 cases in CI."""
 
     @unshrunk
     @given(seeds)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
@@ -22,7 +25,10 @@ PATIENCE = 120.0
 
 @contextmanager
 def chromium() -> Iterator[Chrome]:
-    """The browser; skips where Debian's Chromium or its driver is not installed, or does not start."""
+    """The browser; skips where Debian's Chromium or its driver is not installed, or does not start.
+
+    There is one at a time, whichever process of the tests has it: it takes all cores itself.
+    """
     binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if binary is None or driver is None:
         pytest.skip("there is no chromium and chromedriver here: apt-get install chromium chromium-driver")
@@ -39,16 +45,18 @@ def chromium() -> Iterator[Chrome]:
     ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    try:
-        browser = Chrome(options=options, service=Service(driver))
-    except WebDriverException as error:
-        pytest.skip(f"the chromium that is here does not start: {error.msg}")
-    try:
-        browser.set_page_load_timeout(PATIENCE)
-        browser.set_script_timeout(PATIENCE)
-        yield browser
-    finally:
-        browser.quit()
+    with Path(tempfile.gettempdir(), "spaseq-tests-browser").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        try:
+            browser = Chrome(options=options, service=Service(driver))
+        except WebDriverException as error:
+            pytest.skip(f"the chromium that is here does not start: {error.msg}")
+        try:
+            browser.set_page_load_timeout(PATIENCE)
+            browser.set_script_timeout(PATIENCE)
+            yield browser
+        finally:
+            browser.quit()
 
 
 def until(seen: Callable[[], T], what: str) -> T:

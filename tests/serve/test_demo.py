@@ -18,8 +18,6 @@ from selenium.webdriver import ActionChains, Keys
 from spaseq.samples import USE_CASES, use_case
 from tests.serve.browser import PATIENCE, Page, chromium, until
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 MAIN = "import spaseq.cli; spaseq.cli.main()"
 
 TRADES = "https://w3id.org/spaseq/example/stock/stream/trades"

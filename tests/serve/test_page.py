@@ -13,8 +13,6 @@ from selenium.webdriver import ActionChains, Keys
 from tests.serve.browser import Page, chromium, until
 from tests.serve.canned import Canned
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Page]:

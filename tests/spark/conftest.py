@@ -36,14 +36,12 @@ def pytest_ignore_collect(collection_path) -> bool | None:  # type: ignore[no-un
 QUICK = ("test_spark.py::test_a_batch",)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+@pytest.hookimpl(tryfirst=True)  # before -m is looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those that use the session run in one worker: a second session costs more than it gains."""
+    """Those that use the session are slow, but for one."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-            if not item.nodeid.endswith(QUICK):
-                item.add_marker(pytest.mark.slow)
+        if "spark" in getattr(item, "fixturenames", ()) and not item.nodeid.endswith(QUICK):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
