@@ -14,9 +14,9 @@ from spaseq.matching.model import Bounds
 from spaseq.matching.obstacles import Obstacle
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly
+from tests.matching.kernel.test_kernel import stream
 from tests.matching.kernel_cases import batches, by_kernel, by_runs, whole
 from tests.matching.random_sequences import pattern_of, random_query, random_sample
-from tests.matching.test_kernel import stream
 
 
 @pytest.mark.parametrize("sequence", ["A ; B", "A , B+[:] , C", "(A & B) ; C", "A ; !B : C", "(A & B)+"])

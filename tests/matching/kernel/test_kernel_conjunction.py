@@ -10,9 +10,9 @@ from spaseq.matching.kernel.replay import Replay
 from spaseq.matching.kernel.tables.compiling import obstacles
 from spaseq.matching.model import Bounds
 from spaseq.matching.obstacles import Obstacle
+from tests.matching.kernel.test_kernel import count, made, stream
 from tests.matching.kernel_cases import by_kernel, by_runs, whole
 from tests.matching.random_sequences import pattern_of, random_query, random_sample
-from tests.matching.test_kernel import count, made, stream
 
 SEQUENCES = (
     "(A & B) ; C",

@@ -12,7 +12,7 @@ from spaseq.matching.conditions.numbers import Numbers
 from spaseq.matching.kernel.replay import Replay
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.terms.dictionary import Dictionary
-from tests.matching.test_kernel import count, made
+from tests.matching.kernel.test_kernel import count, made
 
 
 def moment(text: str) -> Literal:

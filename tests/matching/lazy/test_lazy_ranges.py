@@ -20,10 +20,10 @@ from spaseq.matching.model import Bounds
 from spaseq.terms.dictionary import Term
 from spaseq.terms.values import XSD
 from tests.matching.kernel_cases import by_runs, whole
+from tests.matching.lazy.test_lazy import by_lazy, by_tree, check
+from tests.matching.lazy.test_lazy_costs import Stream, text
 from tests.matching.random_sequences import ODD, PLAIN, TIMES, Query, Sample, pattern_of, random_sample
 from tests.matching.test_fuzz import seeds, unshrunk
-from tests.matching.test_lazy import by_lazy, by_tree, check
-from tests.matching.test_lazy_costs import Stream, text
 
 
 def bounds_of(condition: str, own: str) -> list[tuple[str, int, dict[str | None, float]]]:

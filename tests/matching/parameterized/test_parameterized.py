@@ -25,7 +25,7 @@ from spaseq.matching.parameterized.query import compile_query, obstacles
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, shown
-from tests.matching.parameterized_cases import (
+from tests.matching.parameterized.parameterized_cases import (
     PLACES,
     Case,
     Stream,

@@ -22,9 +22,9 @@ from spaseq.matching.model import Bounds, Occurrence
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, by_runs, whole
+from tests.matching.lazy.test_lazy import by_lazy
 from tests.matching.lazy_cases import random_lazy_query
 from tests.matching.random_sequences import pattern_of, random_sample
-from tests.matching.test_lazy import by_lazy
 
 ABOVE = {"B": "?b > ?a", "C": "?c > ?b"}
 

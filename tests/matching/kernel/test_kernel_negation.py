@@ -10,9 +10,9 @@ from spaseq.matching.kernel.exact import Exact
 from spaseq.matching.kernel.records import header
 from spaseq.matching.model import Bounds
 from tests.matching.blocks import singly
+from tests.matching.kernel.test_kernel import count, made, stream
 from tests.matching.kernel_cases import batches, by_kernel, by_runs, whole
 from tests.matching.random_sequences import random_query, random_sample
-from tests.matching.test_kernel import count, made, stream
 
 #: Negations in all places, and what they forbid.
 SEQUENCES = (
