@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.learned.rates import by_show
 from spaseq.matching.shedding.learned.shrinking import shrunk
 from spaseq.matching.shedding.learned.sketch import Sketch
 from tests.benchmarks import sharp
+from tests.matching import kept
 from tests.matching import plain_rates as plain
 
 pytestmark = pytest.mark.filterwarnings("ignore:(SEQ|ROWS).*:spaseq.errors.SpaseqWarning")
 
 
-class Kept(Shedding):
-    made: Shedding
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        Kept.made = self
-
-
 def sketch(name: str) -> Sketch:
     """The sketch of a query that has shed for two windows."""
-    sharp.run(name, sharp.Stream(200, 1.5, seed=5), 8.0, evaluated=Kept)
-    return Kept.made._sketch
+    return kept.sketch(name, sharp.Stream(200, 1.5, seed=5), 8.0)
 
 
 @pytest.mark.parametrize("name", sharp.QUERIES)

@@ -18,11 +18,11 @@ from spaseq.effort import WorkClock
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.shedding.compiled import _kernel_rehearsed as k
-from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.learned import rehearsal as learned
 from spaseq.matching.shedding.learned.quantiles import latest
 from spaseq.matching.shedding.learned.rehearsal import Rehearsal
 from tests.benchmarks import sharp
+from tests.matching.kept import Kept
 
 pytestmark = pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
 
@@ -30,20 +30,11 @@ S: Final = "http://example.org/s"
 _COMPARED: Final = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
-class Kept(Shedding):
-    """Tells what it has learned."""
-
-    made: Shedding
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        Kept.made = self
-
-    @classmethod
-    def rehearsal(cls) -> Rehearsal:
-        found = cls.made._sketch.rehearsal
-        assert found is not None
-        return found
+def rehearsed() -> Rehearsal:
+    """What was learned of all events, whatever was shed."""
+    found = Kept.made._sketch.rehearsal
+    assert found is not None
+    return found
 
 
 class Blind(Kept):
@@ -68,7 +59,7 @@ def test_what_no_partial_match_comes_to_is_known_too() -> None:
     """They were taken to come to nothing, as the few before them did; all were shed, so that none came."""
     found = sharp.run("Q3", sharp.Stream(1_000, 2, seed=26), 1e9, evaluated=Blind)
     assert not found.matches
-    a, b, c, d, e, f, g = shares(Kept.rehearsal())
+    a, b, c, d, e, f, g = shares(rehearsed())
     assert [a, c, e, g] == pytest.approx([1.0, 1.0, 1.0, 1.0])
     # Half of them are above another one, a sixth above the sum of two; the globe is wide.
     assert 0.35 < b < 0.65
@@ -78,7 +69,7 @@ def test_what_no_partial_match_comes_to_is_known_too() -> None:
 
 def test_how_often_a_comparison_is_true_is_known_by_the_values_of_events() -> None:
     sharp.run("Q3", sharp.Stream(1_000, 2, seed=26), 1e9, evaluated=Kept)
-    rehearsal = Kept.rehearsal()
+    rehearsal = rehearsed()
     assert rehearsal._own.signs == (None, "<", None, "<", None, "<=", None)
     for step, place in ((1, 1), (3, 3)):
         feature = rehearsal._features.places[place].begin
