@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.learned.evenness import evenness
 from spaseq.matching.shedding.overload import Overload
 from spaseq.matching.shedding.passing import Passing
@@ -68,6 +69,29 @@ def test_where_all_is_worth_the_same_half_is_not_shown_whatever_it_takes(
     stream = sharp.Stream(1_000, 2.5, seed=8)
     sharp.run(name, stream, {"Q5": 5.5, "Q3": 25.0}[name])
     assert (min(shown) < 0.3) == all_may_be
+
+
+@pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
+def test_where_all_is_worth_the_same_it_is_looked_half_as_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks were a sixteenth of the work of Q5, of which nothing was learned that mattered."""
+    looks, look = 0, Shedding._end_look
+
+    def noted(self: Shedding, axis: int, time: int) -> None:
+        nonlocal looks
+        looks += 1
+        look(self, axis, time)
+
+    monkeypatch.setattr(Shedding, "_end_look", noted)
+    stream = sharp.Stream(1_000, 1.5, seed=8)
+    often = list[int]()
+    for even in (0.0, 0.5, 1.0):
+        is_even = property(lambda _, even=even: even, lambda *_: None)
+        monkeypatch.setattr(Overload, "even", is_even, raising=False)
+        looks = 0
+        sharp.run("Q5", stream, 1e9)
+        often.append(looks)
+    assert often[0] > 20
+    assert [count / often[0] for count in often] == pytest.approx([1.0, 2 / 3, 1 / 2], abs=0.1)
 
 
 @pytest.mark.slow

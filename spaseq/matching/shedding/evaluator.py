@@ -37,6 +37,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 #: A look at all partial matches begins when so many times as long was worked as the last one held events up.
+#: Where all are worth the same it is twice as many, as then nothing is to be chosen.
 _SELDOM: Final = 16
 #: It is spread over events if it takes longer than so many events may: what is known is fresher if it is not.
 _BRIEF: Final = 8.0
@@ -196,7 +197,8 @@ class Shedding(Selecting):
             if self._passing is not None:
                 self._passing.took(events, took)
         self._measured, self._units = self._spent, 0.0
-        if self._hand or self._spent >= _SELDOM * self._pause:
+        even = 0.0 if self._overload is None else self._overload.even
+        if self._hand or self._spent >= (1 + even) * _SELDOM * self._pause:
             self._look(axis, time, int(units) + 1)
         if self._events:
             self._pace.learn(self._spent / self._events)
