@@ -205,6 +205,10 @@ def test_background_graphs(here: Path) -> None:
         (["-s", "S1=s.nq", "--lateness", "5"], "'5' is not a duration: write a number and ms, s, m, h or d"),
         (["-s", "S1=s.nq", "--idle", "soon"], "'soon' is not a duration"),
         (["-s", "S1=s.nq", "--idle", "9999999999d"], "too long"),
+        (["-s", "S1=s.nq", "--latency", "50"], "'50' is not a duration"),
+        (["-s", "S1=s.nq", "--latency", "0ms"], "'0ms' is no bound: it must be more than nothing"),
+        (["-s", "S1=s.nq", "--memory", "2G"], "'2G' is no size: write a number and kB, MB, GB"),
+        (["-s", "S1=s.nq", "--memory", "9" * 400 + "GB"], "is no size"),
         (["-s", "S1=s.nq", "--no-such-option"], "No such option: --no-such-option"),
     ],
 )

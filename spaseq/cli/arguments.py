@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from functools import reduce
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -116,9 +117,9 @@ def size(text: str) -> int:
     (2000000000, 1572864, 4096)
     """
     found = _SIZE.fullmatch(text.strip())
-    if found is None or (count := int(float(found[1]) * _BYTES[found[2] or ""])) < 1:
+    if found is None or not 1 <= (count := float(found[1]) * _BYTES[found[2] or ""]) < inf:
         raise typer.BadParameter(f"{text!r} is no size: write a number and kB, MB, GB, KiB, MiB or GiB")
-    return count
+    return int(count)
 
 
 def latency(text: str) -> timedelta:

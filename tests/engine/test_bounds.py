@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from spaseq import Engine
-from spaseq.effort import Effort, Pool, WorkClock
+from spaseq.effort import Effort, Pool, Shed, WorkClock
 from spaseq.engine.handle import Handle
 from spaseq.engine.running import _given_up
 from spaseq.errors import EngineError, SpaseqWarning
@@ -471,7 +471,7 @@ def test_a_query_of_the_same_name_with_other_bounds_is_another_one() -> None:
 
 def test_nothing_missed_is_all_that_there_is() -> None:
     """What was missed is a sum of shares, that may come out a little below 0."""
-    assert recall_of(1.0, -1e-14, 1.0) == (1.0, 0.0)
+    assert recall_of(1.0, -1e-14, 1.0, Shed()) == (1.0, 0.0)
 
 
 def test_of_the_memory_each_query_has_its_part_and_what_the_others_leave() -> None:

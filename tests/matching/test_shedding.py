@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern, may_trail
-from spaseq.effort import Effort, Policy, Pool, WorkClock
+from spaseq.effort import Effort, Policy, Pool, Shed, WorkClock
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.reading.parser import parse
@@ -215,12 +215,15 @@ def test_the_recall_said_of_a_kleene_is_off_by_no_more_than_it_says_nine_of_ten_
 
 
 def test_of_the_recall_more_is_known_where_many_events_bring_matches() -> None:
-    assert recall_of(10.0, 0.0, 10.0) == (1.0, 0.0)
-    assert recall_of(0.0, 5.0, 0.0) == (0.0, 1.0)
-    recall, error = recall_of(500.0, 500.0, 500.0)
+    assert recall_of(10.0, 0.0, 10.0, Shed()) == (1.0, 0.0)
+    assert recall_of(0.0, 5.0, 0.0, Shed()) == (0.0, 1.0)
+    assert recall_of(0.0, 0.0, 0.0, Shed()) == (1.0, 0.0)
+    assert recall_of(0.0, 0.0, 0.0, Shed(partial_matches=1)) == (0.0, 1.0)
+    assert recall_of(0.0, 0.0, 0.0, Shed(passed_over=1)) == (0.0, 1.0)
+    recall, error = recall_of(500.0, 500.0, 500.0, Shed())
     assert recall == pytest.approx(0.5, abs=0.001)
     # Where one event brought all, what is missed on average is that of another one: as often as not, less.
-    of_one, less_sure = recall_of(500.0, 500.0, 250_000.0)
+    of_one, less_sure = recall_of(500.0, 500.0, 250_000.0, Shed())
     assert 0.2 < error < less_sure < 0.7
     assert 0.8 < of_one < 0.85
 

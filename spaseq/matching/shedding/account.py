@@ -109,7 +109,7 @@ class Account:
         if not self._estimates:
             self.shed.recall, self.shed.error = None, 0.0
             return
-        self.shed.recall, self.shed.error = recall_of(self._found, self._missed, self._squares)
+        self.shed.recall, self.shed.error = recall_of(self._found, self._missed, self._squares, self.shed)
 
 
 def found_in_words(shed: Shed) -> str:
@@ -119,17 +119,18 @@ def found_in_words(shed: Shed) -> str:
     return f"{100 * recall:.3g} % ({100 * least:.2g} to {100 * most:.3g} %)"
 
 
-def recall_of(found: float, missed: float, squares: float) -> tuple[float, float]:
+def recall_of(found: float, missed: float, squares: float, shed: Shed) -> tuple[float, float]:
     """The share of all matches that was found, by what is thought to be missed; and how far it may be off.
 
-    Nine of ten times it is not off by more. ``squares``: of the matches found at once, by an event or a few.
-    Few events bring most matches: what is ``missed`` on average is that of few streams that missed one of
-    these, and as often as not it is less (of a lognormal number, the median).
+    Nine of ten times it is not off by more. Who has ``shed`` and found nothing does not know what that was of.
+    ``squares``: of the matches found at once, by an event or a few. Few events bring most matches: what is
+    ``missed`` on average is that of few streams that missed one of these, and as often as not it is less (of
+    a lognormal number, the median).
     """
+    if not found and (missed > 0.0 or shed.partial_matches or shed.passed_over):
+        return 0.0, 1.0
     if missed <= 0.0:  # of many shares summed up, it may be next to nothing below 0
         return 1.0, 0.0
-    if not found:
-        return 0.0, 1.0
     by_events = _BY_EVENTS * squares / found**2
     usual = missed * math.exp(-by_events / 2)
     factor = math.exp(_NINE_OF_TEN * math.sqrt(_MODEL + by_events))

@@ -233,7 +233,7 @@ class SheddingFamilies(OrderedKernel):
     def _estimate(self) -> None:
         found = float(self._found_so_far)
         self.shed.recall, self.shed.error = recall_of(
-            found, self._missed + float((self._gone * self._fates.chances).sum()), found
+            found, self._missed + float((self._gone * self._fates.chances).sum()), found, self.shed
         )
 
     def end_shedding(self) -> None:

@@ -42,7 +42,7 @@ class Ledgers:
                     by_state[state] = by_state.get(state, 0) + count
             own.by_state, own.partial_matches = by_state, sum(by_state.values())
             found = float(self._found[i]), float(missed[i]), float(self._squares[i])
-            own.recall, own.error = recall_of(*found)
+            own.recall, own.error = recall_of(*found, own)
 
 
 def weights(members: Sequence[BoundedMember]) -> Floats:

@@ -283,5 +283,5 @@ class SheddingLazy(Lazy):
 
     def _estimate(self) -> None:
         self.shed.recall, self.shed.error = recall_of(
-            self._found_so_far, float(self._rows.missed.sum()), self._squares
+            self._found_so_far, float(self._rows.missed.sum()), self._squares, self.shed
         )
