@@ -122,7 +122,7 @@ def found_in_words(shed: Shed) -> str:
 def recall_of(found: float, missed: float, squares: float, shed: Shed) -> tuple[float, float]:
     """The share of all matches that was found, by what is thought to be missed; and how far it may be off.
 
-    Nine of ten times it is not off by more. Who has ``shed`` and found nothing does not know what that was of.
+    Nine of ten times it is not off by more. Who has ``shed`` and found nothing does not know of what.
     ``squares``: of the matches found at once, by an event or a few. Few events bring most matches: what is
     ``missed`` on average is that of few streams that missed one of these, and as often as not it is less (of
     a lognormal number, the median).
