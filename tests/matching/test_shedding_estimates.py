@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from itertools import product
 from math import factorial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,30 +12,21 @@ import pytest
 from spaseq import Engine
 from spaseq.effort import WorkClock
 from spaseq.matching.shedding.compiled._kernel_known import AGES
-from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.learned import rehearsal
 from spaseq.matching.shedding.learned.forgone import Forgone
 from spaseq.matching.shedding.learned.rates import Rates, by_show
 from spaseq.matching.shedding.learned.sketch import Sketch, ended
 from tests.benchmarks import sharp
+from tests.matching import kept
 from tests.matching.plain_rates import rest
 from tests.matching.test_shedding_shared import events, query
 
 pytestmark = pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
 
 
-class Kept(Shedding):
-    made: Shedding
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        Kept.made = self
-
-
 def sketch(name: str) -> Sketch:
     """The sketch of a query of which nothing was seen."""
-    sharp.run(name, sharp.Stream(100, 0.01, seed=1), 1e9, evaluated=Kept)
-    return Kept.made._sketch
+    return kept.sketch(name, sharp.Stream(100, 0.01, seed=1), 1e9)
 
 
 @pytest.mark.parametrize("events", [1, 10, 16, 40, 200])
