@@ -71,6 +71,10 @@ def test_where_all_is_worth_the_same_half_is_not_shown_whatever_it_takes(
     assert (min(shown) < 0.3) == all_may_be
 
 
+def _always(even: float) -> property:
+    return property(lambda _: even, lambda *_: None)
+
+
 @pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
 def test_where_all_is_worth_the_same_it_is_looked_half_as_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks were a sixteenth of the work of Q5, of which nothing was learned that mattered."""
@@ -85,8 +89,7 @@ def test_where_all_is_worth_the_same_it_is_looked_half_as_often(monkeypatch: pyt
     stream = sharp.Stream(1_000, 1.5, seed=8)
     often = list[int]()
     for even in (0.0, 0.5, 1.0):
-        is_even = property(lambda _, even=even: even, lambda *_: None)
-        monkeypatch.setattr(Overload, "even", is_even, raising=False)
+        monkeypatch.setattr(Overload, "even", _always(even), raising=False)
         looks = 0
         sharp.run("Q5", stream, 1e9)
         often.append(looks)
