@@ -193,6 +193,22 @@ def test_what_brings_least_goes_first_and_the_bound_is_kept() -> None:
     assert 0 < lots[:, 0].sum() < 0.5 * taken[:, 0].sum()
 
 
+def test_what_is_too_much_at_once_is_not_walked_so_that_more_may_stay() -> None:
+    """A few events that each complete many matches do not take what others leave: rows are passed over."""
+    recalls, worst = [], []
+    for seed in range(1, 4):
+        stream = Stream(seed, 1_600)
+        text = three(condition="?b < ?a && ?a + ?b < ?c / 4")
+        _, whole = stream.run(text, 400, clocked(1e18))
+        bound = 0.5 * float(whole[400:, 1].mean())
+        lazy, taken = stream.run(text, 400, clocked(bound))
+        assert lazy.shed.passed_over > 0
+        recalls.append(taken[:, 0].sum() / whole[:, 0].sum())
+        worst.append(np.quantile(taken[400 : 400 + 64 * 18, 1].reshape(-1, 64).mean(axis=1), 0.99) / bound)
+    assert np.mean(worst) <= 1.15, worst
+    assert np.mean(recalls) >= 0.35, recalls
+
+
 @pytest.mark.parametrize("condition", ["?a * ?b < ?c", "?b < ?a && ?a + ?b < ?c / 4"])
 def test_recall_is_estimated_by_a_sample_of_what_is_shed(condition: str) -> None:
     """Rows that promise little together are worth more or less than they are each."""

@@ -182,7 +182,7 @@ class Lazy(Immediate):
         self._seen += int(new.sum())
         if self._orders and self._seen < self._memory.buffered:
             return
-        counts = (self._memory.counts + new).tolist()
+        counts = (self._come() + new).tolist()
         gpms, numbers = self._compiled.gpms, self._columns.numbers
         orders, better = [], not self._orders
         for i, (plan, demanded) in enumerate(self._compiled.plans):
@@ -194,6 +194,10 @@ class Lazy(Immediate):
             self._memory.reorder(orders, numbers.numbers, numbers.codes)
             self._orders = orders
         self._seen = 0
+
+    def _come(self) -> Ints:
+        """How many rows of each GPM have come of late."""
+        return self._memory.counts
 
     def _found(self, unfinished: int | None) -> Iterator[Block]:
         """The matches of all events but one that is not done with."""

@@ -48,7 +48,8 @@ class Memory:
         self._stride = stored.VALUES + compiled.values + 2 * stored.INDEX_LIMIT
         self.width = frame.SIZE + compiled.record
         self.floats = compiled.sums + lay.BOUNDS
-        self.counters = np.zeros(counter.SIZE, dtype=np.int64)
+        self.counters = np.zeros(counter.SIZE + self._gpms, dtype=np.int64)
+        self.counters[[counter.SHARE, counter.SHOWN]] = stored.SURE
         self.counters[counter.LIMIT] = limit
         self.counters[counter.SINGLE] = single
         self.counters[counter.DEPTH] = -1

@@ -33,6 +33,7 @@ from spaseq.matching.lazy.compiled._kernel_layout import (
     T_PLANS,
     T_PLANS_END,
 )
+from spaseq.matching.lazy.compiled._kernel_passing import allow, pass_by, shows, spend
 from spaseq.matching.lazy.compiled._kernel_search import completed, search, take
 from spaseq.matching.lazy.compiled._kernel_waiting import drop_old, next_waiting, resume
 from spaseq.matching.lazy.records import counter, frame, ordering, ring, stored
@@ -63,6 +64,7 @@ def _begin(
     item = plan.items(t, c[counter.PLAN]) + c[counter.ITEM] * element.SIZE
     row = place(t, r, element.gpm(t, item), c[counter.ROW])
     c[counter.TESTED] += 1
+    c[counter.SHOWN] = c[counter.SHARE]
     record = frame.BEGIN + frame.SIZE
     clear(t, m, f, record, width - frame.SIZE, sums_of(floats, 0))
     frame.set_phase(m, frame.BEGIN, frame.OVER)
@@ -103,6 +105,7 @@ def _chain(
     level = (items_end - items) // element.SIZE - 1 - c[counter.ITEM]
     i = ordering.item(order, chain, level)
     at = frame.BEGIN + (level + 1) * width
+    c[counter.SHOWN] = shows(t, c, order, chain, level) if c[counter.SHARE] < stored.SURE else stored.SURE
     frame.set_item(m, frame.BEGIN, NOTHING)
     frame.set_phase(m, frame.BEGIN, frame.OVER)
     frame.set_bound(m, frame.BEGIN, 0)
@@ -148,8 +151,8 @@ def _next_of_tree(t: Ints, c: Ints, r: Ints) -> bool:
 
 @part
 def _next_of_chain(
-    t: Ints, c: Ints, r: Ints, ordered: Floats, order: Ints, lists: Ints, waits: Ints, spans: Floats,
-    size: int, axis: int,
+    t: Ints, c: Ints, r: Ints, rows: Ints, ordered: Floats, order: Ints, lists: Ints, waits: Ints,
+    spans: Floats, size: int, axis: int,
 ) -> bool:  # fmt: skip
     """Goes on to the next partial match that the event may extend, from the longest on; False at the end.
 
@@ -172,7 +175,9 @@ def _next_of_chain(
             while some and c[counter.ROW] < ring.until(r, g):
                 c[counter.WAIT] += 1
                 if level:
-                    c[counter.WAIT] = next_waiting(t, c, r, ordered, order, lists, spans, chain, level)
+                    c[counter.WAIT] = next_waiting(
+                        t, c, r, rows, ordered, order, lists, waits, spans, size, chain, level
+                    )
                 if c[counter.WAIT] < some:
                     return True
                 c[counter.WAIT] = -1
@@ -199,13 +204,13 @@ def _next_plan(t: Ints, c: Ints, r: Ints, order: Ints, least: int) -> int:
 
 @part
 def _next_trigger(
-    t: Ints, c: Ints, r: Ints, ordered: Floats, order: Ints, lists: Ints, waits: Ints, spans: Floats,
-    size: int, axis: int,
+    t: Ints, c: Ints, r: Ints, rows: Ints, ordered: Floats, order: Ints, lists: Ints, waits: Ints,
+    spans: Floats, size: int, axis: int,
 ) -> bool:  # fmt: skip
     """Goes on to the next thing that an event may do; False if there is none."""
     while c[counter.PLAN] < t[T_PLANS_END]:
         if ordering.is_chain(order, (c[counter.PLAN] - t[T_PLANS]) // plan.SIZE * ordering.SIZE):
-            if _next_of_chain(t, c, r, ordered, order, lists, waits, spans, size, axis):
+            if _next_of_chain(t, c, r, rows, ordered, order, lists, waits, spans, size, axis):
                 return True
         elif _next_of_tree(t, c, r):
             return True
@@ -229,7 +234,7 @@ def _look(
             )  # fmt: skip
             if status != DONE:
                 return status
-        if not _next_trigger(t, c, r, ordered, order, lists, waits, spans, size, axis):
+        if not _next_trigger(t, c, r, rows, ordered, order, lists, waits, spans, size, axis):
             return DONE
         if ordering.is_chain(order, (c[counter.PLAN] - t[T_PLANS]) // plan.SIZE * ordering.SIZE):
             c[counter.TRIGGER] = NOTHING
@@ -249,6 +254,8 @@ def _run(
         e = c[counter.EVENT]
         axis = batch.axis(b, e)
         if c[counter.STAGE] == 0:
+            if c[counter.MOST]:
+                pass_by(c, batch.start(b) + e)
             expire(t, c, r, rows, index, axis)
             if lacks_room(r, b, e):
                 return ROOM
@@ -258,12 +265,16 @@ def _run(
                 c[counter.EVENT] = e + 1
                 continue
             _start(t, c, r, order, batch.start(b) + e)
+            if c[counter.MOST]:
+                allow(c)
         status = _look(
             t, c, m, f, r, rows, ordered, index, width, floats, order, lists, waits, spans, size, found,
             choices, e, axis, numbers, codes,
         )  # fmt: skip
         if status != DONE:
             return status
+        if c[counter.MOST]:
+            spend(c)
         c[counter.STAGE] = 0
         c[counter.EVENT] = e + 1
     return DONE

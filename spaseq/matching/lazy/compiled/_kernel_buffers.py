@@ -124,6 +124,7 @@ def append(
             stored.set_batch_row(rows, at, row)
             stored.set_is_one_of_several(rows, at, end - begin > 1)
             stored.set_chance(rows, at, stored.SURE)
+            stored.set_rank(rows, at, 0)
             value = at + stored.VALUES
             for column in range(kept.values(t, buffer), kept.values_end(t, buffer)):
                 rows[value] = b[batch.column(b, t[column]) + row]

@@ -7,6 +7,7 @@ from spaseq.matching.conditions._kernel_values import Codes, Floats, Ints
 from spaseq.matching.lazy.compiled._kernel_bind import earliest, latest
 from spaseq.matching.lazy.compiled._kernel_buffers import find_entry, first_after, place
 from spaseq.matching.lazy.compiled._kernel_layout import NOTHING, T_BUFFERS, T_VALUES
+from spaseq.matching.lazy.compiled._kernel_passing import is_shown
 from spaseq.matching.lazy.compiled._kernel_ranges import beyond, bounded_column, column_of, set_bounds
 from spaseq.matching.lazy.records import counter, frame, posting, ring, stored
 from spaseq.matching.lazy.records.query import condition, element, kept, lookup, plan
@@ -142,6 +143,12 @@ def next_row(
         if column != NOTHING:
             while number < end and beyond(ordered[doubles + (number & mask)], low, high):
                 number += 1
+        if c[counter.SHOWN] < stored.SURE:
+            while number < end and (
+                (column != NOTHING and beyond(ordered[doubles + (number & mask)], low, high))
+                or not is_shown(c, rows, place(t, r, g, number))
+            ):
+                number += 1
         frame.set_row(m, at, number)
         frame.set_cursor(m, at, number + 1)
         return bool(number < end)
@@ -150,8 +157,10 @@ def next_row(
         if stored.position(rows, row) <= frame.low(m, at):
             return False
         previous = rows[row + stored.VALUES + t[T_VALUES] + frame.link(m, at)]
-        if stored.position(rows, row) < frame.high(m, at) and (
-            column == NOTHING or not beyond(ordered[doubles + (number & mask)], low, high)
+        if (
+            stored.position(rows, row) < frame.high(m, at)
+            and (column == NOTHING or not beyond(ordered[doubles + (number & mask)], low, high))
+            and (c[counter.SHOWN] >= stored.SURE or is_shown(c, rows, row))
         ):
             frame.set_row(m, at, number)
             frame.set_cursor(m, at, previous)

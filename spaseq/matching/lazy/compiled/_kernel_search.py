@@ -192,11 +192,13 @@ def emit(
     outcome.set_is_unsure(found, one, frame.is_unsure(m, at - width) or not plan.is_exact(t, c[counter.PLAN]))
     outcome.set_begin(found, one, begin)
     outcome.set_end(found, one, end)
+    outcome.set_shown(found, one, c[counter.SHOWN])
     key = one + outcome.KEY
     for slot in range(t[T_KEYS], t[T_KEYS_END]):
         found[key] = m[at - width + frame.SIZE + t[slot]]
         key += 1
     c[counter.FOUND] += 1
+    c[counter.EMITTED] += 1
     c[counter.CHOICES] = end
     return True
 

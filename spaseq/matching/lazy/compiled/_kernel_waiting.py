@@ -10,6 +10,7 @@ from spaseq.matching.lazy.compiled._kernel_bind import earliest, latest
 from spaseq.matching.lazy.compiled._kernel_buffers import place
 from spaseq.matching.lazy.compiled._kernel_choice import find_linked, find_rows
 from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, FAR, NOTHING
+from spaseq.matching.lazy.compiled._kernel_passing import is_resumed, shows
 from spaseq.matching.lazy.compiled._kernel_ranges import beyond, bounded_column, column_of
 from spaseq.matching.lazy.records import counter, frame, moment, ordering, ring, stored, waiting
 from spaseq.matching.lazy.records.query import element, plan
@@ -125,8 +126,8 @@ def drop_old(c: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, number
 
 @part
 def next_waiting(
-    t: Ints, c: Ints, r: Ints, ordered: Floats, order: Ints, lists: Ints, spans: Floats, chain: int,
-    level: int,
+    t: Ints, c: Ints, r: Ints, rows: Ints, ordered: Floats, order: Ints, lists: Ints, waits: Ints,
+    spans: Floats, size: int, chain: int, level: int,
 ) -> int:  # fmt: skip
     """The first partial match from here on within whose bounds the row is that is looked at; or the end."""
     item = plan.items(t, c[counter.PLAN]) + ordering.item(order, chain, level) * element.SIZE
@@ -136,10 +137,20 @@ def next_waiting(
     number = ordering.first_list(order, chain) + level
     one, end = c[counter.WAIT], lists[number]
     column = bounded_column(t, element.ranges(t, item), element.ranges_end(t, item), bound)
+    value, spans_of = 0.0, number * c[counter.WAIT_ROOM] * BOUNDS
     if column != NOTHING:
         g = element.gpm(t, item)
         value = ordered[column_of(t, r, g, column) + (c[counter.ROW] & ring.mask(r, g))]
-        spans_of = number * c[counter.WAIT_ROOM] * BOUNDS
         while one < end and beyond(value, spans[spans_of + one * BOUNDS], spans[spans_of + one * BOUNDS + 1]):
+            one += 1
+    if c[counter.SHARE] < stored.SURE:
+        c[counter.SHOWN] = shows(t, c, order, chain, level)
+        while one < end and (
+            (
+                column != NOTHING
+                and beyond(value, spans[spans_of + one * BOUNDS], spans[spans_of + one * BOUNDS + 1])
+            )
+            or not is_resumed(t, c, r, rows, waits, size, number, one, level)
+        ):
             one += 1
     return int(one)

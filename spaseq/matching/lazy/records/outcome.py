@@ -11,8 +11,9 @@ EVENT: Final = 0
 UNSURE: Final = 1
 BEGIN: Final = 2
 END: Final = 3
-KEY: Final = 4
+SHOWN: Final = 4  # which rows its search was shown: see ``stored.rank``
+KEY: Final = 5
 SIZE: Final = KEY + KEY_LIMIT
 
 set_event, set_is_unsure = writes(EVENT), writes(UNSURE)
-set_begin, set_end = writes(BEGIN), writes(END)
+set_begin, set_end, set_shown = writes(BEGIN), writes(END), writes(SHOWN)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.alone import Single
-from spaseq.effort import Pool, Shed, WorkClock
+from spaseq.effort import Policy, Pool, Shed, WorkClock
 from spaseq.errors import warn_within
 from spaseq.events import EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
@@ -38,6 +38,10 @@ Floats = npt.NDArray[np.float64]
 _SELDOM: Final = 16
 #: What a look at a row is to a clock that counts work: much less than to try a match with it.
 _LOOK: Final = 1 / 16
+#: Of the bound some events in a row may take so much. Of what a unit took, this is forgotten with each.
+_MOST: Final = 1.0
+_FORGET: Final = 0.01
+_ANY: Final = 1 << 40
 #: So many events are taken at once, at least, where they come so.
 _FEW: Final = 64
 #: Where memory runs out, such a share of the rows stays, again and again, but not more often than this.
@@ -61,6 +65,10 @@ class SheddingLazy(Lazy):
         self._effort = effort
         self._name = query.name
         self._overload = None if effort.latency is None else Overload(effort.latency)
+        # What it would be compared with passes over nothing.
+        self._passes_over = self._overload is not None and effort.policy is Policy.SHARP
+        if self._overload is not None and self._passes_over:
+            self._overload.even = 1.0  # less is left free for bursts
         self._worth = Worth(classes(self._compiled), query.bounds.reach, effort.policy)
         self._rows = Rows(self._compiled, self._memory, self._worth)
         self._pace = Pace(effort, _FEW)
@@ -68,6 +76,8 @@ class SheddingLazy(Lazy):
         # looked at when they were counted last.
         self._events, self._spent, self._pause = 0, 0.0, 0.0
         self._units, self._tested = 0.0, 0
+        # Seconds and units of late beyond what events take by themselves; how often rows were passed over.
+        self._beyond, self._passed = np.zeros(2), 0
         # The load that there is; matches found, and squared by event.
         self._load, self._found_so_far, self._squares = 0.0, 0.0, 0.0
         #: How many events were shed, by buffer.
@@ -156,6 +166,18 @@ class SheddingLazy(Lazy):
         if self._overload is not None:
             self._overload.measure(events, spent, load, units)
             self._pace.learn(spent / events)
+            if self._passes_over:
+                self._allow(self._overload, events, spent, units)
+
+    def _allow(self, overload: Overload, events: int, spent: float, units: float) -> None:
+        """Says what the next events may take together, by what these took."""
+        assert self._effort.latency is not None
+        beyond = np.maximum([spent - events * overload.least, units - events], 0.0)
+        self._beyond = self._beyond * (1 - _FORGET) ** events + beyond
+        if self._beyond.all():
+            unit = self._beyond[0] / self._beyond[1]
+            most = counter.EVENTS * (_MOST * self._effort.latency - overload.least) / unit
+            self._memory.counters[counter.MOST] = int(np.clip(most, 1, _ANY))
 
     def _count(self, events: int) -> None:
         """Counts the work that some events were: each, what was looked at, and what was found."""
@@ -166,6 +188,10 @@ class SheddingLazy(Lazy):
         self._worth.work(units - events, 0)
         if isinstance(self._effort.clock, WorkClock):
             self._effort.clock.add(units)
+
+    def _come(self) -> Ints:
+        # What was shed comes again: else an order would be best until less is shed.
+        return np.maximum(super()._come(), self._worth.by_buffer.astype(np.int64))
 
     def _found(self, unfinished: int | None) -> Iterator[Block]:
         found, choices = self._memory.take(unfinished)
@@ -210,7 +236,13 @@ class SheddingLazy(Lazy):
             if share < 1:
                 w.choose(rows, least, share)
                 gone += self._let_go(w.kept, every=True)
-                self._load = w.load(self._alive()[0])
+                rows, _ = self._alive()
+                self._load = w.load(rows)
+            if self._passes_over:
+                w.rank(rows)
+            passed = int(self._memory.counters[counter.PASSED])
+            gone += passed - self._passed
+            self.shed.passed_over = self._passed = passed
         if self._is_large:
             self._memory.shrink()
             self._lighten(axis, lambda: 0)

@@ -70,7 +70,7 @@ class Rows:
         alive, least = np.zeros((2, len(w.classes.of)))
         k.count(
             self._tables, m.rings.ravel(), m.rows.ravel(), w.classes.buffers.ravel(), w.features.ravel(),
-            w.edges, w.sampled, alive, least, numbers, codes,
+            w.edges, w.sampled, w.low, w.high, alive, least, numbers, codes,
         )  # fmt: skip
         return alive, least
 

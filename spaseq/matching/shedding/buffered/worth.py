@@ -53,6 +53,8 @@ class Worth:
         self.kept: Floats = np.ones(count)
         #: Which share of each stays however little it promises: what is not there is not seen to be missed.
         self.sampled: Floats = np.full(count, _SAMPLED)
+        #: Between which ranks rows of each class are: see ``stored.rank``.
+        self.low, self.high = np.zeros((2, count))
         self.came, self.declined, self.shed, self.won = np.zeros((4, count))
         self.edges: Floats = np.zeros(classes.edges)
         self.samples: Floats = np.zeros(len(classes.features) * (k.SAMPLE + 1))
@@ -103,6 +105,11 @@ class Worth:
     def _window(self) -> Floats:
         """The rows that would be there, by class."""
         return np.asarray(sum((part.came for part in self._parts), np.zeros(len(self.came))))
+
+    @property
+    def by_buffer(self) -> Floats:
+        """The rows that would be there, by buffer."""
+        return self._by_buffer(self._window)
 
     def _by_buffer(self, rows: Floats) -> Floats:
         return np.bincount(self.classes.of, rows, minlength=len(self.classes.goes)).astype(np.float64)
@@ -201,18 +208,30 @@ class Worth:
             low, high = (share, high) if self.load(left) <= most else (low, share)
         return low
 
+    def rank(self, rows: Floats) -> None:
+        """Says in which order rows are passed over, of which there are so many of each class."""
+        goes = self.classes.goes[self.classes.of]
+        self.low, self.high = np.zeros((2, len(rows)))
+        order, loads = self._falling(rows, rows, goes)
+        if loads[0] > 0:
+            self.low[order], self.high[order] = loads[1:] / loads[0], loads[:-1] / loads[0]
+
     def _drop(self, rows: Floats, least: Floats, goes: npt.NDArray[np.bool_], most: float) -> None:
         """The classes go first that bring least."""
+        order, loads = self._falling(rows, rows - least, goes)
+        last = int(np.argmax(loads <= most)) if (loads <= most).any() else len(order)
+        self.kept[order[:last]] = 0.0
+        if last and loads[last] < most < loads[last - 1]:
+            self.kept[order[last - 1]] = (most - loads[last]) / (loads[last - 1] - loads[last])
+
+    def _falling(self, rows: Floats, lost: Floats, goes: npt.NDArray[np.bool_]) -> tuple[Ints, Floats]:
+        """The classes in the order in which they go, and the load before each and after the last."""
         value = self._relative
         if self._policy is Policy.SELECTIVE:
             value = (self._by_buffer(self._matched) / (self._by_buffer(self._stayed) + 1.0))[self.classes.of]
         order = np.flatnonzero(goes)
         order = order[np.argsort(value[order], kind="stable")]
-        loss = (rows - least) * self._weights
+        loss = lost * self._weights
         gone = np.zeros((len(self.classes.goes), len(order) + 1))
         gone[self.classes.of[order], np.arange(1, len(order) + 1)] = loss[order]
-        loads = self._pairs(self._count(rows)[:, None] - np.cumsum(gone, axis=1))
-        last = int(np.argmax(loads <= most)) if (loads <= most).any() else len(order)
-        self.kept[order[:last]] = 0.0
-        if last and loads[last] < most < loads[last - 1]:
-            self.kept[order[last - 1]] = (most - loads[last]) / (loads[last - 1] - loads[last])
+        return order, self._pairs(self._count(rows)[:, None] - np.cumsum(gone, axis=1))

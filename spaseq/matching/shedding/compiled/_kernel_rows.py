@@ -15,6 +15,7 @@ from spaseq.matching.conditions._kernel_values import N_GPMS, Codes, Floats, Int
 from spaseq.matching.kernel.compiled._kernel_memory import mix
 from spaseq.matching.lazy.compiled._kernel_buffers import enter, first_after, place
 from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, T_BUFFERS, T_ORDERED, T_VALUES
+from spaseq.matching.lazy.compiled._kernel_passing import SAMPLED
 from spaseq.matching.lazy.compiled._kernel_ranges import column_of, is_number
 from spaseq.matching.lazy.records import counter, outcome, posting, ring, stored
 from spaseq.matching.lazy.records.query import element, kept, lookup
@@ -238,16 +239,26 @@ def let_go(
 @kernel
 def count(
     tables: Ints, rings: Ints, rows_: Ints, buffers_: Ints, told_: Ints, edges_: Floats, sampled_: Floats,
-    alive_: Floats, least_: Floats, numbers: Floats, codes_: Codes,
+    low_: Floats, high_: Floats, alive_: Floats, least_: Floats, numbers: Floats, codes_: Codes,
 ) -> None:  # fmt: skip
-    """Counts all rows by class, in ``alive``; and in ``least`` those of them that stay as a sample."""
+    """Counts all rows by class, in ``alive``; and in ``least`` those of them that stay as a sample.
+
+    Their ranks are between ``low`` and ``high``, those of their classes.
+    """
     t, r, rows = pointer(tables), pointer(rings), pointer(rows_)
     buffers, told, edges, alive = pointer(buffers_), pointer(told_), pointer(edges_), pointer(alive_)
     n, codes, least, sampled = pointer(numbers), pointer(codes_), pointer(least_), pointer(sampled_)
+    low, high = pointer(low_), pointer(high_)
     for g in range(t[N_GPMS]):
+        position, of, rank = -1, 0, 0
         for number in range(ring.head(r, g), ring.tail(r, g)):
             at = place(t, r, g, number)
-            of = _class_of(rows, at, g, buffers, told, edges, n, codes)
+            if stored.position(rows, at) != position:
+                position = stored.position(rows, at)
+                of = _class_of(rows, at, g, buffers, told, edges, n, codes)
+                drawn = min(1.0, _lot(position, g) / stored.chance(rows, at))
+                rank = int(stored.SURE * (low[of] + drawn * (high[of] - low[of])))
+            stored.set_rank(rows, at, rank)
             alive[of] += 1
             least[of] += min(1.0, sampled[of] * stored.SURE / stored.chance(rows, at))
 
@@ -278,6 +289,8 @@ def credit(
                 at = place(t, r, g, number)
                 if stored.position(rows, at) == position:
                     every *= stored.SURE / stored.chance(rows, at)
+                    if stored.rank(rows, at) > found[i, outcome.SHOWN]:
+                        every *= SAMPLED
                     won[_class_of(rows, at, g, buffers, told, edges, n, codes)] += (
                         step * weight * weights[first]
                     )

@@ -1,0 +1,88 @@
+"""Too much work at once: what an event may take, and which rows its search passes over for that.
+
+Some events in a row may take so much. Of what is left of that an event has what its like take as a rule;
+where it is less, rows that promise little are passed over: one in a few is shown all the same, as a sample.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spaseq._jit import part
+from spaseq.matching.conditions._kernel_values import Ints
+from spaseq.matching.kernel.compiled._kernel_memory import mix
+from spaseq.matching.lazy.compiled._kernel_buffers import place
+from spaseq.matching.lazy.records import counter, ordering, stored
+from spaseq.matching.lazy.records.query import element, plan
+
+#: One row in so many is shown whatever it promises.
+SAMPLED: Final = 4
+#: What events of a kind take is known by the last ones, about so many.
+_KNOWN_BY: Final = 8
+#: What was shown in part would have taken more, by so much at most.
+_MORE: Final = 8
+
+
+@part
+def is_shown(c: Ints, rows: Ints, at: int) -> bool:
+    """Whether the search in hand is shown a row of a buffer."""
+    if stored.rank(rows, at) <= c[counter.SHOWN]:
+        return True
+    shown = (mix(mix(mix(1, c[counter.AT]), stored.position(rows, at)), 7) >> 11 & 0xFFFF) % SAMPLED == 0
+    c[counter.PASSED] += int(not shown)
+    return shown
+
+
+@part
+def pass_by(c: Ints, position: int) -> None:
+    """An event comes: what the one took that is no longer among the latest counts no more."""
+    c[counter.SPENT] -= c[counter.LATEST + position % counter.EVENTS]
+    c[counter.LATEST + position % counter.EVENTS] = 0
+
+
+@part
+def allow(c: Ints) -> None:
+    """The event in hand is looked at: says how much of what it may walk is walked."""
+    c[counter.BEFORE] = c[counter.TESTED] + c[counter.EMITTED]
+    c[counter.SHARE] = stored.SURE
+    left = max(0, c[counter.MOST] - c[counter.SPENT]) * counter.PARTS
+    usual = c[counter.SIZE + c[counter.FIRST_GPM]]
+    if left < usual:
+        c[counter.SHARE] = int(stored.SURE * (left / usual))
+
+
+@part
+def spend(c: Ints) -> None:
+    """The event in hand was looked at."""
+    units = c[counter.TESTED] + c[counter.EMITTED] - c[counter.BEFORE]
+    c[counter.LATEST + c[counter.AT] % counter.EVENTS] = units
+    c[counter.SPENT] += units
+    usual = counter.SIZE + c[counter.FIRST_GPM]
+    whole = units * min(stored.SURE / max(1, c[counter.SHARE]), _MORE)
+    c[usual] += (int(whole * counter.PARTS) - c[usual]) // _KNOWN_BY
+
+
+@part
+def shows(t: Ints, c: Ints, order: Ints, chain: int, level: int) -> int:
+    """What is walked of the event in hand as an item of a chain: all, where something of it may wait."""
+    items = plan.items(t, c[counter.PLAN])
+    count = (plan.items_end(t, c[counter.PLAN]) - items) // element.SIZE
+    before = element.before(t, items + ordering.item(order, chain, level) * element.SIZE)
+    for k in range(level + 1, count):
+        if not before >> ordering.item(order, chain, k) & 1:
+            return stored.SURE
+    return int(c[counter.SHARE])
+
+
+@part
+def is_resumed(
+    t: Ints, c: Ints, r: Ints, rows: Ints, waits: Ints, size: int, number: int, one: int, level: int
+) -> bool:  # fmt: skip
+    """Whether the event in hand is shown a partial match that waits: if it is shown each of its rows."""
+    items = plan.items(t, c[counter.PLAN])
+    pairs = (number * c[counter.WAIT_ROOM] + one + 1) * size - 2 * level
+    for k in range(level):
+        g = element.gpm(t, items + waits[pairs + 2 * k] * element.SIZE)
+        if not is_shown(c, rows, place(t, r, g, waits[pairs + 2 * k + 1])):
+            return False
+    return True
