@@ -65,7 +65,7 @@ class Shedding(Selecting):
         self._overload = None if effort.latency is None else Overload(effort.latency)
         self._passing: Passing | None = None
         if effort.latency is not None and effort.policy is Policy.SHARP and not self._doubt.matters:
-            self._passing = Passing(self._sketch, effort.latency)
+            self._passing = Passing(self._sketch, effort.latency, effort.clock)
         # How many new ones are shed.
         self._scratch: Ints = np.zeros_like(self._sketch.alive)
         # Since the last look ended: events, and seconds of work and of the next look; what the last one
@@ -185,7 +185,10 @@ class Shedding(Selecting):
         events = self._pace.see()
         made, self._made = self._made, 0
         self._count(events, made)
-        self._spent += self._pace.taken + self._effort.clock() - begin
+        worked = self._pace.taken + self._effort.clock() - begin
+        if self._passing is not None and self._overload is not None:
+            self._passing.worked(events, worked, self._overload.least)
+        self._spent += worked
         self._pace.taken = 0.0
         self._events += events
         self._given += events

@@ -7,6 +7,7 @@ times as much is not known before; and to shed what they are to be shown would l
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.shedding.compiled import _kernel_passed as k
+from spaseq.matching.shedding.costs import Costs
 from spaseq.matching.shedding.learned.sketch import Sketch
 
 Ints = npt.NDArray[np.int64]
@@ -30,6 +32,8 @@ _SHOWN: Final = 0.5
 #: is shown, and from where on none.
 _OVER: Final = 1.1
 _END: Final = 1.25
+#: What would take more than this in any case is not shown, however much it promises.
+_MOST: Final = 1.0
 #: Less than this of it, nobody asks what an event is to be shown; and nothing is passed over of an event
 #: that takes less than this.
 _CALM: Final = 0.5
@@ -41,12 +45,16 @@ _SOME: Final = 1_024
 class Passing:
     """What the latest events took, of a ``bound`` in seconds, and who is passed over for it."""
 
-    def __init__(self, sketch: Sketch, bound: float) -> None:
-        self._sketch, self._bound = sketch, bound
+    def __init__(self, sketch: Sketch, bound: float, clock: Callable[[], float]) -> None:
+        self._sketch, self._bound, self._clock = sketch, bound, clock
         self._took, self._taken = deque([0.0] * (_EVENTS - 1), _EVENTS - 1), 0.0
+        self._costs = Costs()
         self._listed: Ints = np.zeros(_SOME, dtype=np.int64)
         self._times: Ints = np.zeros_like(self._listed)
+        self._cells: Ints = np.zeros_like(self._listed)
         self._count = 0
+        # How often something would be shown, by cell, and behind all to those of which nothing is known.
+        self._loads: Ints = np.zeros(sketch.alive.size + 1, dtype=np.int64)
         # Of each cell the promise; the loads of cells, the best first, as a running total; for how many
         # events these have been used.
         self._promise: Floats = np.zeros_like(sketch.alive, dtype=np.float64)
@@ -58,8 +66,8 @@ class Passing:
 
     def load(self, tables: Ints, ints: Ints, batch: Ints, known: Ints) -> None:
         """Has compiled code ready, which takes a while to be loaded. ``batch`` is of no event."""
-        count, _ = k.to_show(tables, ints, batch, self._listed, self._times)
-        self._passed(tables, ints, known, -np.inf, count, 0, 0)
+        count, _ = self._list(tables, ints, batch, known, 0, 0)
+        self._passed(ints, -np.inf, 1.0, count)
         k.show(ints, self._listed, 0)
         k.show_all(tables, ints)
 
@@ -73,6 +81,10 @@ class Passing:
         self._took.extend([seconds / events] * min(events, _EVENTS))
         self._taken = sum(self._took)
         self._used += events
+
+    def worked(self, events: int, seconds: float, alone: float) -> None:
+        """So many events took so many seconds, without what is done between them; ``alone``: see below."""
+        self._costs.worked(seconds - events * alone)
 
     def pass_over(
         self,
@@ -94,29 +106,58 @@ class Passing:
         room = _EVENTS * (self._bound - alone)
         taken = self._taken - _EVENTS * alone
         if room <= 0 or taken < _CALM * room or not unit:
+            self._costs.skip()
             return 0, 0
-        taken /= room
-        if (live := int(ints[mem.LIVE_WAITS])) > len(self._listed):
-            self._listed, self._times = np.zeros((2, 2 * live), dtype=np.int64)
-        count, shows = k.to_show(tables, ints, batch, self._listed, self._times)
+        begin = self._clock()
+        count, shows = self._list(tables, ints, batch, known, axis, now)
         comes = shows * unit / room
-        least = -np.inf
-        if taken + comes > _FROM and comes * _EVENTS > _LITTLE:
-            shown = 1 - (1 - _SHOWN) * min(1.0, (taken + comes - _FROM) / (_TO - _FROM))
-            over = min(1.0, max(0.0, (taken + comes - _OVER) / (_END - _OVER)))
-            least = self._least(shown * (1 - self._sketch.even * over))
-        self._count = self._passed(tables, ints, known, least, count, axis, now)
+        least, share = -np.inf, 1.0
+        if comes * _EVENTS > _LITTLE:
+            taken /= room
+            if taken + comes > _FROM:
+                self._learn()
+                shown = 1 - (1 - _SHOWN) * min(1.0, (taken + comes - _FROM) / (_TO - _FROM))
+                over = min(1.0, max(0.0, (taken + comes - _OVER) / (_END - _OVER)))
+                least = self._least(shown * (1 - self._sketch.even * over))
+            left = _MOST * _EVENTS * self._bound - self._taken - alone - (self._clock() - begin)
+            most = self._within(self._costs.shows(left, shows))
+            least, share = most if most[0] >= least else (least, 1.0)
+        self._count = self._passed(ints, least, share, count)
+        self._costs.listed(shows, shows - int(self.passed.sum()), self._clock() - begin)
         return count, self._count
 
-    def _passed(
-        self, tables: Ints, ints: Ints, known: Ints, least: float, count: int, axis: int, now: int
-    ) -> int:
-        """How many of so many that are listed promise less than that, and are passed over."""
+    def _list(
+        self, tables: Ints, ints: Ints, batch: Ints, known: Ints, axis: int, now: int
+    ) -> tuple[int, int]:
+        """How many the events of a batch would be shown to, and how often; they are listed."""
+        if (live := int(ints[mem.LIVE_WAITS])) > len(self._listed):
+            self._listed, self._times, self._cells = np.zeros((3, 2 * live), dtype=np.int64)
         bases = self._sketch.features.bases
+        return k.to_show(
+            tables, ints, batch, known, bases, self._listed, self._times, self._cells, self._loads, axis, now
+        )
+
+    def _passed(self, ints: Ints, least: float, share: float, count: int) -> int:
+        """How many of so many that are listed do not promise more than that, and are passed over."""
         return k.pass_over(
-            tables, ints, known, bases, self._promise, least, self._listed, self._times, count, self.passed,
-            axis, now,
-        )  # fmt: skip
+            ints, self._promise, least, share, self._listed, self._times, self._cells, count, self.passed
+        )
+
+    def _within(self, most: float) -> tuple[float, float]:
+        """What those promise at most that are passed over, for no more than so many to be shown: and which
+        share of those that promise as much is shown.
+        """
+        loads = self._loads[:-1]
+        most = max(0.0, most - self._loads[-1])
+        if loads.sum() <= most:
+            return -np.inf, 1.0
+        self._learn()
+        some = np.flatnonzero(loads)
+        loads, promise = loads[some], self._promise[some]
+        order = np.argsort(-promise, kind="stable")
+        least = promise[order[np.searchsorted(np.cumsum(loads[order]), most, side="right")]]
+        before, at = loads[promise > least].sum(), loads[promise == least].sum()
+        return float(least), float((most - before) / at)
 
     def show(self, tables: Ints, ints: Ints, *, moved: bool) -> None:
         """Those that were passed over are shown what comes. ``moved``: they stand elsewhere now."""
@@ -128,18 +169,22 @@ class Passing:
 
     def _least(self, share: float) -> float:
         """What the best ones promise at least, which are such a share of the load there is."""
-        if self._used >= _EVENTS:
-            self._used = 0
-            s = self._sketch
-            if not s.is_planned:
-                s.plan(np.inf)  # there may be time enough on average, so that nobody did
-            gain, work = s.at_once()
-            self._promise = (gain / np.maximum(work, 1e-12)[:, None]).ravel()
-            loads = s.alive * s.load().repeat(gain.shape[1])
-            some = np.flatnonzero(loads)
-            self._order = some[np.argsort(-self._promise[some], kind="stable")]
-            self._total = np.cumsum(loads[self._order])
         if not len(self._order):
             return -np.inf
         last = int(np.searchsorted(self._total, share * self._total[-1]))
         return float(self._promise[self._order[min(last, len(self._order) - 1)]])
+
+    def _learn(self) -> None:
+        """What partial matches promise, now and then."""
+        if self._used < _EVENTS:
+            return
+        self._used = 0
+        s = self._sketch
+        if not s.is_planned:
+            s.plan(np.inf)  # there may be time enough on average, so that nobody did
+        gain, work = s.at_once()
+        self._promise = (gain / np.maximum(work, 1e-12)[:, None]).ravel()
+        loads = s.alive * s.load().repeat(gain.shape[1])
+        some = np.flatnonzero(loads)
+        self._order = some[np.argsort(-self._promise[some], kind="stable")]
+        self._total = np.cumsum(loads[self._order])

@@ -44,9 +44,18 @@ def _admit(m: Ints, w: int) -> None:
 
 
 @part
+def _cell(t: Ints, m: Ints, known: Ints, bases: Ints, w: int, gate: int, axis: int, now: int) -> int:
+    """The cell of a wait at a gate; -1 if nobody has looked at it yet."""
+    at = known_at(m, known, waits.node(m, w))
+    if at < 0:
+        return -1
+    return int((bases[gates.number(t, gate)] + known[at + CODE]) * AGES + age(t, axis, waits.first(m, w), now))
+
+
+@part
 def _list(
-    t: Ints, m: Ints, b: Ints, p: int, gate: int, e: int, g: int, listed: Ints, times: Ints, count: int,
-    most: int,
+    t: Ints, m: Ints, b: Ints, known: Ints, bases: Ints, p: int, gate: int, e: int, g: int, listed: Ints,
+    times: Ints, cells: Ints, count: int, most: int, axis: int, now: int,
 ) -> int:  # fmt: skip
     """Lists the partial matches of a partition that wait at a gate for a GPM's rows in an event; how many.
 
@@ -68,6 +77,7 @@ def _list(
                     waits.set_barred(m, w, PASSED_OVER)
                     waits.set_bar_time(m, w, _NEVER + count)
                     listed[count], times[count] = w, 1
+                    cells[count] = _cell(t, m, known, bases, w, gate, axis, now)
                     count += 1
                 elif waits.barred(m, w) == PASSED_OVER:
                     times[waits.bar_time(m, w) - _NEVER] += 1
@@ -76,13 +86,18 @@ def _list(
 
 
 @kernel
-def to_show(tables: Ints, ints: Ints, batch: Ints, listed_: Ints, times_: Ints) -> tuple[int, int]:
+def to_show(
+    tables: Ints, ints: Ints, batch: Ints, known_: Ints, bases_: Ints, listed_: Ints, times_: Ints,
+    cells_: Ints, loads_: Ints, axis: int, now: int,
+) -> tuple[int, int]:  # fmt: skip
     """Lists the partial matches that the events of a batch would be shown to, once each, and need not be.
 
     They are passed over, until ``show`` or ``show_all`` says otherwise. How many there are: no more than
-    there is room for; and how often something would be shown to one. ``times``: how often to each.
+    there is room for; and how often something would be shown to one. ``times``: how often to each; ``cells``:
+    the cell of each; ``loads``: how often to those of each cell, and behind all, to those of none.
     """
     t, m, b, listed, times = pointer(tables), pointer(ints), pointer(batch), pointer(listed_), pointer(times_)
+    known, bases, cells, loads = pointer(known_), pointer(bases_), pointer(cells_), pointer(loads_)
     count = 0
     for e in range(heads.size(b)):
         for k in range(max(0, find_keys(t, m, b, e, False))):
@@ -93,34 +108,41 @@ def to_show(tables: Ints, ints: Ints, batch: Ints, listed_: Ints, times_: Ints) 
                 g = heads.gpm(b, share)
                 for i in range(t[t[WOKEN] + 2 * g], t[t[WOKEN] + 2 * g + 1]):
                     if is_free(t, t[i]):
-                        count = _list(t, m, b, p, t[i], e, g, listed, times, count, len(listed_))
+                        count = _list(
+                            t, m, b, known, bases, p, t[i], e, g, listed, times, cells, count, len(listed_),
+                            axis, now,
+                        )  # fmt: skip
     shows = 0
+    for i in range(len(loads_)):
+        loads[i] = 0
     for i in range(count):
         shows += times[i]
+        loads[cells[i] if cells[i] >= 0 else len(loads_) - 1] += times[i]
     return count, shows
 
 
 @kernel
 def pass_over(
-    tables: Ints, ints: Ints, known_: Ints, bases_: Ints, promise_: Floats, least: float, listed_: Ints,
-    times_: Ints, count: int, passed_: Ints, axis: int, now: int,
+    ints: Ints, promise_: Floats, least: float, share: float, listed_: Ints, times_: Ints, cells_: Ints,
+    count: int, passed_: Ints,
 ) -> int:  # fmt: skip
-    """Of so many listed, those are to be shown that promise at least so much; how many are not.
+    """Of so many listed, those are to be shown that promise more than that, and of those that promise as much,
+    a share; how many are not.
 
     These are listed from the beginning on. ``passed``: how often one was not shown something, by cell.
     """
-    t, m, known, bases = pointer(tables), pointer(ints), pointer(known_), pointer(bases_)
-    promise, listed, times, passed = pointer(promise_), pointer(listed_), pointer(times_), pointer(passed_)
-    gone = 0
+    m, promise, listed = pointer(ints), pointer(promise_), pointer(listed_)
+    times, cells, passed = pointer(times_), pointer(cells_), pointer(passed_)
+    gone, due = 0, 0.5
     for i in range(count):
-        w = listed[i]
-        at = known_at(m, known, waits.node(m, w))
+        w, cell = listed[i], cells[i]
         # What nobody has looked at yet is shown.
-        cell = -1
-        if at >= 0:
-            number = bases[gates.number(t, waits.gate(m, w))] + known[at + CODE]
-            cell = number * AGES + age(t, axis, waits.first(m, w), now)
-        if cell < 0 or promise[cell] >= least:
+        is_shown = cell < 0 or promise[cell] > least
+        if cell >= 0 and promise[cell] == least:
+            due += share
+            is_shown = due >= 1.0
+            due -= 1.0 if is_shown else 0.0
+        if is_shown:
             _admit(m, w)
         else:
             passed[cell] += times[i]
