@@ -20,7 +20,7 @@ from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.records import header
-from spaseq.matching.shedding import passing
+from spaseq.matching.shedding import costs, passing
 from spaseq.matching.shedding.compiled._kernel_passed import PASSED_OVER
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.fits import doubts, obstacles, reads_in_one_way
@@ -131,6 +131,66 @@ def test_however_many_an_event_is_to_be_shown_to_all_may_be_passed_over(
     monkeypatch.undo()
     engine.push(STREAM, "<urn:next> <http://example.org/b> 1000 .", 6_001)
     assert len(list(handle.matches())) == 6_000 - 120
+
+
+@pytest.mark.usefixtures("eager")
+def test_no_more_are_shown_an_event_than_there_is_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of what came was shown, however much that was."""
+    monkeypatch.setattr(passing.Passing, "_least", lambda *_: -np.inf)
+    engine = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-3))
+    handle = engine.register(TEXT)
+    for t in range(400):
+        engine.push(STREAM, f"<urn:{t}> <http://example.org/a> {t % 7} .", t)
+    with monkeypatch.context() as patch:
+        patch.setattr(costs.Costs, "shows", lambda *_: 10.0)
+        engine.push(STREAM, "<urn:last> <http://example.org/b> 1000 .", 400)
+        assert len(list(handle.matches())) == 10
+    shed = handle.stats.shed
+    assert shed is not None
+    assert shed.passed_over == 390
+    engine.push(STREAM, "<urn:next> <http://example.org/b> 1000 .", 401)
+    assert len(list(handle.matches())) == 400
+
+
+def test_what_showing_takes_is_told_from_what_listing_takes() -> None:
+    """Of 100 that are listed in 1 second, 10 are shown: what events take besides is for those 10."""
+    learned = costs.Costs()
+    assert learned.shows(1.0, 100) == np.inf
+    for _ in range(200):
+        learned.listed(100, 10, 1.0)
+        learned.worked(1.0 + 1.0 + 5.0)  # to list them, to come by them, to show it to some
+        learned.skip()
+        learned.worked(1e9)  # of which nobody knows what was shown
+    assert learned.shows(6.0, 100) == pytest.approx(10.0)
+    assert learned.shows(1.5, 50) == pytest.approx(2.0)
+    assert learned.shows(0.5, 100) == 0.0
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("where", ["_passed", "show"])
+def test_who_was_interrupted_leaves_nobody_out(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between an event and the next one some stay passed over: these are shown the next one."""
+    evaluators: list[Shedding] = []
+    begun: Any = Shedding._load_passes
+    monkeypatch.setattr(Shedding, "_load_passes", lambda self: (evaluators.append(self), begun(self))[1])
+    engine = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-3))
+    handle = engine.register(TEXT)
+    for t in range(40):
+        engine.push(STREAM, f"<urn:{t}> <http://example.org/a> {t} .", t)
+    # Whoever a B was shown to is in a list from then on.
+    engine.push(STREAM, "<urn:first> <http://example.org/b> 1000 .", 40)
+    assert len(list(handle.matches())) == 40
+    with monkeypatch.context() as patch:
+        patch.setattr(passing.Passing, "_least", lambda *_: np.inf)
+        patch.setattr(passing.Passing, where, lambda *_, **__: -1)
+        engine.push(STREAM, "<urn:last> <http://example.org/b> 1000 .", 41)
+        assert not list(handle.matches())
+    m = evaluators[0]._memory.ints
+    at = np.arange(m[header.WAITS] + m[header.WIDTH], m[header.NEXT_WAIT], m[header.WIDTH])
+    assert (m[at + _BARRED] == PASSED_OVER).any() == (where == "show")
+    monkeypatch.setattr(passing, "_CALM", np.inf)
+    engine.push(STREAM, "<urn:next> <http://example.org/b> 1000 .", 42)
+    assert len(list(handle.matches())) == 40
 
 
 @pytest.mark.usefixtures("eager")

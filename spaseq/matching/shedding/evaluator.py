@@ -213,7 +213,7 @@ class Shedding(Selecting):
         axis, now = self._place[0], self._sketch.passed(self._given)
         m = self._memory.ints
         looked_at, gone = passing.pass_over(
-            self._tables, m, columns, self._known, overload.unit, overload.least, axis, now
+            self._tables, m, columns, self._known, overload.unit, overload.unsure, overload.least, axis, now
         )
         self._add_work(looked_at)
         if gone:

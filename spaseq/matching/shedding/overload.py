@@ -127,6 +127,11 @@ class Overload:
         return self._spent / self._units if self._units > 0 else 0.0
 
     @property
+    def unsure(self) -> float:
+        """How far a unit of work takes more or less than that, as a part of it."""
+        return math.sqrt(self._unit_variance)
+
+    @property
     def _slope(self) -> float:
         return self._seconds / (self._load + _UNKNOWN) if self._load > 0 else 0.0
 

@@ -32,8 +32,10 @@ _SHOWN: Final = 0.5
 #: is shown, and from where on none.
 _OVER: Final = 1.1
 _END: Final = 1.25
-#: What would take more than this in any case is not shown, however much it promises.
-_MOST: Final = 1.0
+#: What would take more than this is not shown, however much it promises; less where it is not known well
+#: what a unit of work takes, by so many of its deviations. Where work is counted, it is; by a clock it is not.
+_MOST: Final = 1.6
+_UNSURE: Final = 1.4
 #: Less than this of it, nobody asks what an event is to be shown; and nothing is passed over of an event
 #: that takes less than this.
 _CALM: Final = 0.5
@@ -52,7 +54,8 @@ class Passing:
         self._listed: Ints = np.zeros(_SOME, dtype=np.int64)
         self._times: Ints = np.zeros_like(self._listed)
         self._cells: Ints = np.zeros_like(self._listed)
-        self._count = 0
+        # Whether some may be passed over these days, and how many: the first ones listed; -1 if not known.
+        self._is_on, self._count = False, 0
         # How often something would be shown, by cell, and behind all to those of which nothing is known.
         self._loads: Ints = np.zeros(sketch.alive.size + 1, dtype=np.int64)
         # Of each cell the promise; the loads of cells, the best first, as a running total; for how many
@@ -93,22 +96,25 @@ class Passing:
         batch: Ints,
         known: Ints,
         unit: float,
+        unsure: float,
         alone: float,
         axis: int,
         now: int,
     ) -> tuple[int, int]:
-        """Passes over some that the events of a batch would be shown to, until ``show``.
+        """Passes over some that the events of a batch would be shown to, until ``show``, or the next batch.
 
-        ``unit``: the seconds that it takes to show one an event; ``alone``: those that an event takes by
-        itself, which none of them is to blame for. How many were looked at, and how many are passed over:
-        counted by cell in ``passed``, too.
+        ``unit``: the seconds that it takes to show one an event, which is off by a part of it (``unsure``);
+        ``alone``: those that an event takes by itself, which none of them is to blame for. How many were
+        looked at, and how many are passed over: counted by cell in ``passed``, too.
         """
+        self.show(tables, ints, moved=True)  # whoever was interrupted did not
         room = _EVENTS * (self._bound - alone)
         taken = self._taken - _EVENTS * alone
         if room <= 0 or taken < _CALM * room or not unit:
             self._costs.skip()
             return 0, 0
         begin = self._clock()
+        self._is_on, self._count = True, -1
         count, shows = self._list(tables, ints, batch, known, axis, now)
         comes = shows * unit / room
         least, share = -np.inf, 1.0
@@ -119,11 +125,12 @@ class Passing:
                 shown = 1 - (1 - _SHOWN) * min(1.0, (taken + comes - _FROM) / (_TO - _FROM))
                 over = min(1.0, max(0.0, (taken + comes - _OVER) / (_END - _OVER)))
                 least = self._least(shown * (1 - self._sketch.even * over))
-            left = _MOST * _EVENTS * self._bound - self._taken - alone - (self._clock() - begin)
-            most = self._within(self._costs.shows(left, shows))
-            least, share = most if most[0] >= least else (least, 1.0)
+            most = _MOST / (1 + _UNSURE * unsure) * _EVENTS * self._bound
+            left = most - self._taken - alone - (self._clock() - begin)
+            within = self._within(self._costs.shows(left, shows))
+            least, share = within if within[0] >= least else (least, 1.0)
         self._count = self._passed(ints, least, share, count)
-        self._costs.listed(shows, shows - int(self.passed.sum()), self._clock() - begin)
+        self._costs.listed(shows, max(0, shows - int(self.passed.sum())), self._clock() - begin)
         return count, self._count
 
     def _list(
@@ -161,11 +168,12 @@ class Passing:
 
     def show(self, tables: Ints, ints: Ints, *, moved: bool) -> None:
         """Those that were passed over are shown what comes. ``moved``: they stand elsewhere now."""
-        if self._count and moved:
-            k.show_all(tables, ints)
-        elif self._count:
-            k.show(ints, self._listed, self._count)
-        self._count = 0
+        if self._is_on and self._count != 0:
+            if moved or self._count < 0:
+                k.show_all(tables, ints)
+            else:
+                k.show(ints, self._listed, self._count)
+        self._is_on, self._count = False, 0
 
     def _least(self, share: float) -> float:
         """What the best ones promise at least, which are such a share of the load there is."""
