@@ -50,7 +50,7 @@ _MOST: Final = 1_000
 _LIMITS: Final = spaseq.Limits(partial_matches=None, query_bytes=None)
 #: From so many windows on it is measured.
 _WARM: Final = 1.5
-#: Milliseconds, a window in which an event of the case ``few`` takes more, and so many blocks that are measured.
+#: Milliseconds, a window in which an event of the case ``few`` takes more, and how many blocks are measured.
 _BOUNDS: Final = ((5, 6_000, 100), (20, 10_000, 40), (50, 16_000, 24))
 #: While that window fills, few events are the last ones of matches, or else it would take too long; so many
 #: blocks afterwards, of which a third is, are not measured.

@@ -49,7 +49,9 @@ def _cell(t: Ints, m: Ints, known: Ints, bases: Ints, w: int, gate: int, axis: i
     at = known_at(m, known, waits.node(m, w))
     if at < 0:
         return -1
-    return int((bases[gates.number(t, gate)] + known[at + CODE]) * AGES + age(t, axis, waits.first(m, w), now))
+    return int(
+        (bases[gates.number(t, gate)] + known[at + CODE]) * AGES + age(t, axis, waits.first(m, w), now)
+    )
 
 
 @part
@@ -126,7 +128,7 @@ def pass_over(
     ints: Ints, promise_: Floats, least: float, share: float, listed_: Ints, times_: Ints, cells_: Ints,
     count: int, passed_: Ints,
 ) -> int:  # fmt: skip
-    """Of so many listed, those are to be shown that promise more than that, and of those that promise as much,
+    """Of so many listed, those are to be shown that promise more than that, and of those that promise as much
     a share; how many are not.
 
     These are listed from the beginning on. ``passed``: how often one was not shown something, by cell.
