@@ -32,8 +32,8 @@ _SHOWN: Final = 0.5
 #: is shown, and from where on none.
 _OVER: Final = 1.1
 _END: Final = 1.25
-#: What would take more than this is not shown, however much it promises; the less well it is known what a unit
-#: of work takes, the less, by so many of its deviations: of work that is counted it is known.
+#: What would take more than this is not shown, however much it promises; the less well it is known what a
+#: unit of work takes, the less, by so many of its deviations: of work that is counted it is known.
 _MOST: Final = 1.6
 _UNSURE: Final = 1.4
 #: Less than this of it, nobody asks what an event is to be shown; and nothing is passed over of an event
