@@ -129,7 +129,7 @@ def _right(matches: Ints, stream: Ints, window: int, least: int, above: int) -> 
     a, b = np.divmod(ab, len(stream))
     (is_a, x), (is_b, y), (is_c, z) = (stream[at].T for at in (a, b, c))
     kinds = (is_a == 0) & (is_b == 1) & (is_c == 2)
-    fits = (a < b) & (b < c) & (c - a < window) & (y > x + least) & (z + x > y + above)
+    fits = (a < b) & (b < c) & (c - a <= window) & (y > x + least) & (z + x > y + above)
     return int(np.count_nonzero(kinds & fits))
 
 
@@ -138,7 +138,7 @@ def _count(stream: Ints, window: int, least: int, above: int) -> int:
     pairs: Ints = np.zeros(_MOST + 1, dtype=np.int64)
     found = 0
     for i, (kind, value) in enumerate(stream.tolist()):
-        gone = i - window
+        gone = i - window - 1
         if gone >= 0 and stream[gone, 0] == 0:
             after = stream[gone + 1 : i]
             pairs -= _by_more(after[after[:, 0] == 1, 1] - stream[gone, 1], least)
