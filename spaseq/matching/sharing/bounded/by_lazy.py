@@ -38,9 +38,11 @@ class SheddingLazyGroup(LazyGroup):
         self, whole: SequencePattern, members: Sequence[Member], compiled: Compiled
     ) -> SheddingLazyTogether:
         self._members = own = [cast("BoundedMember", member) for member in members]
+        made = SheddingLazyTogether(self, whole, own, self.widest, compiled, np.diff(self._sites))
+        self._lazy = made  # before members say that they leave, as they do when an interrupt comes here
         for member in own:
             member.leaves = self._left
-        return SheddingLazyTogether(self, whole, own, self.widest, compiled, np.diff(self._sites))
+        return made
 
     def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
         # Members get matches as they are found: to make these is a part of what events take.
