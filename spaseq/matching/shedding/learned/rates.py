@@ -62,7 +62,7 @@ class Rates:
         for place in features.places:
             for gate in place.gates:
                 own = slice(features.bases[gate], features.bases[gate] + place.size)
-                ends = any(s.gate == gate and not features.places[s.target].gates for s in features.steps)
+                ends = any(step.gate == gate and step.accepts for step in features.steps)
                 # Before anything is seen of a gate, it is as if in a window one had gone on there.
                 self.matched[own] = shrunk(
                     counted[own, known.MATCHED, None], counted[own, known.LIVED], features.shape(place),
