@@ -24,6 +24,7 @@ from spaseq.matching.shedding import costs, passing
 from spaseq.matching.shedding.compiled._kernel_passed import PASSED_OVER
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.fits import doubts, obstacles, reads_in_one_way
+from spaseq.matching.shedding.overload import Overload
 from tests.benchmarks import sharp
 from tests.matching.kernel_cases import by_reference
 from tests.matching.random_sequences import random_query, random_sample
@@ -42,7 +43,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passing, "_FROM", -1.0)
     monkeypatch.setattr(passing, "_TO", -0.5)
     monkeypatch.setattr(passing, "_SHOWN", 0.0)
-    monkeypatch.setattr(passing, "_CALM", 0.0)
+    monkeypatch.setattr(passing, "_CALM", -1.0)
     monkeypatch.setattr(passing, "_LITTLE", 0.0)
 
 
@@ -247,6 +248,30 @@ def test_what_an_event_takes_by_itself_is_no_burst() -> None:
     _found(engine, handle, 400)
     assert handle.stats.shed is not None
     assert handle.stats.shed.passed_over == 0
+
+
+def test_to_pass_over_much_does_not_put_off_the_look_that_sheds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look is as long as the work is; by what was shown alone it took thousands of events."""
+    looks = list[int]()
+    look = Shedding._look
+
+    def noted(self: Shedding, axis: int, time: int, most: int) -> None:
+        looks.append(most)
+        look(self, axis, time, most)
+
+    monkeypatch.setattr(Shedding, "_look", noted)
+    monkeypatch.setattr(passing.Passing, "pass_over", lambda *_: (0, 5_000))
+    engine = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-3))
+    _found(engine, engine.register(TEXT), 60)
+    assert max(looks) > 5_000
+
+
+def test_to_choose_who_is_passed_over_is_nothing_that_an_event_takes_by_itself() -> None:
+    """It was taken for that, and so little of the bound was left for what is shown."""
+    overload = Overload(1.0)
+    for _ in range(200):
+        overload.measure(1, 0.9, 1_000.0, 101.0, 0, 0.8)
+    assert overload.least < 0.11
 
 
 @pytest.mark.slow

@@ -83,6 +83,9 @@ class Shedding(Selecting):
         self._admitted = 1.0
         # Events since a plan was made, and whether something was passed over.
         self._unplanned, self._passes = 0, False
+        # Since the bound was seen to: the seconds that it took to choose what is passed over, and how often
+        # one was.
+        self._choosing, self._left_out = 0.0, 0
         self._load_passes()
         least = runs_size(self._compiled, sizing.ENOUGH) + self._memory.scratch_bytes
         if effort.pool is not None and effort.pool.size < least:
@@ -196,13 +199,18 @@ class Shedding(Selecting):
         load, units = self._load, self._units
         begun = self._welcome(axis, time)
         if self._overload is not None:
-            took = self._overload.measure(events, self._spent - self._measured, load, units, begun)
+            took = self._overload.measure(
+                events, self._spent - self._measured, load, units, begun, self._choosing
+            )
             if self._passing is not None:
                 self._passing.took(events, took)
+        # To look at no more than was shown would take the longer the more there is to be shed.
+        work = int(units) + self._left_out + 1
         self._measured, self._units = self._spent, 0.0
+        self._choosing, self._left_out = 0.0, 0
         even = 0.0 if self._overload is None else self._overload.even
         if self._hand or self._spent >= (1 + even) * _SELDOM * self._pause:
-            self._look(axis, time, int(units) + 1)
+            self._look(axis, time, work)
         if self._events:
             self._pace.learn(self._spent / self._events)
 
@@ -210,14 +218,17 @@ class Shedding(Selecting):
         passing, overload = self._passing, self._overload
         if passing is None or overload is None:
             return
+        begin = self._effort.clock()
         axis, now = self._place[0], self._sketch.passed(self._given)
         m = self._memory.ints
         looked_at, gone = passing.pass_over(
-            self._tables, m, columns, self._known, overload.unit, overload.unsure, overload.least, axis, now
+            self._tables, m, columns, self._known, overload.unit, overload.least, axis, now
         )
         self._add_work(looked_at)
+        self._choosing += self._effort.clock() - begin
         if gone:
             self._passes = True
+            self._left_out += gone
             self._account.pass_over(passing.passed, self._sketch)
             passing.passed[:] = 0
             self._account.begin(_late(passing.latency))

@@ -69,14 +69,17 @@ class Overload:
         #: The seconds that an event is to take.
         self.most = _ROOM * bound
 
-    def measure(self, events: int, seconds: float, load: float, units: float, begun: int = 0) -> float:
+    def measure(
+        self, events: int, seconds: float, load: float, units: float, begun: int = 0, choosing: float = 0.0
+    ) -> float:
         """So many events took so many seconds, with so much load on average, for so many units of work.
 
         The seconds of these that are the events' own: not what held them up.
 
         ``begun``: how many of the units were partial matches that began, and not for those there are.
+        ``choosing``: how many of the seconds it took to choose what is passed over: that is for the load.
         """
-        self._fixed = min(seconds / events, self._fixed * _GROWS**events)
+        self._fixed = min((seconds - choosing) / events, self._fixed * _GROWS**events)
         most = (_STALLED + _SLOW * events) * self._bound
         was_held_up, seconds = seconds > most, min(seconds, most)
         each = seconds / events
@@ -125,11 +128,6 @@ class Overload:
     def unit(self) -> float:
         """The seconds that a unit of work takes; 0 while that is unknown."""
         return self._spent / self._units if self._units > 0 else 0.0
-
-    @property
-    def unsure(self) -> float:
-        """How far a unit of work takes more or less than that, as a part of it."""
-        return math.sqrt(self._unit_variance)
 
     @property
     def _slope(self) -> float:

@@ -32,10 +32,8 @@ _SHOWN: Final = 0.5
 #: is shown, and from where on none.
 _OVER: Final = 1.1
 _END: Final = 1.25
-#: What would take more than this is not shown, however much it promises; the less well it is known what a
-#: unit of work takes, the less, by so many of its deviations: of work that is counted it is known.
+#: What would take more than this is not shown, however much it promises.
 _MOST: Final = 1.6
-_UNSURE: Final = 1.4
 #: Less than this of it, nobody asks what an event is to be shown; and nothing is passed over of an event
 #: that takes less than this.
 _CALM: Final = 0.5
@@ -96,16 +94,15 @@ class Passing:
         batch: Ints,
         known: Ints,
         unit: float,
-        unsure: float,
         alone: float,
         axis: int,
         now: int,
     ) -> tuple[int, int]:
         """Passes over some that the events of a batch would be shown to, until ``show``, or the next batch.
 
-        ``unit``: the seconds that it takes to show one an event, which is off by a part of it (``unsure``);
-        ``alone``: those that an event takes by itself, which none of them is to blame for. How many were
-        looked at, and how many are passed over: counted by cell in ``passed``, too.
+        ``unit``: the seconds that it takes to show one an event; ``alone``: those that an event takes by
+        itself, which none of them is to blame for. How many were looked at, and how many are passed over:
+        counted by cell in ``passed``, too.
         """
         self.show(tables, ints, moved=True)  # whoever was interrupted did not
         room = _EVENTS * (self._bound - alone)
@@ -125,8 +122,7 @@ class Passing:
                 shown = 1 - (1 - _SHOWN) * min(1.0, (taken + comes - _FROM) / (_TO - _FROM))
                 over = min(1.0, max(0.0, (taken + comes - _OVER) / (_END - _OVER)))
                 least = self._least(shown * (1 - self._sketch.even * over))
-            most = _MOST / (1 + _UNSURE * unsure) * _EVENTS * self._bound
-            left = most - self._taken - alone - (self._clock() - begin)
+            left = _MOST * _EVENTS * self._bound - self._taken - alone - (self._clock() - begin)
             within = self._within(self._costs.shows(left, shows))
             least, share = within if within[0] >= least else (least, 1.0)
         self._count = self._passed(ints, least, share, count)
