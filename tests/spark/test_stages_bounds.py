@@ -110,14 +110,14 @@ def test_what_is_found_under_a_bound_is_found_without(cold: bool) -> None:
     """``cold``: also when it is brought back from its state for every micro-batch."""
     events = stream()
     every = Counter(without_n(pushed(TEXT, events)))
-    answers = run(Bound(latency=1e-4, clock=WorkClock()), events, cold=cold)
+    answers = run(Bound(latency=5e-5, clock=WorkClock()), events, cold=cold)
     some = Counter(without_n(lines(answers, MATCH)))
     assert 0 < some.total() < every.total()
     assert not some - every  # no false match, and none twice
     told = [json.loads(line) for line in lines(answers, SHED)]
     assert told
     assert all(said["partial_matches"] > 0 and said["doubtful"] == 0 for said in told)
-    assert answers == run(Bound(latency=1e-4, clock=WorkClock()), events, cold=cold)
+    assert answers == run(Bound(latency=5e-5, clock=WorkClock()), events, cold=cold)
 
 
 @pytest.mark.parametrize("text", [TEXT, *BY_KERNEL])

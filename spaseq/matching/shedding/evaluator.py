@@ -214,10 +214,10 @@ class Shedding(Selecting):
         if self._events:
             self._pace.learn(self._spent / self._events)
 
-    def _pass_over(self, columns: Ints) -> None:
+    def _pass_over(self, columns: Ints) -> int:
         passing, overload = self._passing, self._overload
         if passing is None or overload is None:
-            return
+            return 0
         begin = self._effort.clock()
         axis, now = self._place[0], self._sketch.passed(self._given)
         m = self._memory.ints
@@ -226,12 +226,15 @@ class Shedding(Selecting):
         )
         self._add_work(looked_at)
         self._choosing += self._effort.clock() - begin
+        often = 0
         if gone:
+            often = int(passing.passed.sum())
             self._passes = True
             self._left_out += gone
             self._account.pass_over(passing.passed, self._sketch)
             passing.passed[:] = 0
             self._account.begin(_late(passing.latency))
+        return often
 
     # --- what the kernel does meanwhile ---------------------------------------------------------
 

@@ -93,10 +93,9 @@ class Observed(Kernel):
         self._rehearse(columns, memory)
         self._memory.ints[mem.DECIDED] = 0
         self._bury()
-        self._pass_over(columns)
         self._since_shown += len(batch)
-        if self._pace.is_exact or self._since_shown >= self._apart:
-            self._ask(columns, len(batch))
+        is_asked = self._pace.is_exact or self._since_shown >= self._apart
+        self._meet(columns, len(batch), is_asked=is_asked)
         return columns
 
     def _take_alone(
@@ -114,9 +113,7 @@ class Observed(Kernel):
             self._rehearse(columns, memory)
         self._memory.ints[mem.DECIDED] = 0
         self._bury()
-        self._pass_over(columns)
-        if is_asked:
-            self._ask(columns, 1)
+        self._meet(columns, 1, is_asked=is_asked)
         return columns
 
     def _rehearse(self, columns: Ints, before: Memory) -> None:
@@ -155,18 +152,31 @@ class Observed(Kernel):
         """So many events have come since partial matches were looked at last, on average."""
         return 0
 
-    def _ask(self, columns: Ints, events: int) -> None:
-        """Asks the first of some events to how many partial matches it is shown."""
-        shown = k.shown(self._tables, self._memory.ints, columns, self._sketch.shows, self._since_shown)
-        self._units += self._since_shown * shown
-        self._since_shown = 0
-        self._samples += 1
-        self._apart = _SAMPLED[self._samples % len(_SAMPLED)]
-        if isinstance(self._effort.clock, WorkClock):
-            self._effort.clock.add(events + shown)
+    def _meet(self, columns: Ints, events: int, *, is_asked: bool) -> None:
+        """Says which partial matches some events are not shown to, and now and then how much work they are.
 
-    def _pass_over(self, columns: Ints) -> None:
-        """Says which partial matches the events of a batch are not shown to."""
+        Load is what an event would be shown if nothing were passed over, or there would seem to be the less
+        of it the more there is too much of.
+        """
+        shown = self._ask(columns, self._since_shown) if is_asked else 0
+        gone = self._pass_over(columns)
+        if is_asked:
+            shown = max(0, shown - gone // events)
+            self._units += self._since_shown * shown
+            self._since_shown = 0
+            self._samples += 1
+            self._apart = _SAMPLED[self._samples % len(_SAMPLED)]
+            if isinstance(self._effort.clock, WorkClock):
+                self._effort.clock.add(events + shown)
+
+    def _ask(self, columns: Ints, events: int) -> int:
+        """Asks the first of some events how many partial matches it is to be shown to."""
+        return k.shown(self._tables, self._memory.ints, columns, self._sketch.shows, events)
+
+    def _pass_over(self, columns: Ints) -> int:
+        """Says which partial matches the events of a batch are not shown to; how often that is."""
+        del columns
+        return 0
 
     def _count(self, events: int, made: int) -> None:
         """Counts the work that some events were, which made so many partial matches."""
