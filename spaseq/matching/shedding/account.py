@@ -60,7 +60,7 @@ class Account:
         """So many partial matches of each cell were not shown an event."""
         self._calm = 0
         self.shed.passed_over += int(passed.sum())
-        sketch.forgone.pass_over(passed)
+        sketch.pass_over(passed)
 
     def by_gate(self) -> Ints:
         """How many partial matches were shed, by the gate that they waited at."""

@@ -90,8 +90,9 @@ class Sketch:
         self.came: dict[str, float] = {}
         #: What was shed.
         self.forgone = Forgone(features, self.gates)
-        #: Of each gate, how often its partial matches were shown an event.
+        #: Of each gate, how often its partial matches were shown an event, or passed over; and this alone.
         self.shows: Floats = np.zeros(gates)
+        self.unshown: Floats = np.zeros(gates)
         #: So many events are in an eighth of a window.
         self.age = 16.0
         #: The matches that a unit of work must bring, as there is too much of it; 0 while there is not.
@@ -138,7 +139,7 @@ class Sketch:
         """So many events have passed."""
         self.age = max(self.age, 1.0)
         keep = 0.5 ** (events / (k.AGES * self.age))
-        for counted in (self.counts, self.steps, self.shows, self.ended):
+        for counted in (self.counts, self.steps, self.shows, self.unshown, self.ended):
             counted *= keep
         for gpm in self.came:
             self.came[gpm] *= keep
@@ -196,12 +197,21 @@ class Sketch:
         if self.rehearsal is not None:
             self.rehearsal.level(place)
 
+    def pass_over(self, passed: Ints) -> None:
+        """So many partial matches of each cell were not shown an event."""
+        by_class = passed.reshape(-1, k.AGES).sum(axis=1)
+        self.unshown += np.bincount(self.gates, by_class, minlength=len(self.unshown))
+        self.forgone.pass_over(passed)
+
     # --- what follows ---------------------------------------------------------------------------
 
     def load(self) -> Floats:
-        """How many partial matches of a class an event is shown, of one there is, by class."""
-        lived = np.bincount(self.gates, self.counts.reshape(-1, k.COUNTS)[:, k.LIVED], len(self.shows))
-        return np.asarray((self.shows / np.maximum(lived, 1.0))[self.gates])
+        """How many partial matches of a class an event is to be shown, of one there is, by class."""
+        return self._each(self.shows)
+
+    def _each(self, shows: Floats) -> Floats:
+        lived = np.bincount(self.gates, self.counts.reshape(-1, k.COUNTS)[:, k.LIVED], len(shows))
+        return np.asarray((shows / np.maximum(lived, 1.0))[self.gates])
 
     def begin(self) -> None:
         """Has compiled code ready, which takes a while to be loaded."""
@@ -218,7 +228,9 @@ class Sketch:
         # a tenth of the work less was found where it was not.
         self._rate(is_fair=True)
         value, _ = self._rates.follow(load, dying, stands, self.age, 0.0, is_fair=True)
-        self._lost = np.stack([value, by_show(self._rates.at_once(load, value)[0], load)])
+        # What goes on has been shown an event: who was passed over is not what that is counted of.
+        shown = self._each(np.maximum(self.shows - self.unshown, 0.0))
+        self._lost = np.stack([value, by_show(self._rates.at_once(load, value)[0], shown)])
         if self.queries.are_several:
             whole = value.sum(axis=1)
             for number, ends in enumerate(self.queries.ends):
