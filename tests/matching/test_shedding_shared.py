@@ -16,6 +16,7 @@ import spaseq
 from spaseq.effort import Effort, Pool, Shed, WorkClock
 from spaseq.engine.parts import registry
 from spaseq.errors import SpaseqWarning
+from spaseq.matching.shedding.evaluator import Shedding
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*SEQ.*:spaseq.errors.SpaseqWarning")
 
@@ -161,6 +162,17 @@ def test_they_keep_one_bound_together_and_find_nothing_false(evaluator: str, one
         assert shed.recall is not None
         assert 0.1 < own.total() / every.total() < 1.0
         assert abs(shed.recall - own.total() / every.total()) < 0.15
+
+
+def test_what_fails_as_a_group_is_made_is_what_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members that left a group without a kernel raised an AttributeError instead."""
+
+    def fails(*_: object) -> None:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(Shedding, "_load_passes", fails)
+    with pytest.raises(MemoryError, match="no room"):
+        run([query("A : B : C", above) for above in (510, 530)], events(40, seed=1), "kernel", 1e9)
 
 
 def test_what_an_event_would_be_shown_twice_is_missed_twice() -> None:

@@ -41,9 +41,11 @@ class SheddingGroup(KernelGroup):
 
     def together(self, members: Sequence[Member]) -> SheddingTogether:
         self._members = own = [cast("BoundedMember", member) for member in members]
+        self._kernel = made = SheddingTogether(self, self._tables, own, self.widest)
+        # From now on: what fails before would be hidden by members that say that they leave nothing yet.
         for member in own:
             member.leaves = self._left
-        return SheddingTogether(self, self._tables, own, self.widest)
+        return made
 
     def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
         # Members get matches as they are found: to make these is a part of what events take.
