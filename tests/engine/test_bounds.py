@@ -25,7 +25,7 @@ from spaseq.matching.kernel.compiled import _kernel
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.plan import explain
 from spaseq.matching.shedding.account import recall_of
-from spaseq.matching.shedding.pace import Pace
+from spaseq.matching.shedding.measured.pace import Pace
 
 STREAM = "http://example.org/s"
 MS = timedelta(milliseconds=1)

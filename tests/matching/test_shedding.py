@@ -29,7 +29,7 @@ from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.fits import doubts, obstacles, reads_in_one_way
 from spaseq.matching.shedding.learned.shrinking import shrunk
-from spaseq.matching.shedding.overload import Overload
+from spaseq.matching.shedding.measured.overload import Overload
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks import sharp
 from tests.conftest import examples

@@ -21,7 +21,7 @@ from spaseq.effort import Policy, WorkClock
 from spaseq.matching.shedding.buffered.evaluator import SheddingLazy
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.families import SheddingFamilies
-from spaseq.matching.shedding.overload import Overload
+from spaseq.matching.shedding.measured.overload import Overload
 from tests.streams import NS, letters
 from tests.streams import query as of_letters
 

@@ -7,7 +7,7 @@ import pytest
 
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.learned.evenness import evenness
-from spaseq.matching.shedding.overload import Overload
+from spaseq.matching.shedding.measured.overload import Overload
 from spaseq.matching.shedding.passing import Passing
 from tests.benchmarks import sharp
 

@@ -20,11 +20,12 @@ from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.records import header
-from spaseq.matching.shedding import costs, passing
+from spaseq.matching.shedding import passing
 from spaseq.matching.shedding.compiled._kernel_passed import PASSED_OVER
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.fits import doubts, obstacles, reads_in_one_way
-from spaseq.matching.shedding.overload import Overload
+from spaseq.matching.shedding.measured import costs
+from spaseq.matching.shedding.measured.overload import Overload
 from tests.benchmarks import sharp
 from tests.matching.kernel_cases import by_reference
 from tests.matching.random_sequences import random_query, random_sample

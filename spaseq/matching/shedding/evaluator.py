@@ -29,7 +29,7 @@ from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.fits import obstacles
 from spaseq.matching.shedding.learned.queries import Queries
 from spaseq.matching.shedding.lots import admitted_of, part_of
-from spaseq.matching.shedding.overload import Overload
+from spaseq.matching.shedding.measured.overload import Overload
 from spaseq.matching.shedding.passing import Passing
 from spaseq.matching.shedding.selecting import Selecting
 

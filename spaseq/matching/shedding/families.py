@@ -32,8 +32,8 @@ from spaseq.matching.shedding.compiled._kernel_known import F_CODE, F_CODE_END, 
 from spaseq.matching.shedding.learned.fates import STEPS, Fates, Seen
 from spaseq.matching.shedding.learned.features import features
 from spaseq.matching.shedding.lots import part_of
-from spaseq.matching.shedding.overload import Overload
-from spaseq.matching.shedding.pace import Pace
+from spaseq.matching.shedding.measured.overload import Overload
+from spaseq.matching.shedding.measured.pace import Pace
 from spaseq.terms.dictionary import Term
 
 Ints = npt.NDArray[np.int64]

@@ -26,7 +26,7 @@ from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.learned.features import features
 from spaseq.matching.shedding.learned.queries import Queries, only
 from spaseq.matching.shedding.learned.sketch import Sketch
-from spaseq.matching.shedding.pace import Pace
+from spaseq.matching.shedding.measured.pace import Pace
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.shedding.compiled import _kernel_passed as k
-from spaseq.matching.shedding.costs import Costs
 from spaseq.matching.shedding.learned.sketch import Sketch
+from spaseq.matching.shedding.measured.costs import Costs
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

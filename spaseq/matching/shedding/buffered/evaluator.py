@@ -28,8 +28,8 @@ from spaseq.matching.shedding.buffered.classes import classes
 from spaseq.matching.shedding.buffered.rows import Rows
 from spaseq.matching.shedding.buffered.worth import Worth
 from spaseq.matching.shedding.lots import part_of
-from spaseq.matching.shedding.overload import Overload
-from spaseq.matching.shedding.pace import Pace
+from spaseq.matching.shedding.measured.overload import Overload
+from spaseq.matching.shedding.measured.pace import Pace
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
