@@ -42,6 +42,19 @@ class Plain:
         self.ways[number] = rates
 
 
+def shown(of: Sketch) -> Floats:
+    """How many partial matches of a class an event was shown, of one there is, by class: who was passed over
+    was not.
+    """
+    f, counts = of.features, of.counts.reshape(-1, k.COUNTS)
+    each = np.zeros(f.classes)
+    for place in f.places:
+        for gate in place.gates:
+            own = slice(f.bases[gate], f.bases[gate] + place.size)
+            each[own] = max(of.shows[gate] - of.unshown[gate], 0) / max(counts[own, k.LIVED].sum(), 1)
+    return each
+
+
 def rates(of: Sketch, *, is_fair: bool = False) -> Plain:
     """The rates of a sketch; ``is_fair``: neither too much nor too little where little is known."""
     f, counts, window = of.features, of.counts.reshape(-1, k.COUNTS), k.AGES * of.age
