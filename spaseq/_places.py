@@ -34,7 +34,12 @@ def place(column: Ints, begin: int) -> int:
 
 
 def _pointer(_context: Any, array: Any) -> Any:
-    """Where an array's numbers begin. It is indexed like the array, and a call passes it in one register."""
+    """Where an array's numbers begin. It is indexed like the array, and a call passes it in one register.
+
+    Of no array, None: as constant as that.
+    """
+    if isinstance(array, types.NoneType):
+        return array(array), lambda context, *_: context.get_dummy_value()
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = context.make_array(signature.args[0])

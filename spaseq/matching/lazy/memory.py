@@ -18,6 +18,7 @@ from spaseq.matching.lazy.records import (
     moment,
     ordering,
     outcome,
+    passing,
     posting,
     ring,
     stored,
@@ -48,8 +49,7 @@ class Memory:
         self._stride = stored.VALUES + compiled.values + 2 * stored.INDEX_LIMIT
         self.width = frame.SIZE + compiled.record
         self.floats = compiled.sums + lay.BOUNDS
-        self.counters = np.zeros(counter.SIZE + self._gpms, dtype=np.int64)
-        self.counters[[counter.SHARE, counter.SHOWN]] = stored.SURE
+        self.counters = np.zeros(counter.SIZE, dtype=np.int64)
         self.counters[counter.LIMIT] = limit
         self.counters[counter.SINGLE] = single
         self.counters[counter.DEPTH] = -1
@@ -76,6 +76,29 @@ class Memory:
         self.spans = np.zeros(len(self.lists) * _WAITS * lay.BOUNDS)
         self.found = np.zeros((_FOUND, outcome.SIZE), dtype=np.int64)
         self.choices = np.zeros((4 * _FOUND, 3), dtype=np.int64)
+        #: What there is under a bound alone: see ``records.passing``.
+        self.passing: Ints | None = None
+
+    def bound(self) -> None:
+        """There is a bound, from before the first event on."""
+        self.passing = np.zeros(self._promises + len(self.rows) * passing.ROW, dtype=np.int64)
+        self.passing[[passing.SHARE, passing.SHOWN]] = passing.SURE
+
+    @property
+    def bounded(self) -> Ints:
+        """``passing``, where there is a bound."""
+        assert self.passing is not None
+        return self.passing
+
+    @property
+    def _promises(self) -> int:
+        """Where it begins what rows promise."""
+        return passing.SIZE + self._gpms
+
+    @property
+    def _row(self) -> int:
+        """How many numbers there are for each row."""
+        return self._stride + self._ordered + (0 if self.passing is None else passing.ROW)
 
     @property
     def buffered(self) -> int:
@@ -100,7 +123,7 @@ class Memory:
             self._tables, self.counters, self.frames, self.sums, self.rings.ravel(), self.rows.ravel(),
             self.ordered, self.index, columns, self.width, self.floats, self._order, self.lists,
             self.waits,
-            self.spans, self.size, self.found.ravel(), self.choices.ravel(), numbers, codes,
+            self.spans, self.size, self.found.ravel(), self.choices.ravel(), numbers, codes, self.passing,
         )  # fmt: skip
 
     def _measure(self) -> None:
@@ -227,8 +250,8 @@ class Memory:
     @property
     def nbytes(self) -> int:
         """How many bytes there are for rows, and for what waits."""
-        held = (self.rows, self.ordered, self.index, self.waits, self.spans)
-        return sum(part.nbytes for part in held)
+        held = (self.index, self.waits, self.spans)
+        return 8 * len(self.rows) * self._row + sum(part.nbytes for part in held)
 
     @property
     def scratch_bytes(self) -> int:
@@ -239,7 +262,7 @@ class Memory:
         """How many bytes more there would be with what the kernel wants: of rows, or of their index."""
         if status == lay.ROOM:
             more = int(self._rooms(wanted, self.rings[:, ring.MASK] + 1).sum()) - len(self.rows)
-            return 8 * more * (self._stride + self._ordered)
+            return 8 * more * self._row
         return max(0, 8 * posting.SIZE * self._entries(int(wanted.sum())) - self.index.nbytes)
 
     def shrink(self) -> None:
@@ -274,7 +297,7 @@ class Memory:
         rings[:, ring.MASK] = rooms - 1
         ends = np.cumsum(rings[:, ring.MASK] + 1)
         rings[:, ring.BASE] = ends - rings[:, ring.MASK] - 1
-        self._budget.takes("rows", 8 * int(ends[-1]) * (self._stride + self._ordered))
+        self._budget.takes("rows", 8 * int(ends[-1]) * self._row)
         rows = np.zeros((int(ends[-1]), self._stride), dtype=np.int64)
         ordered = np.zeros(len(rows) * self._ordered)
         held = old[:, ring.TAIL] - old[:, ring.HEAD]
@@ -285,6 +308,10 @@ class Memory:
             for one in (old, rings)
         )
         rows[target] = self.rows[source]
+        if self.passing is not None:
+            promises = np.zeros((len(rows), passing.ROW), dtype=np.int64)
+            promises[target] = self.passing[self._promises :].reshape(-1, passing.ROW)[source]
+            self.passing = np.concatenate([self.passing[: self._promises], promises.ravel()])
         # The columns of each buffer stand one after the other.
         for column in range(self._ordered):
             old_at, new_at = (

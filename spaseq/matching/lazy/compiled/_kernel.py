@@ -36,7 +36,7 @@ from spaseq.matching.lazy.compiled._kernel_layout import (
 from spaseq.matching.lazy.compiled._kernel_passing import allow, pass_by, shows, spend
 from spaseq.matching.lazy.compiled._kernel_search import completed, search, take
 from spaseq.matching.lazy.compiled._kernel_waiting import drop_old, next_waiting, resume
-from spaseq.matching.lazy.records import counter, frame, ordering, ring, stored
+from spaseq.matching.lazy.records import counter, frame, ordering, passing, ring, stored
 from spaseq.matching.lazy.records.query import element, plan
 
 
@@ -56,7 +56,7 @@ def _lacks_some(t: Ints, c: Ints, r: Ints, rows: Ints) -> bool:
 @part
 def _begin(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, width: int, floats: int,
-    numbers: Floats, codes: Codes,
+    numbers: Floats, codes: Codes, p: Ints | None,
 ) -> None:  # fmt: skip
     """Begins a search with a row as the last event."""
     if _lacks_some(t, c, r, rows):
@@ -64,7 +64,8 @@ def _begin(
     item = plan.items(t, c[counter.PLAN]) + c[counter.ITEM] * element.SIZE
     row = place(t, r, element.gpm(t, item), c[counter.ROW])
     c[counter.TESTED] += 1
-    c[counter.SHOWN] = c[counter.SHARE]
+    if p is not None:
+        p[passing.SHOWN] = p[passing.SHARE]
     record = frame.BEGIN + frame.SIZE
     clear(t, m, f, record, width - frame.SIZE, sums_of(floats, 0))
     frame.set_phase(m, frame.BEGIN, frame.OVER)
@@ -97,7 +98,7 @@ def _begin(
 @part
 def _chain(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, width: int, floats: int,
-    order: Ints, waits: Ints, size: int, numbers: Floats, codes: Codes,
+    order: Ints, waits: Ints, size: int, numbers: Floats, codes: Codes, p: Ints | None,
 ) -> None:  # fmt: skip
     """Extends a partial match that waited, or begins one, with a row as the next item of a chain."""
     chain = (c[counter.PLAN] - t[T_PLANS]) // plan.SIZE * ordering.SIZE
@@ -105,7 +106,9 @@ def _chain(
     level = (items_end - items) // element.SIZE - 1 - c[counter.ITEM]
     i = ordering.item(order, chain, level)
     at = frame.BEGIN + (level + 1) * width
-    c[counter.SHOWN] = shows(t, c, order, chain, level) if c[counter.SHARE] < stored.SURE else stored.SURE
+    if p is not None:
+        is_part = p[passing.SHARE] < passing.SURE
+        p[passing.SHOWN] = shows(t, c, order, chain, level, p) if is_part else passing.SURE
     frame.set_item(m, frame.BEGIN, NOTHING)
     frame.set_phase(m, frame.BEGIN, frame.OVER)
     frame.set_bound(m, frame.BEGIN, 0)
@@ -152,7 +155,7 @@ def _next_of_tree(t: Ints, c: Ints, r: Ints) -> bool:
 @part
 def _next_of_chain(
     t: Ints, c: Ints, r: Ints, rows: Ints, ordered: Floats, order: Ints, lists: Ints, waits: Ints,
-    spans: Floats, size: int, axis: int,
+    spans: Floats, size: int, axis: int, p: Ints | None,
 ) -> bool:  # fmt: skip
     """Goes on to the next partial match that the event may extend, from the longest on; False at the end.
 
@@ -176,7 +179,7 @@ def _next_of_chain(
                 c[counter.WAIT] += 1
                 if level:
                     c[counter.WAIT] = next_waiting(
-                        t, c, r, rows, ordered, order, lists, waits, spans, size, chain, level
+                        t, c, r, rows, ordered, order, lists, waits, spans, size, chain, level, p
                     )
                 if c[counter.WAIT] < some:
                     return True
@@ -205,12 +208,12 @@ def _next_plan(t: Ints, c: Ints, r: Ints, order: Ints, least: int) -> int:
 @part
 def _next_trigger(
     t: Ints, c: Ints, r: Ints, rows: Ints, ordered: Floats, order: Ints, lists: Ints, waits: Ints,
-    spans: Floats, size: int, axis: int,
+    spans: Floats, size: int, axis: int, p: Ints | None,
 ) -> bool:  # fmt: skip
     """Goes on to the next thing that an event may do; False if there is none."""
     while c[counter.PLAN] < t[T_PLANS_END]:
         if ordering.is_chain(order, (c[counter.PLAN] - t[T_PLANS]) // plan.SIZE * ordering.SIZE):
-            if _next_of_chain(t, c, r, rows, ordered, order, lists, waits, spans, size, axis):
+            if _next_of_chain(t, c, r, rows, ordered, order, lists, waits, spans, size, axis, p):
                 return True
         elif _next_of_tree(t, c, r):
             return True
@@ -223,58 +226,58 @@ def _next_trigger(
 def _look(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, index: Ints, width: int,
     floats: int, order: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, found: Ints, choices: Ints,
-    e: int, axis: int, numbers: Floats, codes: Codes,
+    e: int, axis: int, numbers: Floats, codes: Codes, p: Ints | None,
 ) -> int:  # fmt: skip
     """Does all that an event may do, from where the last call stopped."""
     while True:
         if c[counter.DEPTH] >= 0:
             status = search(
                 t, c, m, f, r, rows, ordered, index, width, floats, order, lists, waits, spans, size, found,
-                choices, e, numbers, codes,
+                choices, e, numbers, codes, p,
             )  # fmt: skip
             if status != DONE:
                 return status
-        if not _next_trigger(t, c, r, rows, ordered, order, lists, waits, spans, size, axis):
+        if not _next_trigger(t, c, r, rows, ordered, order, lists, waits, spans, size, axis, p):
             return DONE
         if ordering.is_chain(order, (c[counter.PLAN] - t[T_PLANS]) // plan.SIZE * ordering.SIZE):
             c[counter.TRIGGER] = NOTHING
-            _chain(t, c, m, f, r, rows, ordered, width, floats, order, waits, size, numbers, codes)
+            _chain(t, c, m, f, r, rows, ordered, width, floats, order, waits, size, numbers, codes, p)
         else:
-            _begin(t, c, m, f, r, rows, ordered, width, floats, numbers, codes)
+            _begin(t, c, m, f, r, rows, ordered, width, floats, numbers, codes, p)
 
 
 @part
 def _run(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, index: Ints, b: Ints,
     width: int, floats: int, order: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, found: Ints,
-    choices: Ints, numbers: Floats, codes: Codes,
+    choices: Ints, numbers: Floats, codes: Codes, p: Ints | None,
 ) -> int:  # fmt: skip
     """See ``run``; all arrays as pointers, which a call passes in a register."""
     while c[counter.EVENT] < batch.size(b):
         e = c[counter.EVENT]
         axis = batch.axis(b, e)
         if c[counter.STAGE] == 0:
-            if c[counter.MOST]:
-                pass_by(c, batch.start(b) + e)
+            if p is not None and p[passing.MOST]:
+                pass_by(p, batch.start(b) + e)
             expire(t, c, r, rows, index, axis)
             if lacks_room(r, b, e):
                 return ROOM
             if lacks_entries(c, b, e):
                 return MORE_KEYS
-            if not append(t, c, r, rows, ordered, index, m, b, e, numbers, codes):
+            if not append(t, c, r, rows, ordered, index, m, b, e, numbers, codes, p):
                 c[counter.EVENT] = e + 1
                 continue
             _start(t, c, r, order, batch.start(b) + e)
-            if c[counter.MOST]:
-                allow(c)
+            if p is not None and p[passing.MOST]:
+                allow(c, p)
         status = _look(
             t, c, m, f, r, rows, ordered, index, width, floats, order, lists, waits, spans, size, found,
-            choices, e, axis, numbers, codes,
+            choices, e, axis, numbers, codes, p,
         )  # fmt: skip
         if status != DONE:
             return status
-        if c[counter.MOST]:
-            spend(c)
+        if p is not None and p[passing.MOST]:
+            spend(c, p)
         c[counter.STAGE] = 0
         c[counter.EVENT] = e + 1
     return DONE
@@ -293,7 +296,7 @@ def _start(t: Ints, c: Ints, r: Ints, order: Ints, position: int) -> None:
 def _repeat(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, index: Ints, width: int,
     floats: int, order: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, found: Ints, choices: Ints,
-    numbers: Floats, codes: Codes,
+    numbers: Floats, codes: Codes, p: Ints | None,
 ) -> int:  # fmt: skip
     """See ``run``, if ``REPEATING``."""
     c[counter.FIRST_GPM], c[counter.LAST_GPM] = 0, t[N_GPMS]
@@ -314,7 +317,7 @@ def _repeat(
             _start(t, c, r, order, position)
         status = _look(
             t, c, m, f, r, rows, ordered, index, width, floats, order, lists, waits, spans, size, found,
-            choices, 0, -FAR, numbers, codes,
+            choices, 0, -FAR, numbers, codes, p,
         )  # fmt: skip
         if status != DONE:
             return status
@@ -325,24 +328,25 @@ def _repeat(
 def run(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, index: Ints, b: Ints,
     width: int, floats: int, order: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, found: Ints,
-    choices: Ints, numbers: Floats, codes: Codes,
+    choices: Ints, numbers: Floats, codes: Codes, p: Ints | None,
 ) -> int:  # fmt: skip
     """Takes the events of a batch, from where the last call stopped; says what it wants more of, if anything.
 
     If ``REPEATING``, looks at all events in the buffers again instead, lets their partial matches wait, and
     finds no matches; ``ring.until`` is at the beginnings of the buffers at first. Of the frames, each has
-    ``width`` integers and ``floats`` floats; of what waits, each has ``size``.
+    ``width`` integers and ``floats`` floats; of what waits, each has ``size``. ``p`` is None without a bound:
+    it is a constant, so that what asks for it is not in the machine code then.
     """
     if c[counter.REPEATING]:
         return _repeat(
             pointer(t), pointer(c), pointer(m), pointer(f), pointer(r), pointer(rows), pointer(ordered),
             pointer(index), width, floats, pointer(order), pointer(lists), pointer(waits), pointer(spans),
-            size, pointer(found), pointer(choices), pointer(numbers), pointer(codes),
+            size, pointer(found), pointer(choices), pointer(numbers), pointer(codes), pointer(p),
         )  # fmt: skip
     return _run(
         pointer(t), pointer(c), pointer(m), pointer(f), pointer(r), pointer(rows), pointer(ordered),
         pointer(index), pointer(b), width, floats, pointer(order), pointer(lists), pointer(waits),
-        pointer(spans), size, pointer(found), pointer(choices), pointer(numbers), pointer(codes),
+        pointer(spans), size, pointer(found), pointer(choices), pointer(numbers), pointer(codes), pointer(p),
     )  # fmt: skip
 
 

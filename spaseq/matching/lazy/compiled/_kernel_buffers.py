@@ -17,7 +17,7 @@ from spaseq.matching.conditions._kernel_values import (
 )
 from spaseq.matching.lazy.compiled._kernel_layout import T_BUFFERS, T_VALUES
 from spaseq.matching.lazy.compiled._kernel_ranges import enter_doubles
-from spaseq.matching.lazy.records import counter, posting, ring, stored
+from spaseq.matching.lazy.records import counter, passing, posting, ring, stored
 from spaseq.matching.lazy.records.query import kept, lookup
 
 _MIX: Final = -7046029254386353131
@@ -29,6 +29,12 @@ def place(t: Ints, r: Ints, g: int, number: int) -> int:
     """Where a row stands among all rows of all buffers."""
     size = stored.VALUES + t[T_VALUES] + 2 * stored.INDEX_LIMIT
     return int((ring.base(r, g) + (number & ring.mask(r, g))) * size)
+
+
+@inlined
+def promise(t: Ints, r: Ints, g: int, number: int) -> int:
+    """Where it stands what a row promises, under a bound."""
+    return int(passing.SIZE + t[N_GPMS] + (ring.base(r, g) + (number & ring.mask(r, g))) * passing.ROW)
 
 
 @part
@@ -97,7 +103,7 @@ def enter(t: Ints, c: Ints, r: Ints, rows: Ints, index: Ints, key: Ints, g: int,
 @part
 def append(
     t: Ints, c: Ints, r: Ints, rows: Ints, ordered: Floats, index: Ints, key: Ints, b: Ints, e: int,
-    numbers: Floats, codes: Codes,
+    numbers: Floats, codes: Codes, p: Ints | None,
 ) -> bool:  # fmt: skip
     """Puts the rows of an event in the buffers; whether there are some. What is over has been taken out."""
     some = False
@@ -123,8 +129,9 @@ def append(
             stored.set_stream(rows, at, batch.stream(b, e))
             stored.set_batch_row(rows, at, row)
             stored.set_is_one_of_several(rows, at, end - begin > 1)
-            stored.set_chance(rows, at, stored.SURE)
-            stored.set_rank(rows, at, 0)
+            if p is not None:
+                passing.set_chance(p, promise(t, r, g, number), passing.SURE)
+                passing.set_rank(p, promise(t, r, g, number), 0)
             value = at + stored.VALUES
             for column in range(kept.values(t, buffer), kept.values_end(t, buffer)):
                 rows[value] = b[batch.column(b, t[column]) + row]

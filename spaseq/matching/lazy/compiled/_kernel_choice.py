@@ -9,7 +9,7 @@ from spaseq.matching.lazy.compiled._kernel_buffers import find_entry, first_afte
 from spaseq.matching.lazy.compiled._kernel_layout import NOTHING, T_BUFFERS, T_VALUES
 from spaseq.matching.lazy.compiled._kernel_passing import is_shown
 from spaseq.matching.lazy.compiled._kernel_ranges import beyond, bounded_column, column_of, set_bounds
-from spaseq.matching.lazy.records import counter, frame, posting, ring, stored
+from spaseq.matching.lazy.records import counter, frame, passing, posting, ring, stored
 from spaseq.matching.lazy.records.query import condition, element, kept, lookup, plan
 
 
@@ -123,8 +123,9 @@ def choose(
 
 @part
 def next_row(
-    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, at: int, limits: int
-) -> bool:
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, at: int, limits: int,
+    p: Ints | None,
+) -> bool:  # fmt: skip
     """Takes the next row of a frame that is within its bounds; False if there is none."""
     item = plan.items(t, c[counter.PLAN]) + frame.item(m, at) * element.SIZE
     if frame.is_trigger(m, at):
@@ -143,10 +144,10 @@ def next_row(
         if column != NOTHING:
             while number < end and beyond(ordered[doubles + (number & mask)], low, high):
                 number += 1
-        if c[counter.SHOWN] < stored.SURE:
+        if p is not None and p[passing.SHOWN] < passing.SURE:
             while number < end and (
                 (column != NOTHING and beyond(ordered[doubles + (number & mask)], low, high))
-                or not is_shown(c, rows, place(t, r, g, number))
+                or not is_shown(t, c, r, rows, g, number, p)
             ):
                 number += 1
         frame.set_row(m, at, number)
@@ -160,7 +161,7 @@ def next_row(
         if (
             stored.position(rows, row) < frame.high(m, at)
             and (column == NOTHING or not beyond(ordered[doubles + (number & mask)], low, high))
-            and (c[counter.SHOWN] >= stored.SURE or is_shown(c, rows, row))
+            and (p is None or p[passing.SHOWN] >= passing.SURE or is_shown(t, c, r, rows, g, number, p))
         ):
             frame.set_row(m, at, number)
             frame.set_cursor(m, at, previous)

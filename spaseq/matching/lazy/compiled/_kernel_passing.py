@@ -11,8 +11,8 @@ from typing import Final
 from spaseq._jit import part
 from spaseq.matching.conditions._kernel_values import Ints
 from spaseq.matching.kernel.compiled._kernel_memory import mix
-from spaseq.matching.lazy.compiled._kernel_buffers import place
-from spaseq.matching.lazy.records import counter, ordering, stored
+from spaseq.matching.lazy.compiled._kernel_buffers import place, promise
+from spaseq.matching.lazy.records import counter, ordering, passing, stored
 from spaseq.matching.lazy.records.query import element, plan
 
 #: One row in so many is shown whatever it promises.
@@ -24,65 +24,67 @@ _MORE: Final = 8
 
 
 @part
-def is_shown(c: Ints, rows: Ints, at: int) -> bool:
+def is_shown(t: Ints, c: Ints, r: Ints, rows: Ints, g: int, number: int, p: Ints) -> bool:
     """Whether the search in hand is shown a row of a buffer."""
-    if stored.rank(rows, at) <= c[counter.SHOWN]:
+    if passing.rank(p, promise(t, r, g, number)) <= p[passing.SHOWN]:
         return True
-    shown = (mix(mix(mix(1, c[counter.AT]), stored.position(rows, at)), 7) >> 11 & 0xFFFF) % SAMPLED == 0
-    c[counter.PASSED] += int(not shown)
+    position = stored.position(rows, place(t, r, g, number))
+    shown = (mix(mix(mix(1, c[counter.AT]), position), 7) >> 11 & 0xFFFF) % SAMPLED == 0
+    p[passing.PASSED] += int(not shown)
     return shown
 
 
 @part
-def pass_by(c: Ints, position: int) -> None:
+def pass_by(p: Ints, position: int) -> None:
     """An event comes: what the one took that is no longer among the latest counts no more."""
-    c[counter.SPENT] -= c[counter.LATEST + position % counter.EVENTS]
-    c[counter.LATEST + position % counter.EVENTS] = 0
+    p[passing.SPENT] -= p[passing.LATEST + position % passing.EVENTS]
+    p[passing.LATEST + position % passing.EVENTS] = 0
 
 
 @part
-def allow(c: Ints) -> None:
+def allow(c: Ints, p: Ints) -> None:
     """The event in hand is looked at: says how much of what it may walk is walked."""
-    c[counter.BEFORE] = c[counter.TESTED] + c[counter.EMITTED]
-    c[counter.SHARE] = stored.SURE
-    left = max(0, c[counter.MOST] - c[counter.SPENT]) * counter.PARTS
-    usual = c[counter.SIZE + c[counter.FIRST_GPM]]
+    p[passing.BEFORE] = c[counter.TESTED] + p[passing.EMITTED]
+    p[passing.SHARE] = passing.SURE
+    left = max(0, p[passing.MOST] - p[passing.SPENT]) * passing.PARTS
+    usual = p[passing.SIZE + c[counter.FIRST_GPM]]
     if left < usual:
-        c[counter.SHARE] = int(stored.SURE * (left / usual))
+        p[passing.SHARE] = int(passing.SURE * (left / usual))
 
 
 @part
-def spend(c: Ints) -> None:
+def spend(c: Ints, p: Ints) -> None:
     """The event in hand was looked at."""
-    units = c[counter.TESTED] + c[counter.EMITTED] - c[counter.BEFORE]
-    c[counter.LATEST + c[counter.AT] % counter.EVENTS] = units
-    c[counter.SPENT] += units
-    usual = counter.SIZE + c[counter.FIRST_GPM]
-    whole = units * min(stored.SURE / max(1, c[counter.SHARE]), _MORE)
-    c[usual] += (int(whole * counter.PARTS) - c[usual]) // _KNOWN_BY
+    units = c[counter.TESTED] + p[passing.EMITTED] - p[passing.BEFORE]
+    p[passing.LATEST + c[counter.AT] % passing.EVENTS] = units
+    p[passing.SPENT] += units
+    usual = passing.SIZE + c[counter.FIRST_GPM]
+    whole = units * min(passing.SURE / max(1, p[passing.SHARE]), _MORE)
+    p[usual] += (int(whole * passing.PARTS) - p[usual]) // _KNOWN_BY
 
 
 @part
-def shows(t: Ints, c: Ints, order: Ints, chain: int, level: int) -> int:
+def shows(t: Ints, c: Ints, order: Ints, chain: int, level: int, p: Ints) -> int:
     """What is walked of the event in hand as an item of a chain: all, where something of it may wait."""
     items = plan.items(t, c[counter.PLAN])
     count = (plan.items_end(t, c[counter.PLAN]) - items) // element.SIZE
     before = element.before(t, items + ordering.item(order, chain, level) * element.SIZE)
     for k in range(level + 1, count):
         if not before >> ordering.item(order, chain, k) & 1:
-            return stored.SURE
-    return int(c[counter.SHARE])
+            return passing.SURE
+    return int(p[passing.SHARE])
 
 
 @part
 def is_resumed(
-    t: Ints, c: Ints, r: Ints, rows: Ints, waits: Ints, size: int, number: int, one: int, level: int
+    t: Ints, c: Ints, r: Ints, rows: Ints, waits: Ints, size: int, number: int, one: int, level: int,
+    p: Ints,
 ) -> bool:  # fmt: skip
     """Whether the event in hand is shown a partial match that waits: if it is shown each of its rows."""
     items = plan.items(t, c[counter.PLAN])
     pairs = (number * c[counter.WAIT_ROOM] + one + 1) * size - 2 * level
     for k in range(level):
         g = element.gpm(t, items + waits[pairs + 2 * k] * element.SIZE)
-        if not is_shown(c, rows, place(t, r, g, waits[pairs + 2 * k + 1])):
+        if not is_shown(t, c, r, rows, g, waits[pairs + 2 * k + 1], p):
             return False
     return True

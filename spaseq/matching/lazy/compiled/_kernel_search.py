@@ -33,7 +33,7 @@ from spaseq.matching.lazy.compiled._kernel_layout import (
     T_PLANS,
 )
 from spaseq.matching.lazy.compiled._kernel_waiting import next_in_chain, wait
-from spaseq.matching.lazy.records import counter, frame, moment, ordering, outcome, stored
+from spaseq.matching.lazy.records import counter, frame, moment, ordering, outcome, passing, stored
 from spaseq.matching.lazy.records.query import element, plan
 
 
@@ -163,8 +163,9 @@ def go_on(
 
 @part
 def emit(
-    t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, at: int, width: int, found: Ints, choices: Ints, e: int
-) -> bool:  # fmt: skip
+    t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, at: int, width: int, found: Ints, choices: Ints, e: int,
+    p: Ints | None,
+) -> bool:  # fmt: skip  # fmt: skip
     """Writes the match of the frames up to ``at``; False if there is no room for it."""
     d = c[counter.DEPTH]
     if c[counter.FOUND] == c[counter.FOUND_ROOM] or c[counter.CHOICES] + d > c[counter.CHOICE_ROOM]:
@@ -192,13 +193,14 @@ def emit(
     outcome.set_is_unsure(found, one, frame.is_unsure(m, at - width) or not plan.is_exact(t, c[counter.PLAN]))
     outcome.set_begin(found, one, begin)
     outcome.set_end(found, one, end)
-    outcome.set_shown(found, one, c[counter.SHOWN])
     key = one + outcome.KEY
     for slot in range(t[T_KEYS], t[T_KEYS_END]):
         found[key] = m[at - width + frame.SIZE + t[slot]]
         key += 1
     c[counter.FOUND] += 1
-    c[counter.EMITTED] += 1
+    if p is not None:
+        outcome.set_shown(found, one, p[passing.SHOWN])
+        p[passing.EMITTED] += 1
     c[counter.CHOICES] = end
     return True
 
@@ -207,7 +209,7 @@ def emit(
 def search(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, index: Ints, width: int,
     floats: int, order: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, found: Ints, choices: Ints,
-    e: int, numbers: Floats, codes: Codes,
+    e: int, numbers: Floats, codes: Codes, p: Ints | None,
 ) -> int:  # fmt: skip
     """Goes on with a search until it is over, or wants more room."""
     items = plan.items(t, c[counter.PLAN])
@@ -223,7 +225,9 @@ def search(
         child = NOTHING
         if phase == frame.OPEN:
             if frame.bound(m, at) == everything:
-                if not c[counter.REPEATING] and not emit(t, c, m, r, rows, at, width, found, choices, e):
+                if not c[counter.REPEATING] and not emit(
+                    t, c, m, r, rows, at, width, found, choices, e, p
+                ):  # fmt: skip
                     return FULL
                 c[counter.DEPTH] = d - 1
             elif ordering.is_chain(order, chain):
@@ -245,7 +249,7 @@ def search(
             else:
                 c[counter.DEPTH] = d - 1
         elif phase == frame.ROWS:
-            if not next_row(t, c, m, f, r, rows, ordered, at, limits):
+            if not next_row(t, c, m, f, r, rows, ordered, at, limits, p):
                 c[counter.DEPTH] = d - 1
             elif take(t, c, m, f, r, rows, ordered, at, width, d, floats, numbers, codes):
                 if element.kleene(t, items + frame.item(m, at) * element.SIZE):

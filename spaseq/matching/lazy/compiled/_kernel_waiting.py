@@ -12,7 +12,7 @@ from spaseq.matching.lazy.compiled._kernel_choice import find_linked, find_rows
 from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, FAR, NOTHING
 from spaseq.matching.lazy.compiled._kernel_passing import is_resumed, shows
 from spaseq.matching.lazy.compiled._kernel_ranges import beyond, bounded_column, column_of
-from spaseq.matching.lazy.records import counter, frame, moment, ordering, ring, stored, waiting
+from spaseq.matching.lazy.records import counter, frame, moment, ordering, passing, ring, stored, waiting
 from spaseq.matching.lazy.records.query import element, plan
 
 #: Fewer rows than these are looked at one by one.
@@ -127,7 +127,7 @@ def drop_old(c: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, number
 @part
 def next_waiting(
     t: Ints, c: Ints, r: Ints, rows: Ints, ordered: Floats, order: Ints, lists: Ints, waits: Ints,
-    spans: Floats, size: int, chain: int, level: int,
+    spans: Floats, size: int, chain: int, level: int, p: Ints | None,
 ) -> int:  # fmt: skip
     """The first partial match from here on within whose bounds the row is that is looked at; or the end."""
     item = plan.items(t, c[counter.PLAN]) + ordering.item(order, chain, level) * element.SIZE
@@ -143,14 +143,14 @@ def next_waiting(
         value = ordered[column_of(t, r, g, column) + (c[counter.ROW] & ring.mask(r, g))]
         while one < end and beyond(value, spans[spans_of + one * BOUNDS], spans[spans_of + one * BOUNDS + 1]):
             one += 1
-    if c[counter.SHARE] < stored.SURE:
-        c[counter.SHOWN] = shows(t, c, order, chain, level)
+    if p is not None and p[passing.SHARE] < passing.SURE:
+        p[passing.SHOWN] = shows(t, c, order, chain, level, p)
         while one < end and (
             (
                 column != NOTHING
                 and beyond(value, spans[spans_of + one * BOUNDS], spans[spans_of + one * BOUNDS + 1])
             )
-            or not is_resumed(t, c, r, rows, waits, size, number, one, level)
+            or not is_resumed(t, c, r, rows, waits, size, number, one, level, p)
         ):
             one += 1
     return int(one)

@@ -39,22 +39,4 @@ LAST_GPM: Final = 25
 #: The place on the axis up to which rows were taken out.
 EXPIRED: Final = 26
 
-
-#: So many units of work may some events in a row take, or 0 for any: a unit is a row that is looked at, or a
-#: match. How many events; and what of this the last ones took, in all and each.
-MOST: Final = 27
-EVENTS: Final = 64
-SPENT: Final = 28
-LATEST: Final = 29
-#: Matches that were found, in all; and units that were done before the event in hand.
-EMITTED: Final = LATEST + EVENTS
-BEFORE: Final = EMITTED + 1
-#: How much is walked of the event in hand, and of the search in hand: see ``stored.rank``. How often a row
-#: was not.
-SHARE: Final = BEFORE + 1
-SHOWN: Final = SHARE + 1
-PASSED: Final = SHOWN + 1
-
-#: Then, of each GPM, what its events take, in parts of ``PARTS``.
-SIZE: Final = PASSED + 1
-PARTS: Final = 256
+SIZE: Final = 27

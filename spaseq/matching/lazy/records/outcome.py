@@ -11,7 +11,7 @@ EVENT: Final = 0
 UNSURE: Final = 1
 BEGIN: Final = 2
 END: Final = 3
-SHOWN: Final = 4  # which rows its search was shown: see ``stored.rank``
+SHOWN: Final = 4  # which rows its search was shown: see ``passing.rank``; nothing, without a bound
 KEY: Final = 5
 SIZE: Final = KEY + KEY_LIMIT
 

@@ -13,14 +13,9 @@ stream, set_stream = reads(3), writes(3)
 batch_row, set_batch_row = reads(4), writes(4)
 #: Its event has several rows.
 is_one_of_several, set_is_one_of_several = reads(5), writes(5)
-#: How likely it was to stay to this day, in parts of ``SURE``.
-chance, set_chance = reads(6), writes(6)
-#: Which share of the work is left where all is passed over that promises less, in parts of ``SURE``.
-rank, set_rank = reads(7), writes(7)
-value, set_value = reads_item(8, 1), writes_item(8, 1)
+value, set_value = reads_item(6, 1), writes_item(6, 1)
 
 #: Where the values begin.
-VALUES: Final = 8
+VALUES: Final = 6
 #: The most indexes of a buffer.
 INDEX_LIMIT: Final = 3
-SURE: Final = 1 << 32

@@ -20,7 +20,7 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.evaluator import Lazy
-from spaseq.matching.lazy.records import counter, outcome
+from spaseq.matching.lazy.records import counter, outcome, passing
 from spaseq.matching.lazy.tables import Compiled
 from spaseq.matching.shedding.account import found_in_words, recall_of
 from spaseq.matching.shedding.bounded import Bounded
@@ -61,6 +61,7 @@ class SheddingLazy(Lazy):
         super().__init__(
             query.pattern, query.dictionary, context, query.bounds, compiled=compiled, budget=budget
         )
+        self._memory.bound()
         self.shed = Shed()
         self._effort = effort
         self._name = query.name
@@ -176,8 +177,8 @@ class SheddingLazy(Lazy):
         self._beyond = self._beyond * (1 - _FORGET) ** events + beyond
         if self._beyond.all():
             unit = self._beyond[0] / self._beyond[1]
-            most = counter.EVENTS * (_MOST * self._effort.latency - overload.least) / unit
-            self._memory.counters[counter.MOST] = int(np.clip(most, 1, _ANY))
+            most = passing.EVENTS * (_MOST * self._effort.latency - overload.least) / unit
+            self._memory.bounded[passing.MOST] = int(np.clip(most, 1, _ANY))
 
     def _count(self, events: int) -> None:
         """Counts the work that some events were: each, what was looked at, and what was found."""
@@ -240,7 +241,7 @@ class SheddingLazy(Lazy):
                 self._load = w.load(rows)
             if self._passes_over:
                 w.rank(rows)
-            passed = int(self._memory.counters[counter.PASSED])
+            passed = int(self._memory.bounded[passing.PASSED])
             gone += passed - self._passed
             self.shed.passed_over = self._passed = passed
         if self._is_large:

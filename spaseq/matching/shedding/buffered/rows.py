@@ -61,7 +61,7 @@ class Rows:
             m.waits, m.spans, m.size, self._waiting.ravel(), begins, offsets,
             np.empty(int(offsets[-1]) + 1, dtype=np.int64), self._seen, w.classes.buffers.ravel(),
             w.features.ravel(), w.edges, w.samples, kept, w.sampled, w.came, w.declined, w.shed, every,
-            numbers, codes,
+            numbers, codes, m.bounded,
         )  # fmt: skip
 
     def alive(self, numbers: Floats, codes: Codes) -> tuple[Floats, Floats]:
@@ -70,7 +70,7 @@ class Rows:
         alive, least = np.zeros((2, len(w.classes.of)))
         k.count(
             self._tables, m.rings.ravel(), m.rows.ravel(), w.classes.buffers.ravel(), w.features.ravel(),
-            w.edges, w.sampled, w.low, w.high, alive, least, numbers, codes,
+            w.edges, w.sampled, w.low, w.high, alive, least, numbers, codes, m.bounded,
         )  # fmt: skip
         return alive, least
 
@@ -83,7 +83,7 @@ class Rows:
         k.credit(
             self._tables, self._memory.rings.ravel(), self._memory.rows.ravel(), found, choices,
             max(1, count // _SOME), weight, w.classes.sites, w.classes.buffers.ravel(), w.features.ravel(),
-            w.edges, w.won, self.weights, self.missed, numbers, codes,
+            w.edges, w.won, self.weights, self.missed, numbers, codes, self._memory.bounded,
         )  # fmt: skip
 
     @property

@@ -53,7 +53,7 @@ class Worth:
         self.kept: Floats = np.ones(count)
         #: Which share of each stays however little it promises: what is not there is not seen to be missed.
         self.sampled: Floats = np.full(count, _SAMPLED)
-        #: Between which ranks rows of each class are: see ``stored.rank``.
+        #: Between which ranks rows of each class are: see ``passing.rank``.
         self.low, self.high = np.zeros((2, count))
         self.came, self.declined, self.shed, self.won = np.zeros((4, count))
         self.edges: Floats = np.zeros(classes.edges)

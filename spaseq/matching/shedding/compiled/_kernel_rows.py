@@ -13,11 +13,11 @@ from spaseq._fields import reads_row
 from spaseq._jit import kernel, part
 from spaseq.matching.conditions._kernel_values import N_GPMS, Codes, Floats, Ints, pointer
 from spaseq.matching.kernel.compiled._kernel_memory import mix
-from spaseq.matching.lazy.compiled._kernel_buffers import enter, first_after, place
+from spaseq.matching.lazy.compiled._kernel_buffers import enter, first_after, place, promise
 from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, T_BUFFERS, T_ORDERED, T_VALUES
 from spaseq.matching.lazy.compiled._kernel_passing import SAMPLED
 from spaseq.matching.lazy.compiled._kernel_ranges import column_of, is_number
-from spaseq.matching.lazy.records import counter, outcome, posting, ring, stored
+from spaseq.matching.lazy.records import counter, outcome, passing, posting, ring, stored
 from spaseq.matching.lazy.records.query import element, kept, lookup
 
 #: So many values of each feature are kept, of which its edges are learned; before them, how many there were.
@@ -88,7 +88,7 @@ def _lot(position: int, g: int) -> int:
 
     Its rows stay while that is below how likely they are to stay.
     """
-    return int(mix(mix(mix(1, g), position), 7) >> 11 & (stored.SURE - 1))
+    return int(mix(mix(mix(1, g), position), 7) >> 11 & (passing.SURE - 1))
 
 
 @part
@@ -103,11 +103,14 @@ def _leave(t: Ints, rows: Ints, index: Ints, at: int, count: int) -> None:
 
 
 @part
-def _move(t: Ints, r: Ints, rows: Ints, ordered: Floats, g: int, number: int, to: int) -> None:
+def _move(t: Ints, r: Ints, rows: Ints, ordered: Floats, g: int, number: int, to: int, p: Ints) -> None:
     """Gives a row a smaller number, which is free."""
     source, target = place(t, r, g, number), place(t, r, g, to)
     for i in range(stored.VALUES + t[T_VALUES]):
         rows[target + i] = rows[source + i]
+    promised, now = promise(t, r, g, number), promise(t, r, g, to)
+    for i in range(passing.ROW):
+        p[now + i] = p[promised + i]
     for column in range(t[T_ORDERED]):
         doubles = column_of(t, r, g, column)
         ordered[doubles + (to & ring.mask(r, g))] = ordered[doubles + (number & ring.mask(r, g))]
@@ -116,7 +119,7 @@ def _move(t: Ints, r: Ints, rows: Ints, ordered: Floats, g: int, number: int, to
 @part
 def _close_up(
     t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, ordered: Floats, index: Ints, g: int, begin: int,
-    moved: Ints, offset: int, gone: int,
+    moved: Ints, offset: int, gone: int, p: Ints,
 ) -> None:  # fmt: skip
     """Gives the rows of a buffer from ``begin`` on the numbers in ``moved``; those without one are gone."""
     tail = ring.tail(r, g)
@@ -127,7 +130,7 @@ def _close_up(
     for number in range(begin, tail):
         to = moved[offset + number - begin]
         if to >= 0 and to != number:
-            _move(t, r, rows, ordered, g, number, to)
+            _move(t, r, rows, ordered, g, number, to, p)
     tail -= gone
     ring.set_tail(r, g, tail)
     ring.set_now(r, g, tail)
@@ -187,7 +190,7 @@ def let_go(
     lists_: Ints, waits_: Ints, spans_: Floats, size: int, waiting_: Ints, begins_: Ints, offsets_: Ints,
     moved_: Ints, seen_: Ints, buffers_: Ints, told_: Ints, edges_: Floats, samples_: Floats, kept_: Floats,
     sampled_: Floats, came_: Floats, declined_: Floats, shed_: Floats, every: bool, numbers: Floats,
-    codes_: Codes,
+    codes_: Codes, passing_: Ints,
 ) -> int:  # fmt: skip
     """Takes rows from ``begins`` on out of the buffers, of each class all but the share ``kept``; how many.
 
@@ -203,21 +206,21 @@ def let_go(
     begins, offsets, moved, seen = pointer(begins_), pointer(offsets_), pointer(moved_), pointer(seen_)
     buffers, told, edges, samples = pointer(buffers_), pointer(told_), pointer(edges_), pointer(samples_)
     kept_shares, came, declined, shed = pointer(kept_), pointer(came_), pointer(declined_), pointer(shed_)
-    n, codes, sampled = pointer(numbers), pointer(codes_), pointer(sampled_)
+    n, codes, sampled, p = pointer(numbers), pointer(codes_), pointer(sampled_), pointer(passing_)
     total = 0
     for g in range(t[N_GPMS]):
         begin, tail = begins[g], ring.tail(r, g)
-        gone, position, of, chance = 0, -1, 0, stored.SURE
+        gone, position, of, chance = 0, -1, 0, passing.SURE
         for number in range(begin, tail):
             at = place(t, r, g, number)
             if stored.position(rows, at) != position:
                 position = stored.position(rows, at)
                 of = _class_of(rows, at, g, buffers, told, edges, n, codes)
-                chance = stored.chance(rows, at)
-                share = max(kept_shares[of], sampled[of] * stored.SURE / chance)
+                chance = passing.chance(p, promise(t, r, g, number))
+                share = max(kept_shares[of], sampled[of] * passing.SURE / chance)
                 chance = int(min(share, 1.0) * chance)
-            stays = chance == stored.SURE or _lot(position, g) < chance
-            stored.set_chance(rows, at, chance)
+            stays = chance == passing.SURE or _lot(position, g) < chance
+            passing.set_chance(p, promise(t, r, g, number), chance)
             if number >= seen[g]:
                 came[of] += 1
                 _sampled(rows, at, g, buffers, told, samples, n, codes)
@@ -227,7 +230,7 @@ def let_go(
             moved[offsets[g] + number - begin] = number - gone if stays else -1
             gone += int(not stays)
         if gone:
-            _close_up(t, c, m, r, rows, ordered, index, g, begin, moved, offsets[g], gone)
+            _close_up(t, c, m, r, rows, ordered, index, g, begin, moved, offsets[g], gone, p)
         seen[g] = ring.tail(r, g)
         total += gone
     if total:
@@ -240,6 +243,7 @@ def let_go(
 def count(
     tables: Ints, rings: Ints, rows_: Ints, buffers_: Ints, told_: Ints, edges_: Floats, sampled_: Floats,
     low_: Floats, high_: Floats, alive_: Floats, least_: Floats, numbers: Floats, codes_: Codes,
+    passing_: Ints,
 ) -> None:  # fmt: skip
     """Counts all rows by class, in ``alive``; and in ``least`` those of them that stay as a sample.
 
@@ -248,7 +252,7 @@ def count(
     t, r, rows = pointer(tables), pointer(rings), pointer(rows_)
     buffers, told, edges, alive = pointer(buffers_), pointer(told_), pointer(edges_), pointer(alive_)
     n, codes, least, sampled = pointer(numbers), pointer(codes_), pointer(least_), pointer(sampled_)
-    low, high = pointer(low_), pointer(high_)
+    low, high, p = pointer(low_), pointer(high_), pointer(passing_)
     for g in range(t[N_GPMS]):
         position, of, rank = -1, 0, 0
         for number in range(ring.head(r, g), ring.tail(r, g)):
@@ -256,18 +260,18 @@ def count(
             if stored.position(rows, at) != position:
                 position = stored.position(rows, at)
                 of = _class_of(rows, at, g, buffers, told, edges, n, codes)
-                drawn = min(1.0, _lot(position, g) / stored.chance(rows, at))
-                rank = int(stored.SURE * (low[of] + drawn * (high[of] - low[of])))
-            stored.set_rank(rows, at, rank)
+                drawn = min(1.0, _lot(position, g) / passing.chance(p, promise(t, r, g, number)))
+                rank = int(passing.SURE * (low[of] + drawn * (high[of] - low[of])))
+            passing.set_rank(p, promise(t, r, g, number), rank)
             alive[of] += 1
-            least[of] += min(1.0, sampled[of] * stored.SURE / stored.chance(rows, at))
+            least[of] += min(1.0, sampled[of] * passing.SURE / passing.chance(p, promise(t, r, g, number)))
 
 
 @kernel
 def credit(
     tables: Ints, rings: Ints, rows_: Ints, found: Ints, choices: Ints, step: int, weight: float, sites: Ints,
     buffers_: Ints, told_: Ints, edges_: Floats, won_: Floats, weights: Floats, missed: Floats,
-    numbers: Floats, codes_: Codes,
+    numbers: Floats, codes_: Codes, passing_: Ints,
 ) -> None:  # fmt: skip
     """Counts by class the rows of what was found, of every ``step``-th match; all but its last event's.
 
@@ -277,7 +281,7 @@ def credit(
     """
     t, r, rows = pointer(tables), pointer(rings), pointer(rows_)
     buffers, told, edges, won = pointer(buffers_), pointer(told_), pointer(edges_), pointer(won_)
-    n, codes = pointer(numbers), pointer(codes_)
+    n, codes, p = pointer(numbers), pointer(codes_), pointer(passing_)
     for i in range(0, len(found), step):
         every, first = 1.0, choices[found[i, outcome.BEGIN], 1]
         for j in range(found[i, outcome.BEGIN], found[i, outcome.END] - 1):
@@ -288,8 +292,8 @@ def credit(
             if number < ring.tail(r, g):
                 at = place(t, r, g, number)
                 if stored.position(rows, at) == position:
-                    every *= stored.SURE / stored.chance(rows, at)
-                    if stored.rank(rows, at) > found[i, outcome.SHOWN]:
+                    every *= passing.SURE / passing.chance(p, promise(t, r, g, number))
+                    if passing.rank(p, promise(t, r, g, number)) > found[i, outcome.SHOWN]:
                         every *= SAMPLED
                     won[_class_of(rows, at, g, buffers, told, edges, n, codes)] += (
                         step * weight * weights[first]
