@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import random
-import warnings
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -24,7 +22,6 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language import prepare
 from spaseq.matching.context import Context
 from spaseq.matching.lazy import memory
-from spaseq.matching.lazy.compiled import _kernel
 from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.matching.lazy.records import counter, posting, ring
 from spaseq.matching.model import Bounds
@@ -338,16 +335,3 @@ def test_random_input_is_for_the_kernel() -> None:
     engine = Engine(latency=timedelta(milliseconds=1), policy="random-input", evaluator="lazy")
     with pytest.raises(EngineError, match="events are not passed over; here the policy random-input"):
         engine.register(three())
-
-
-def test_without_a_bound_nothing_of_it_runs() -> None:
-    """It looks at buffers between two events: it has no part in what is compiled for the lazy evaluator."""
-    for file in Path(_kernel.__file__).parents[1].rglob("*.py"):
-        assert "shedding" not in file.read_text()
-    stream = Stream(1, 60)
-    stream.run(three(), 20, clocked(1e18))
-    signatures = list(_kernel.run.signatures)  # type: ignore[attr-defined]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SpaseqWarning)
-        stream.run(three(), 20, clocked(1.5))
-    assert list(_kernel.run.signatures) == signatures  # type: ignore[attr-defined]
