@@ -153,6 +153,31 @@ def test_memory_is_kept_about(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 < held[0] <= 2_000_000
 
 
+def test_to_look_at_all_first_events_takes_little_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who looked after each event that took long worked for the looks alone, and shed for these."""
+    now, looks = [0.0], [0]
+    look, takes = SheddingFamilies._look_over, SheddingFamilies._take_alone
+
+    def looked(self: SheddingFamilies, at: int) -> None:
+        now[0] += 1.0
+        looks[0] += 1
+        look(self, at)
+
+    def taken(self: SheddingFamilies, *event: Any) -> Any:
+        now[0] += 0.1
+        return takes(self, *event)
+
+    monkeypatch.setattr(SheddingFamilies, "_look_over", looked)
+    monkeypatch.setattr(SheddingFamilies, "_take_alone", taken)
+    engine = Engine(latency=timedelta(seconds=0.5), clock=lambda: now[0])
+    handle: Handle = engine.register(query(after=_SKIP))
+    exact = Engine()
+    assert found(engine, handle, 600) == found(exact, exact.register(query(after=_SKIP)), 600)
+    assert 2 < looks[0] < now[0] / 10
+    assert handle.stats.shed is not None
+    assert not handle.stats.shed.partial_matches
+
+
 _RISING = {"B": "?ax < ?bx", "C": "?ax + ?bx < ?cx"}
 
 

@@ -41,6 +41,9 @@ Floats = npt.NDArray[np.float64]
 
 #: So often the room left by first events that are too large for it is given to smaller ones.
 _FILLS: Final = 4
+#: First events are looked at when so many times as long was worked as the last look took: a look at all of them
+#: takes as long as an event that all are shown.
+_SELDOM: Final = 16
 #: Where memory runs out, so much of it is in use afterwards.
 _FILLED: Final = 0.8
 
@@ -67,6 +70,9 @@ class SheddingFamilies(OrderedKernel):
         self._pace = Pace(effort)
         # The runs there are, the matches found, those that what was shed might have become.
         self._load, self._found_so_far, self._missed = 0, 0, 0.0
+        # What the arena said to be alive when it was last asked. Since the last look: events, and the seconds
+        # of work; and those that it took.
+        self._alive, self._events, self._worked, self._looked = 0, 0, 0.0, 0.0
         # When the bound was seen to last, and something was shed last: in time or in events.
         self._now: int | None = None
         self._last_shed = 0
@@ -117,11 +123,21 @@ class SheddingFamilies(OrderedKernel):
         units = events * (1 + load)
         if isinstance(clock, WorkClock):
             clock.add(units)
-        self._look_over(now)
-        spent, self._pace.taken = self._pace.taken + clock() - begin, 0.0
+        ended = clock()
+        spent, self._pace.taken = self._pace.taken + ended - begin, 0.0
+        self._events, self._worked = self._events + events, self._worked + spent
+        self._pace.learn(self._worked / self._events)
+        alive = int(self.families.runs.ints[header.LIVE_WAITS])
+        if self._worked >= _SELDOM * self._looked or self._memory_share() < 1:
+            self._look_over(now)
+            alive = int(self.families.runs.ints[header.LIVE_WAITS])
+            self._events, self._worked, self._looked = 0, 0.0, clock() - ended
+            spent += self._looked
+        else:
+            self._load = max(0, load + alive - self._alive)
+        self._alive = alive
         if self._overload is not None:
             self._overload.measure(events, spent, load, units)
-            self._pace.learn(spent / events)
 
     def _found(self) -> Iterator[Block]:
         m = self.families.runs.ints

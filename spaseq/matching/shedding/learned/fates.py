@@ -176,7 +176,7 @@ class Fates:
             if not len(brought):
                 continue
             kept = self._values[gate]
-            kept.extend(brought.tolist())
+            kept.extend(brought[-_RING:].tolist())
             del kept[:-_RING]
             self._come[gate] += len(brought)
             if self._come[gate] >= self._due[gate]:
