@@ -81,14 +81,12 @@ class LazyGroup(Group):
 
     def look_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> bool:
         try:
-            looking = self._lazy.take_single(at, graph, terms, start)
+            found = self._lazy.found_in_one(at, graph, terms, start)
         except UnsolvedError:
             return False
         self.reached = start + 1
-        if looking is not None:
-            found, choices = self._lazy.found_by(looking)
-            if len(found):
-                self.give(found, choices, start)
+        if found is not None and len(found[0]):
+            self.give(*found, start)
         return True
 
     def narrow(self, live: frozenset[int], reach: int) -> None:
@@ -181,10 +179,16 @@ class GatheringLazy(Lazy):
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
     ) -> tuple[Ints, Ints]:
         """What events complete: rows of ``outcome``, and what was chosen."""
-        return self.found_by(self.process(batch, start, solutions))
+        return self._found_by(self.process(batch, start, solutions))
 
-    def found_by(self, looking: Iterator[Block]) -> tuple[Ints, Ints]:
-        """The same, while something is done."""
+    def found_in_one(
+        self, at: Stamp, graph: int, terms: Sequence[int], start: int
+    ) -> tuple[Ints, Ints] | None:
+        """The same of an event that came alone; None for nothing. Raises as ``take_single`` does."""
+        looking = self.take_single(at, graph, terms, start)
+        return None if looking is None else self._found_by(looking)
+
+    def _found_by(self, looking: Iterator[Block]) -> tuple[Ints, Ints]:
         self._taken = []
         for _ in looking:
             pass

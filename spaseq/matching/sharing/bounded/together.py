@@ -1,0 +1,108 @@
+"""Queries that begin alike and have one bound: what their groups have in common, and what runs these."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.effort import Effort
+from spaseq.events import EventBatch, Stamp
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.limits import Budget
+from spaseq.matching.columns.evaluator import UnsolvedError
+from spaseq.matching.model import Bounds
+from spaseq.matching.sharing.bounded.ledgers import effort_of
+from spaseq.matching.sharing.bounded.member import BoundedMember
+from spaseq.matching.sharing.group import Group
+from spaseq.matching.shedding.bounded import Bounded, Many
+
+_Whole = TypeVar("_Whole", bound="Together")
+
+
+def query_of(pattern: SequencePattern, members: Sequence[BoundedMember], window: Bounds) -> Bounded:
+    """All of them as one query."""
+    first = members[0]
+    many = Many(first.name, len(members), Budget(first.context.budget.limits.times(len(members))))
+    return Bounded(pattern, first.dictionary, first.context, window, effort_of(members), many)
+
+
+class Together(ABC):
+    """What runs a group: an evaluator that gathers matches, keeps a bound, and is this, too."""
+
+    _effort: Effort
+    _members: Sequence[BoundedMember]
+
+    @abstractmethod
+    def found_in(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> object:
+        """Takes events."""
+
+    @abstractmethod
+    def found_in_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> object:
+        """The same of one that came alone. Raises as ``take_single`` does."""
+
+    @abstractmethod
+    def end_shedding(self) -> None:
+        """See ``Shedder.end_shedding``."""
+
+    @abstractmethod
+    def tell(self) -> None:
+        """Tells each query what was given up of its own."""
+
+    @abstractmethod
+    def value(self, live: frozenset[int]) -> None:
+        """Matches of nobody but these are worth anything."""
+
+    def weigh(self, live: frozenset[int]) -> None:
+        """Nobody wants anything but these: the bound is theirs."""
+        self.value(live)
+        if live and self._effort.pool is not None:
+            self._effort = effort_of([self._members[i] for i in sorted(live)], self._effort)
+
+    def end(self) -> None:
+        """All queries are over."""
+        self.end_shedding()
+        if self._effort.pool is not None:
+            self._effort.pool.leave(self._effort)
+        self.tell()
+
+
+class BoundedGroup(Group):
+    """A group that keeps a bound; what it is otherwise is the next of its classes.
+
+    Members get matches as they are found: to make these is a part of what events take.
+    """
+
+    def keep(self, whole: _Whole, members: Sequence[BoundedMember]) -> _Whole:
+        """What runs all of them is made."""
+        self._whole: Together = whole
+        self._members = members
+        # From now on: what fails before, or interrupts it, would be hidden by members that say that they
+        # leave what is not there.
+        for member in members:
+            member.leaves = self._left
+        return whole
+
+    def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
+        self.reached = start + len(batch)
+        self._whole.found_in(batch, start, solutions)
+
+    def look_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> bool:
+        reached, self.reached = self.reached, start + 1
+        try:
+            self._whole.found_in_one(at, graph, terms, start)
+        except UnsolvedError:
+            self.reached = reached
+            return False
+        return True
+
+    def narrow(self, live: frozenset[int], reach: int) -> None:
+        super().narrow(live, reach)  # type: ignore[safe-super]
+        self._whole.weigh(live)
+
+    def _left(self) -> None:
+        """A query is over; with the last of them nothing is shed any more."""
+        self._whole.tell()
+        if all(member.is_done for member in self._members):
+            self._whole.end()
