@@ -199,9 +199,9 @@ class Shedding(Selecting):
         load, units = self._load, self._units
         begun = self._welcome(axis, time)
         if self._overload is not None:
-            took = self._overload.measure(
-                events, self._spent - self._measured, load, units, begun, self._choosing
-            )
+            spent = self._spent - self._measured
+            between = spent - worked + self._choosing
+            took = self._overload.measure(events, spent, load, units, begun, between)
             if self._passing is not None:
                 self._passing.took(events, took)
         # To look at no more than was shown would take the longer the more there is to be shed.

@@ -51,9 +51,11 @@ class Overload:
     def __init__(self, bound: float) -> None:
         self._bound = bound
         self._fixed = math.inf
-        # Of late: events, the seconds above the least that they took by themselves, and for their load.
-        self._events = self._begun = 0.0
-        self._load = self._seconds = 0.0
+        # Of late: events, the load there was, and the seconds above the least: for units of work, and for
+        # what was done between events. And of these units: of partial matches that began, and all.
+        self._events = self._load = 0.0
+        self._working = self._between = 0.0
+        self._begun = self._worked = 0.0
         self._spent = self._units = 0.0
         self.latency: float | None = None
         # For so many events now the bound has been less than what one takes by itself; whether that was told.
@@ -70,16 +72,17 @@ class Overload:
         self.most = _ROOM * bound
 
     def measure(
-        self, events: int, seconds: float, load: float, units: float, begun: int = 0, choosing: float = 0.0
+        self, events: int, seconds: float, load: float, units: float, begun: int = 0, between: float = 0.0
     ) -> float:
         """So many events took so many seconds, with so much load on average, for so many units of work.
 
         The seconds of these that are the events' own: not what held them up.
 
         ``begun``: how many of the units were partial matches that began, and not for those there are.
-        ``choosing``: how many of the seconds it took to choose what is passed over: that is for the load.
+        ``between``: how many of the seconds it took to look at partial matches, and to choose what is passed
+        over: that is for the load.
         """
-        self._fixed = min((seconds - choosing) / events, self._fixed * _GROWS**events)
+        self._fixed = min((seconds - between) / events, self._fixed * _GROWS**events)
         most = (_STALLED + _SLOW * events) * self._bound
         was_held_up, seconds = seconds > most, min(seconds, most)
         each = seconds / events
@@ -87,12 +90,15 @@ class Overload:
         self._usual = usual * self._usual + (1 - usual) * load
         keep = (1 - _FORGET) ** events
         above = events * max(0.0, each - self._fixed)
-        for_load = 1 - min(1.0, begun / (units - events)) if units > events else 0.0
+        between = min(between, above)
         expected = self.expect(load)
         self._events = keep * self._events + events
-        self._begun = keep * self._begun + (1 - for_load) * above
         self._load = keep * self._load + events * load
-        self._seconds = keep * self._seconds + for_load * above
+        self._working = keep * self._working + above - between
+        self._between = keep * self._between + between
+        # Not of each event is it asked how many units it is, so that only many of them say which part began.
+        self._begun = keep * self._begun + begun
+        self._worked = keep * self._worked + max(0.0, units - events)
         self._too_tight = self._too_tight + events if self.least > self._bound else 0
         if not was_held_up:
             self._vary(events, seconds, units, keep)
@@ -131,12 +137,18 @@ class Overload:
 
     @property
     def _slope(self) -> float:
-        return self._seconds / (self._load + _UNKNOWN) if self._load > 0 else 0.0
+        seconds = self._working - self._beginning + self._between
+        return seconds / (self._load + _UNKNOWN) if self._load > 0 else 0.0
+
+    @property
+    def _beginning(self) -> float:
+        """The seconds that it took to begin partial matches."""
+        return self._working * (min(1.0, self._begun / self._worked) if self._worked > 0 else 1.0)
 
     @property
     def least(self) -> float:
         """The seconds that an event takes with no partial matches; 0 while that is not known."""
-        return self._fixed + self._begun / self._events if self._events > 0 else 0.0
+        return self._fixed + self._beginning / self._events if self._events > 0 else 0.0
 
     def tell(self, shed: Shed, name: str) -> None:
         """Notes what an event of a query takes now; a warning says, once, if no shedding holds the bound."""
