@@ -5,6 +5,9 @@ of each class were shed, by age, in each of the latest eighths of a window, and 
 calculated anew and anew. Little by little the worth of what was shed before a window stays as it is: what is
 learned now may not be true of then. The same is done with those that were not shown an event: what it would
 have made of them is lost, with all that would have come of that.
+
+How much of it would have come by now is not told by time alone, but by how often the events came that it was
+to go on by: in a quiet time next to nothing comes of what is shed, and in a rush all of it.
 """
 
 from __future__ import annotations
@@ -33,10 +36,13 @@ class Forgone:
 
     def __init__(self, features: Features, gates: Ints) -> None:
         """``gates``: of each class, its gate."""
-        self._features, self._gates, left = features, gates, _left(features)
-        # Of what was shed, and of what an event would have made of those that were not shown it, how many
-        # events are left to a match.
-        self._left: Ints = np.stack([left, left - 1])
+        self._features, self._gates = features, gates
+        # Of each gate, the steps that are left to a match. Of what was shed; what an event would have made of
+        # those that were not shown it has the first one behind it.
+        self._left = _left(features)
+        # How often, beside what is usual, events came by which each step is taken, in each of the latest
+        # eighths, as if one of them had one of these.
+        self._came: Floats = np.zeros((k.AGES, len(features.steps)))
         # Both by eighths of a window, the latest first: none of queries that never shed.
         self._lately: Floats = np.zeros((0, 2, features.classes, k.AGES))
         self._before: Floats = np.zeros((2, features.classes, k.AGES))
@@ -64,23 +70,27 @@ class Forgone:
             self._lately = np.zeros((k.AGES, 2, self._features.classes, k.AGES))
         self._lately[0, what] += cells.reshape(-1, k.AGES)
 
-    def pass_by(self, ages: float, worth: Floats) -> None:
+    def pass_by(self, ages: float, worth: Floats, relative: Floats | None = None) -> None:
         """So many eighths of a window have passed.
 
         ``worth``: the matches that one partial match of each class and age brings, and those that an event
-        does that it is shown.
+        does that it is shown. ``relative``: of each step, how many times as often as they usually do, by
+        which that was calculated, its events came meanwhile.
         """
         if not len(self._lately):
             return
-        self._over += ages
         self._passed += ages
-        for _ in range(min(int(self._over), k.AGES)):
-            self._turn(worth)
-        self._over %= 1.0
+        ages = min(ages, 2.0 * k.AGES)
+        while ages > 0.0:
+            part = min(ages, 1.0 - self._over)
+            self._came[0] += part * (1.0 if relative is None else relative)
+            self._over += part
+            ages -= part
+            if self._over > 1.0 - 1e-9:
+                self._turn(worth)
         if self._passed >= _ANEW:
             self._passed = 0.0
-            come = self._come(np.concatenate([[self._over / 2], self._over + np.arange(k.AGES - 1) + 0.5]))
-            lately = (self._lately * come[:, :, self._gates]).sum(axis=0)
+            lately = (self._lately * self._come()[:, :, self._gates]).sum(axis=0)
             self.missed_of = ((lately + self._before) * worth).sum(axis=(0, 2)) + self._settled
 
     def recode(self, place: Codes, feature: int, moved: Floats) -> None:
@@ -94,25 +104,48 @@ class Forgone:
 
     def _turn(self, worth: Floats) -> None:
         """An eighth of a window is over."""
-        self._before += self._lately[-1]
+        self._before += self._lately[-1] * self._come()[-1][:, self._gates]
         self._settled += _SETTLED * (self._before * worth).sum(axis=(0, 2))
         self._before *= 1 - _SETTLED
-        self._lately = np.roll(self._lately, 1, axis=0)
-        self._lately[0] = 0.0
+        for lately in (self._lately, self._came):
+            lately[1:] = lately[:-1].copy()
+            lately[0] = 0.0
+        self._over = 0.0
 
-    def _come(self, since: Floats) -> Floats:
-        """Which share of the matches has come so many eighths of a window later, by kind, gate and age.
+    def _come(self) -> Floats:
+        """Which share of the matches has come, by the eighth of what was shed, its kind, gate and age.
 
         The last of several events comes late in what is left of a window.
         """
+        # Backwards from now: where eighths begin, and how often events of each step came since then.
+        begins = np.concatenate([[0.0], self._over + np.arange(k.AGES)])
+        came = np.concatenate([np.zeros((1, self._came.shape[1])), self._came.cumsum(axis=0)])
+        since = (begins[:-1] + begins[1:]) / 2
         rest = k.AGES - 0.5 - np.arange(k.AGES)
-        return np.asarray(np.minimum(since[:, None, None, None] / rest, 1.0) ** self._left[..., None])
+        until = np.maximum(since[:, None] - rest, 0.0)
+        share = [
+            (np.interp(since, begins, step)[:, None] - np.interp(until, begins, step)) / rest for step in came.T
+        ]
+        nothing = np.ones((k.AGES, k.AGES))
+        return np.stack(
+            [
+                np.stack([np.prod([nothing, *(share[i] for i in left)], axis=0) for left in kind], axis=1)
+                for kind in (self._left, [left[1:] for left in self._left])
+            ],
+            axis=1,
+        )
 
 
-def _left(features: Features) -> Ints:
-    """How many events are left to a match at each gate, at least."""
-    left = np.ones(len(features.bases), dtype=np.int64)
+def _left(features: Features) -> list[tuple[int, ...]]:
+    """Of each gate, the fewest steps that lead from there to a match."""
+    left = dict[int, tuple[int, ...]]()
     for _ in features.places:
-        for step in features.steps:
-            left[step.gate] = 1 + min((left[gate] for gate in features.places[step.target].gates), default=0)
-    return left
+        for number, step in enumerate(features.steps):
+            gates = features.places[step.target].gates
+            ways = [left[gate] for gate in gates if gate in left]
+            if gates and not ways:
+                continue
+            way = number, *min(ways, key=len, default=())
+            if step.gate not in left or len(way) < len(left[step.gate]):
+                left[step.gate] = way
+    return [left.get(gate, ()) for gate in range(len(features.bases))]

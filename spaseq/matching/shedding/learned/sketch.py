@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from spaseq.effort import Policy
 from spaseq.matching.shedding.compiled import _kernel_known as k
+from spaseq.matching.shedding.learned.arrivals import Arrivals
 from spaseq.matching.shedding.learned.evenness import evenness
 from spaseq.matching.shedding.learned.features import Features
 from spaseq.matching.shedding.learned.forgone import Forgone
@@ -88,6 +89,8 @@ class Sketch:
             self.gates[features.bases[gate] :] = gate
         #: Of each GPM, how many events have come.
         self.came: dict[str, float] = {}
+        #: How often they come now.
+        self.arrivals = Arrivals(features)
         #: What was shed.
         self.forgone = Forgone(features, self.gates)
         #: Of each gate, how often its partial matches were shown an event, or passed over; and this alone.
@@ -134,11 +137,13 @@ class Sketch:
     def see(self, gpm: str, solutions: float) -> None:
         """Some events come with so many solutions of a GPM."""
         self.came[gpm] = self.came.get(gpm, 0.0) + solutions
+        self.arrivals.see(gpm, solutions)
 
     def decay(self, events: float) -> None:
         """So many events have passed."""
         self.age = max(self.age, 1.0)
         keep = 0.5 ** (events / (k.AGES * self.age))
+        self.arrivals.pass_by(events, self._lived(), keep)
         for counted in (self.counts, self.steps, self.shows, self.unshown, self.ended):
             counted *= keep
         for gpm in self.came:
@@ -210,8 +215,12 @@ class Sketch:
         return self._each(self.shows)
 
     def _each(self, shows: Floats) -> Floats:
-        lived = np.bincount(self.gates, self.counts.reshape(-1, k.COUNTS)[:, k.LIVED], len(shows))
-        return np.asarray((shows / np.maximum(lived, 1.0))[self.gates])
+        return np.asarray((shows / np.maximum(self._lived(), 1.0))[self.gates])
+
+    def _lived(self) -> Floats:
+        """How many events partial matches have lived through, by gate."""
+        lived = self.counts.reshape(-1, k.COUNTS)[:, k.LIVED]
+        return np.bincount(self.gates, lived, len(self.shows))
 
     def begin(self) -> None:
         """Has compiled code ready, which takes a while to be loaded."""
@@ -223,6 +232,7 @@ class Sketch:
     def plan(self, most: float) -> None:
         """Sets the price of work such that an event takes so many units, as things go; 0 if that is all."""
         self.is_planned = True
+        self.arrivals.rate(k.AGES * self.age)
         load, dying, stands = self.load(), self._dying(), self._stands()
         # What is shed is chosen by what is a little too high where little is known, or late in a window: at
         # a tenth of the work less was found where it was not.
@@ -364,12 +374,10 @@ class Sketch:
     def _selectivity(self) -> Floats:
         """How often the partial matches of a gate go on, or become matches, in an event, by class."""
         counts = self.counts.reshape(-1, k.COUNTS)
-        gates = len(self.shows)
-        went = np.bincount(self.gates, counts[:, k.MATCHED], gates)
+        went = np.bincount(self.gates, counts[:, k.MATCHED], len(self.shows))
         for step in self.features.steps:
             went[step.gate] += self.features.block(self.steps, step).sum()
-        lived = np.bincount(self.gates, counts[:, k.LIVED], gates)
-        return np.asarray((went / np.maximum(lived, 1e-9))[self.gates])
+        return np.asarray((went / np.maximum(self._lived(), 1e-9))[self.gates])
 
 
 def ended(events: float, age: float) -> Floats:
