@@ -24,7 +24,7 @@ from spaseq.matching.runs.program import Place
 from spaseq.matching.shedding.compiled import _kernel_known as k
 from spaseq.matching.shedding.compiled import _kernel_rehearsed as ghosts
 from spaseq.matching.shedding.learned.absent import graves, tells_the_dead
-from spaseq.matching.shedding.learned.comparisons import BINARY, UNARY, Code, compared
+from spaseq.matching.shedding.learned.comparisons import BINARY, UNARY, Code, balanced, compared
 from spaseq.terms.dictionary import Term
 
 Ints = npt.NDArray[np.int64]
@@ -229,7 +229,7 @@ def _rehearsed(
         target = step.target * size if places[step.target].gates else -1
         gpm = analysis.gpms.index(candidate.unit.gpm)
         columns = {name: c for c, (g, name) in enumerate(compiled.columns) if g == gpm}
-        code = analysis.codes[analysis.unit(candidate.unit)]
+        code = balanced(analysis.codes[analysis.unit(candidate.unit)], partial(_is_before, columns))
         sign, own = compared(code, codes[place.begin : place.end], columns)
         first, last = programs.write(own, partial(_column, columns))
         value = start + 4 * first.row, start + 4 * last.row, i * (k.RING + 1)
@@ -297,13 +297,37 @@ def _features(analysis: Analysis, place: Place, bound: frozenset[str]) -> Iterat
         for gate in each.gates:
             for parts, _ in analysis.candidates(gate):
                 for part in parts:
-                    own = analysis.pattern.gpms[part.unit.gpm].variables
-                    yield from _parts(analysis.codes[analysis.unit(part.unit)], bound - own, analysis)
+                    before = bound - analysis.pattern.gpms[part.unit.gpm].variables
+                    code = balanced(
+                        analysis.codes[analysis.unit(part.unit)], partial(_is_had, before, analysis)
+                    )
+                    yield from _parts(code, before, analysis)
                     if part.way is not None and part.way.target not in seen:
                         seen.append(part.way.target)
                         nearest.append(part.way.target)
     for item in analysis.pattern.where:
         yield from _parts(analysis.steps(item, Site()), bound, analysis)
+
+
+def _is_before(columns: Mapping[str, int], code: Code) -> bool:
+    """Whether a program is of what was before an event that brings these columns."""
+    names = [step.what for step in code if step.op == "PUSH"]
+    return bool(names) and not any(name in columns for name in names)
+
+
+def _is_had(bound: frozenset[str], analysis: Analysis, code: Code) -> bool:
+    """Whether a program is of bound variables alone, and not the same in all partial matches."""
+    named = [step for step in code if step.op in ("PUSH", "AGGREGATE")]
+    return bool(named) and all(_is_bound(step, bound, analysis) for step in named)
+
+
+def _is_bound(step: Step, bound: frozenset[str], analysis: Analysis) -> bool:
+    match step:
+        case Step("PUSH", str(name)):
+            return name in bound and name in analysis.slots
+        case Step("AGGREGATE", Accumulator() as a):
+            return a.kind in ("SUM", "COUNT", "MIN", "MAX") and a.variable in bound
+    return False
 
 
 def _parts(code: Sequence[Step], bound: frozenset[str], analysis: Analysis) -> Iterator[Code]:
@@ -323,12 +347,11 @@ def _parts(code: Sequence[Step], bound: frozenset[str], analysis: Analysis) -> I
             case Step("CHOOSE"):
                 yield from _read(stack.pop())
                 continue
-            case Step("PUSH", str(name)):
-                stack.append((step,) if name in bound and name in analysis.slots else None)
+            case Step("PUSH"):
+                stack.append((step,) if _is_bound(step, bound, analysis) else None)
                 continue
-            case Step("AGGREGATE", Accumulator() as a):
-                whole = a.kind in ("SUM", "COUNT", "MIN", "MAX") and a.variable in bound
-                stack.append((step._replace(inside=False),) if whole else None)
+            case Step("AGGREGATE"):
+                stack.append((step._replace(inside=False),) if _is_bound(step, bound, analysis) else None)
                 continue
             case Step("CONSTANT"):
                 stack.append((step,))

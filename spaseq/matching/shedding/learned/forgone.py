@@ -124,7 +124,8 @@ class Forgone:
         rest = k.AGES - 0.5 - np.arange(k.AGES)
         until = np.maximum(since[:, None] - rest, 0.0)
         share = [
-            (np.interp(since, begins, step)[:, None] - np.interp(until, begins, step)) / rest for step in came.T
+            (np.interp(since, begins, step)[:, None] - np.interp(until, begins, step)) / rest
+            for step in came.T
         ]
         nothing = np.ones((k.AGES, k.AGES))
         return np.stack(

@@ -42,8 +42,8 @@ class Quantiles:
     def learn(self, feature: int, brought: Floats | None) -> bool:
         """Learns the edges of a feature anew, where that is due; whether they are others now.
 
-        Where a condition compares it with what events bring, edges are quantiles of these: what is beyond all
-        of them is all the same. ``brought`` is a ring of such values.
+        Where a condition compares it with what events bring, edges are quantiles of these (see ``_between``).
+        ``brought`` is a ring of such values.
         """
         ring = self.rings[feature * (k.RING + 1) :] if brought is None else brought
         seen, few = ring[0], _FEW if brought is None else _FEW_EVENTS
@@ -51,6 +51,8 @@ class Quantiles:
             return False
         self._due[feature] = seen * _AGAIN if seen < k.RING else seen + _AGAIN * k.RING
         values = np.sort(latest(ring, 0))
+        if brought is not None:
+            values = _between(values, self.values(feature))
         begin, count, room = self._own(feature)
         # Of a single value that events bring, it matters what is above it.
         if (count or brought is None) and self._fits(feature, values):
@@ -104,6 +106,17 @@ class Quantiles:
             return False
         sizes = np.bincount(np.searchsorted(edges, values), minlength=count + 1)
         return bool(sizes.max() <= max(_SKEWED, 3 / (count + 1)) * len(values))
+
+
+def _between(brought: Floats, own: Floats) -> Floats:
+    """Of what events bring, in order, what tells a feature's own values apart.
+
+    What is beyond all of these is all the same to them: only one in ten events may bring what is not.
+    """
+    if len(own) < _FEW:
+        return brought
+    some = brought[(brought >= own.min()) & (brought <= own.max())]
+    return some if len(some) >= _FEW_EVENTS else np.sort(own)
 
 
 def latest(rings: Floats, number: int) -> Floats:

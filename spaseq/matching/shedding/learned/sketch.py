@@ -220,7 +220,7 @@ class Sketch:
     def _lived(self) -> Floats:
         """How many events partial matches have lived through, by gate."""
         lived = self.counts.reshape(-1, k.COUNTS)[:, k.LIVED]
-        return np.bincount(self.gates, lived, len(self.shows))
+        return np.bincount(self.gates, lived, len(self.shows)).astype(np.float64)
 
     def begin(self) -> None:
         """Has compiled code ready, which takes a while to be loaded."""
