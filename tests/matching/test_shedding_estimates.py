@@ -57,6 +57,7 @@ def forgone(of: Sketch, shed: dict[int, int], age: int = 0) -> Forgone:
     counts = np.zeros((of.features.classes, AGES), dtype=np.int64)
     for number, count in shed.items():
         counts[number, age] = count
+    of.forgone = Forgone(of.features, of.gates)
     of.forgone.add(counts.ravel())
     return of.forgone
 

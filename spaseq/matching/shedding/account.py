@@ -69,7 +69,7 @@ class Account:
     def pass_by(self, events: int, sketch: Sketch) -> None:
         """So many events have passed."""
         self._calm += events
-        sketch.forgone.pass_by(events / sketch.age, sketch.lost(), sketch.arrivals.relative)
+        sketch.forgone.pass_by(events / sketch.age, sketch.lost(), sketch.arrivals)
         self._missed = sketch.forgone.missed
         self.estimate()
 

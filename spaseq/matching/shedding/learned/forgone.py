@@ -12,12 +12,14 @@ to go on by: in a quiet time next to nothing comes of what is shed, and in a rus
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.shedding.compiled import _kernel_known as k
+from spaseq.matching.shedding.learned.arrivals import Arrivals
 from spaseq.matching.shedding.learned.features import Codes, Features
 
 Ints = npt.NDArray[np.int64]
@@ -40,12 +42,14 @@ class Forgone:
         # Of each gate, the steps that are left to a match. Of what was shed; what an event would have made of
         # those that were not shown it has the first one behind it.
         self._left = _left(features)
-        # How often, beside what is usual, events came by which each step is taken, in each of the latest
-        # eighths, as if one of them had one of these.
+        # How often events came by which each step is taken, in each of the latest eighths: as many times as
+        # there are events in one.
         self._came: Floats = np.zeros((k.AGES, len(features.steps)))
         # Both by eighths of a window, the latest first: none of queries that never shed.
         self._lately: Floats = np.zeros((0, 2, features.classes, k.AGES))
         self._before: Floats = np.zeros((2, features.classes, k.AGES))
+        # How often events come of each step, as worth is calculated.
+        self._usual: Floats = np.ones(len(features.steps))
         self.missed_of: Floats = np.zeros(features.classes)
         # Those of what is settled.
         self._settled = np.zeros_like(self.missed_of)
@@ -70,20 +74,23 @@ class Forgone:
             self._lately = np.zeros((k.AGES, 2, self._features.classes, k.AGES))
         self._lately[0, what] += cells.reshape(-1, k.AGES)
 
-    def pass_by(self, ages: float, worth: Floats, relative: Floats | None = None) -> None:
+    def pass_by(self, ages: float, worth: Floats, arrivals: Arrivals | None = None) -> None:
         """So many eighths of a window have passed.
 
         ``worth``: the matches that one partial match of each class and age brings, and those that an event
-        does that it is shown. ``relative``: of each step, how many times as often as they usually do, by
-        which that was calculated, its events came meanwhile.
+        does that it is shown. ``arrivals``: how often events came meanwhile, and usually do, by which that is
+        calculated.
         """
         if not len(self._lately):
             return
+        often = self._usual if arrivals is None else arrivals.often
+        if arrivals is not None:
+            self._usual = arrivals.usual
         self._passed += ages
         ages = min(ages, 2.0 * k.AGES)
         while ages > 0.0:
             part = min(ages, 1.0 - self._over)
-            self._came[0] += part * (1.0 if relative is None else relative)
+            self._came[0] += part * often
             self._over += part
             ages -= part
             if self._over > 1.0 - 1e-9:
@@ -91,7 +98,7 @@ class Forgone:
         if self._passed >= _ANEW:
             self._passed = 0.0
             lately = (self._lately * self._come()[:, :, self._gates]).sum(axis=0)
-            self.missed_of = ((lately + self._before) * worth).sum(axis=(0, 2)) + self._settled
+            self.missed_of = self._worth(lately + self._before, worth) + self._settled
 
     def recode(self, place: Codes, feature: int, moved: Floats) -> None:
         """Of each level of a feature of a place, such shares are in each level now."""
@@ -105,15 +112,26 @@ class Forgone:
     def _turn(self, worth: Floats) -> None:
         """An eighth of a window is over."""
         self._before += self._lately[-1] * self._come()[-1][:, self._gates]
-        self._settled += _SETTLED * (self._before * worth).sum(axis=(0, 2))
+        self._settled += _SETTLED * self._worth(self._before, worth)
         self._before *= 1 - _SETTLED
         for lately in (self._lately, self._came):
             lately[1:] = lately[:-1].copy()
             lately[0] = 0.0
         self._over = 0.0
 
+    def _worth(self, forgone: Floats, worth: Floats) -> Floats:
+        """The matches of what was shed, times how often events came, by class."""
+        usual = np.array([[np.prod(self._usual[list(left)]) for left in kind] for kind in self._ways])
+        return np.asarray((forgone * worth / usual[:, self._gates, None]).sum(axis=(0, 2)))
+
+    @property
+    def _ways(self) -> tuple[Sequence[tuple[int, ...]], ...]:
+        """By kind, the steps that are left to a match at each gate."""
+        return self._left, [left[1:] for left in self._left]
+
     def _come(self) -> Floats:
-        """Which share of the matches has come, by the eighth of what was shed, its kind, gate and age.
+        """Which share of the matches has come, by the eighth of what was shed, its kind, gate and age: times
+        how often events come.
 
         The last of several events comes late in what is left of a window.
         """
@@ -131,7 +149,7 @@ class Forgone:
         return np.stack(
             [
                 np.stack([np.prod([nothing, *(share[i] for i in left)], axis=0) for left in kind], axis=1)
-                for kind in (self._left, [left[1:] for left in self._left])
+                for kind in self._ways
             ],
             axis=1,
         )

@@ -20,6 +20,8 @@ _FEW_EVENTS: Final = 16
 _AGAIN: Final = 4
 #: Edges are given up when such a share of what comes lies between two of them.
 _SKEWED: Final = 0.4
+#: If more than such a share of what events bring lies between a feature's own values, edges are of it all.
+_MOST_BETWEEN: Final = 0.15
 
 
 class Quantiles:
@@ -111,11 +113,14 @@ class Quantiles:
 def _between(brought: Floats, own: Floats) -> Floats:
     """Of what events bring, in order, what tells a feature's own values apart.
 
-    What is beyond all of these is all the same to them: only one in ten events may bring what is not.
+    What is beyond all of these is all the same to them. Own values are often those of a few events, so that
+    brought ones are left out only where next to no edges would be left between.
     """
     if len(own) < _FEW:
         return brought
     some = brought[(brought >= own.min()) & (brought <= own.max())]
+    if len(some) > _MOST_BETWEEN * len(brought):
+        return brought
     return some if len(some) >= _FEW_EVENTS else np.sort(own)
 
 

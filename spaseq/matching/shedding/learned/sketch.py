@@ -143,7 +143,7 @@ class Sketch:
         """So many events have passed."""
         self.age = max(self.age, 1.0)
         keep = 0.5 ** (events / (k.AGES * self.age))
-        self.arrivals.pass_by(events, self._lived(), keep)
+        self.arrivals.pass_by(events, self._lived, keep)
         for counted in (self.counts, self.steps, self.shows, self.unshown, self.ended):
             counted *= keep
         for gpm in self.came:
@@ -199,6 +199,7 @@ class Sketch:
             if step.target == place:
                 own = block.reshape(len(block), codes.depths, -1)
                 own[:] = own.sum(axis=2, keepdims=True) * shares
+        self.arrivals.level(codes.gates, self._lived)
         if self.rehearsal is not None:
             self.rehearsal.level(place)
 
@@ -215,12 +216,15 @@ class Sketch:
         return self._each(self.shows)
 
     def _each(self, shows: Floats) -> Floats:
-        return np.asarray((shows / np.maximum(self._lived(), 1.0))[self.gates])
+        return np.asarray((shows / np.maximum(self._by_gate(self._lived), 1.0))[self.gates])
 
+    @property
     def _lived(self) -> Floats:
-        """How many events partial matches have lived through, by gate."""
-        lived = self.counts.reshape(-1, k.COUNTS)[:, k.LIVED]
-        return np.bincount(self.gates, lived, len(self.shows)).astype(np.float64)
+        """How many events partial matches have lived through, by class."""
+        return self.counts.reshape(-1, k.COUNTS)[:, k.LIVED]
+
+    def _by_gate(self, numbers: Floats) -> Floats:
+        return np.bincount(self.gates, numbers, len(self.shows)).astype(np.float64)
 
     def begin(self) -> None:
         """Has compiled code ready, which takes a while to be loaded."""
@@ -232,12 +236,12 @@ class Sketch:
     def plan(self, most: float) -> None:
         """Sets the price of work such that an event takes so many units, as things go; 0 if that is all."""
         self.is_planned = True
-        self.arrivals.rate(k.AGES * self.age)
         load, dying, stands = self.load(), self._dying(), self._stands()
         # What is shed is chosen by what is a little too high where little is known, or late in a window: at
         # a tenth of the work less was found where it was not.
         self._rate(is_fair=True)
         value, _ = self._rates.follow(load, dying, stands, self.age, 0.0, is_fair=True)
+        self.arrivals.rate(self._rates.at_once(load, np.ones_like(value))[0][:, 0], k.AGES * self.age)
         # What goes on has been shown an event: who was passed over is not what that is counted of.
         shown = self._each(np.maximum(self.shows - self.unshown, 0.0))
         self._lost = np.stack([value, by_show(self._rates.at_once(load, value)[0], shown)])
@@ -374,10 +378,10 @@ class Sketch:
     def _selectivity(self) -> Floats:
         """How often the partial matches of a gate go on, or become matches, in an event, by class."""
         counts = self.counts.reshape(-1, k.COUNTS)
-        went = np.bincount(self.gates, counts[:, k.MATCHED], len(self.shows))
+        went = self._by_gate(counts[:, k.MATCHED])
         for step in self.features.steps:
             went[step.gate] += self.features.block(self.steps, step).sum()
-        return np.asarray((went / np.maximum(self._lived(), 1e-9))[self.gates])
+        return np.asarray((went / np.maximum(self._by_gate(self._lived), 1e-9))[self.gates])
 
 
 def ended(events: float, age: float) -> Floats:
