@@ -41,8 +41,8 @@ Floats = npt.NDArray[np.float64]
 
 #: So often the room left by first events that are too large for it is given to smaller ones.
 _FILLS: Final = 4
-#: First events are looked at when so many times as long was worked as the last look took: a look at all of them
-#: takes as long as an event that all are shown.
+#: First events are looked at when so many times as long was worked as the last look took: a look at all of
+#: them takes as long as an event that all are shown.
 _SELDOM: Final = 16
 #: Where memory runs out, so much of it is in use afterwards.
 _FILLED: Final = 0.8
