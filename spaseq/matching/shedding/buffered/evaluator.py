@@ -180,6 +180,10 @@ class SheddingLazy(Lazy):
             most = passing.EVENTS * (_MOST * self._effort.latency - overload.least) / unit
             self._memory.bounded[passing.MOST] = int(np.clip(most, 1, _ANY))
 
+    def _begin(self, columns: Ints, new: Ints) -> int:
+        self._rows.begin()
+        return super()._begin(columns, new)
+
     def _count(self, events: int) -> None:
         """Counts the work that some events were: each, what was looked at, and what was found."""
         tested = self._rows.tested

@@ -30,6 +30,7 @@ class Rows:
 
     def __init__(self, compiled: Compiled, memory: Memory, worth: Worth) -> None:
         self._tables, self._memory, self._worth = compiled.tables, memory, worth
+        self.begin()
         # Up to where rows have been counted.
         self._seen: Ints = np.zeros(len(compiled.gpms), dtype=np.int64)
         sites = len(worth.classes.sites)
@@ -56,13 +57,15 @@ class Rows:
         np.maximum(self._seen, head, out=self._seen)
         begins = np.where(self._goes, head if every else self._seen, self._seen)
         offsets = np.concatenate([[0], np.cumsum(tail - begins)])
-        return k.let_go(
+        gone = k.let_go(
             self._tables, m.counters, m.frames, m.rings.ravel(), m.rows.ravel(), m.ordered, m.index, m.lists,
             m.waits, m.spans, m.size, self._waiting.ravel(), begins, offsets,
             np.empty(int(offsets[-1]) + 1, dtype=np.int64), self._seen, w.classes.buffers.ravel(),
             w.features.ravel(), w.edges, w.samples, kept, w.sampled, w.came, w.declined, w.shed, every,
             numbers, codes, m.bounded,
         )  # fmt: skip
+        self.begin()
+        return gone
 
     def alive(self, numbers: Floats, codes: Codes) -> tuple[Floats, Floats]:
         """How many rows there are of each class, and would be if no share of them were to stay."""
@@ -81,10 +84,15 @@ class Rows:
         events = 1 + int((found[1:, outcome.EVENT] != found[:-1, outcome.EVENT]).sum())
         weight = min(1.0, _AT_ONCE * events / max(1, count))
         k.credit(
-            self._tables, self._memory.rings.ravel(), self._memory.rows.ravel(), found, choices,
-            max(1, count // _SOME), weight, w.classes.sites, w.classes.buffers.ravel(), w.features.ravel(),
-            w.edges, w.won, self.weights, self.missed, numbers, codes, self._memory.bounded,
+            self._tables, self._memory.rings.ravel(), self._memory.rows.ravel(), self._begins, found,
+            choices, max(1, count // _SOME), weight, w.classes.sites, w.classes.buffers.ravel(),
+            w.features.ravel(), w.edges, w.won, self.weights, self.missed, numbers, codes, self._memory.bounded,
         )  # fmt: skip
+        self.begin()
+
+    def begin(self) -> None:
+        """Events are looked at from now on: rows that go out of the window meanwhile count in ``credit``."""
+        self._begins = self._memory.rings[:, ring.HEAD].copy()
 
     @property
     def tested(self) -> int:

@@ -13,7 +13,7 @@ from spaseq._fields import reads_row
 from spaseq._jit import kernel, part
 from spaseq.matching.conditions._kernel_values import N_GPMS, Codes, Floats, Ints, pointer
 from spaseq.matching.kernel.compiled._kernel_memory import mix
-from spaseq.matching.lazy.compiled._kernel_buffers import enter, first_after, place, promise
+from spaseq.matching.lazy.compiled._kernel_buffers import enter, place, promise
 from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, T_BUFFERS, T_ORDERED, T_VALUES
 from spaseq.matching.lazy.compiled._kernel_passing import SAMPLED
 from spaseq.matching.lazy.compiled._kernel_ranges import column_of, is_number
@@ -267,11 +267,28 @@ def count(
             least[of] += min(1.0, sampled[of] * passing.SURE / passing.chance(p, promise(t, r, g, number)))
 
 
+@part
+def _first_after(t: Ints, r: Ints, rows: Ints, g: int, position: int, begins: Ints) -> int:
+    """The number of the first row of a buffer that is not before a position.
+
+    Rows count from ``begins`` on, though some may be out of the window by now: these are still there, as long
+    as nothing was written over them.
+    """
+    low, high = max(begins[g], ring.tail(r, g) - ring.mask(r, g) - 1), ring.tail(r, g)
+    while low < high:
+        middle = (low + high) >> 1
+        if stored.position(rows, place(t, r, g, middle)) < position:
+            low = middle + 1
+        else:
+            high = middle
+    return int(low)
+
+
 @kernel
 def credit(
-    tables: Ints, rings: Ints, rows_: Ints, found: Ints, choices: Ints, step: int, weight: float, sites: Ints,
-    buffers_: Ints, told_: Ints, edges_: Floats, won_: Floats, weights: Floats, missed: Floats,
-    numbers: Floats, codes_: Codes, passing_: Ints,
+    tables: Ints, rings: Ints, rows_: Ints, begins: Ints, found: Ints, choices: Ints, step: int,
+    weight: float, sites: Ints, buffers_: Ints, told_: Ints, edges_: Floats, won_: Floats, weights: Floats,
+    missed: Floats, numbers: Floats, codes_: Codes, passing_: Ints,
 ) -> None:  # fmt: skip
     """Counts by class the rows of what was found, of every ``step``-th match; all but its last event's.
 
@@ -288,7 +305,7 @@ def credit(
             position, g = choices[j, 0], sites[choices[j, 1]]
             if not goes(buffers, g):
                 continue
-            number = first_after(t, r, rows, g, position)
+            number = _first_after(t, r, rows, g, position, begins)
             if number < ring.tail(r, g):
                 at = place(t, r, g, number)
                 if stored.position(rows, at) == position:
