@@ -86,7 +86,8 @@ class Rows:
         k.credit(
             self._tables, self._memory.rings.ravel(), self._memory.rows.ravel(), self._begins, found,
             choices, max(1, count // _SOME), weight, w.classes.sites, w.classes.buffers.ravel(),
-            w.features.ravel(), w.edges, w.won, self.weights, self.missed, numbers, codes, self._memory.bounded,
+            w.features.ravel(), w.edges, w.won, self.weights, self.missed, numbers, codes,
+            self._memory.bounded,
         )  # fmt: skip
         self.begin()
 
