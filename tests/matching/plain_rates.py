@@ -68,7 +68,9 @@ def rates(of: Sketch, *, is_fair: bool = False) -> Plain:
     for step in f.steps:
         block = f.block(of.steps, step)
         lived = counts[f.bases[step.gate] :][: len(block), k.LIVED]
-        plain.ways.append(shrunk(block, lived, f.shape(f.places[step.source]), 1 / window))
+        # Of the empty run, as if in the first event something had begun.
+        usual = 1 / window if step.source else 1.0
+        plain.ways.append(shrunk(block, lived, f.shape(f.places[step.source]), usual))
     if of.rehearsal is not None:
         of.rehearsal.replace(cast(Rates, plain), counts, of.steps, far=not is_fair)
     for i, step in enumerate(f.steps):

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spaseq.matching.shedding.compiled import _kernel_known as k
 from spaseq.matching.shedding.learned.rates import by_show
 from spaseq.matching.shedding.learned.shrinking import shrunk
 from spaseq.matching.shedding.learned.sketch import Sketch
 from tests.benchmarks import sharp
 from tests.matching import kept
 from tests.matching import plain_rates as plain
+
+#: How many times what comes may be what is foreseen, or the other way round.
+STEADY: Final = {"Q3": 1.4, "Q4": 1.4, "Q5": 1.25, "Q6": 1.25}
 
 pytestmark = pytest.mark.filterwarnings("ignore:(SEQ|ROWS).*:spaseq.errors.SpaseqWarning")
 
@@ -27,7 +33,7 @@ def test_what_follows_is_what_plain_python_says(name: str) -> None:
     of = sketch(name)
     of.plan(np.inf)
     prices = set()
-    for most in (np.inf, 0.9 * of._ahead.root, 0.3 * of._ahead.root, 0.0):
+    for most in (np.inf, 0.3 * of.coming, 0.1 * of.coming, 0.0):
         of.plan(most)
         prices.add(of.price)
         rates = plain.rates(of)
@@ -41,6 +47,33 @@ def test_what_follows_is_what_plain_python_says(name: str) -> None:
         brings = by_show(plain.at_once(of, fair, value)[0], plain.shown(of))
         np.testing.assert_allclose(of.lost(), np.stack([value, brings]), rtol=1e-9)
     assert len(prices) > 1
+
+
+def counted(of: Sketch) -> float:
+    """The units of work that an event was of late, if none was passed over."""
+    counts = of.counts.reshape(-1, k.COUNTS)
+    of_all = of.shows.sum() + counts[:, [k.MADE, k.MATCHED]].sum()
+    return float(1 + of_all / counts[of.features.bases[0], k.LIVED])
+
+
+@pytest.mark.parametrize(("name", "off"), STEADY.items())
+def test_what_events_take_is_foreseen(name: str, off: float) -> None:
+    """Half of it was, so that work had no price where there was twice too much of it."""
+    of = kept.sketch(name, sharp.Stream(500, 4, seed=12), 1e9)
+    of.plan(np.inf)
+    assert 1 / off < of.coming / counted(of) < off
+
+
+@pytest.mark.parametrize(("name", "off"), STEADY.items())
+def test_what_they_would_take_is_foreseen_though_much_is_shed(name: str, off: float) -> None:
+    """A third of it was, or a half."""
+    stream = sharp.Stream(500, 4, seed=12)
+    usual = counted(kept.sketch(name, stream, 1e9))
+    of = kept.sketch(name, stream, usual / 2)
+    assert of.forgone.missed > 0
+    of.plan(usual / 4)
+    assert 1 / off < of.coming / usual < off
+    assert of.price > 0
 
 
 @given(st.data())

@@ -30,16 +30,15 @@ from spaseq.matching.shedding.fits import obstacles
 from spaseq.matching.shedding.learned.queries import Queries
 from spaseq.matching.shedding.lots import admitted_of, part_of
 from spaseq.matching.shedding.measured.overload import Overload
+from spaseq.matching.shedding.observed import due
 from spaseq.matching.shedding.passing import Passing
 from spaseq.matching.shedding.selecting import Selecting
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: A look at all partial matches begins when so many times as long was worked as the last one held events up.
-#: Where all are worth the same it is twice as many, as then nothing is to be chosen.
-_SELDOM: Final = 16
-#: It is spread over events if it takes longer than so many events may: what is known is fresher if it is not.
+#: A look at all partial matches is spread over events if it takes longer than so many events may: what is
+#: known is fresher if it is not.
 _BRIEF: Final = 8.0
 #: A plan is made anew after such a part of an age, from such a part of the bound on.
 _PLANNED: Final = 0.25
@@ -209,7 +208,8 @@ class Shedding(Selecting):
         self._measured, self._units = self._spent, 0.0
         self._choosing, self._left_out = 0.0, 0
         even = 0.0 if self._overload is None else self._overload.even
-        if self._hand or self._spent >= (1 + even) * _SELDOM * self._pause:
+        waits = self._passing is not None and not self._passing.leaves(self._pause)
+        if self._hand or self._spent >= due(self._pause, even, waits=waits):
             self._look(axis, time, work)
         if self._events:
             self._pace.learn(self._spent / self._events)

@@ -77,6 +77,10 @@ class Passing:
         """The seconds that an event took of late."""
         return self._taken / len(self._took)
 
+    def leaves(self, seconds: float) -> bool:
+        """Whether the latest events leave so many seconds of what so many may take."""
+        return _EVENTS * self._bound - self._taken >= seconds
+
     def took(self, events: int, seconds: float) -> None:
         """So many events took so many seconds."""
         self._took.extend([seconds / events] * min(events, _EVENTS))

@@ -37,6 +37,9 @@ rates_at, rows = reads_row(S_RATES, S_SIZE), reads_row(S_ROWS, S_SIZE)
 listed, seen_at = reads_row(S_LISTED, S_SIZE), reads_row(S_SEEN, S_SIZE)
 behind, behind_end = reads_row(S_BEHIND, S_SIZE), reads_row(S_BEHIND_END, S_SIZE)
 
+#: Of matches and of work it is known what comes on average over an age, and when it begins.
+WHATS: Final = 2
+KINDS: Final = 2
 #: What brings a little less than the price is kept in part, from 1 less this to 1 more.
 MARGIN: Final = 0.1
 #: Of what many steps in an age bring, the second half of it brings so much of the whole at least, twice.
@@ -104,11 +107,10 @@ def worth(value: float, cost: float, price: float) -> float:
 
 @part
 def _brought(
-    t: Ints, s: int, gates: Ints, ahead: Floats, kinds: int, stands: Floats, price: float, brings: Floats
+    t: Ints, s: int, gates: Ints, ahead: Floats, stands: Floats, price: float, brings: Floats
 ) -> None:
     """What a step brings, of each class that it leads to: what follows, and a unit of work to make it."""
-    width = 2 * kinds * AGES
-    half = kinds * AGES
+    width, half = WHATS * KINDS * AGES, KINDS * AGES
     for j in range(targets(t, s)):
         for c in range(half):
             brings[j * width + c] = 0.0
@@ -128,26 +130,27 @@ def _lasts(dying: float, events: float) -> float:
 
 
 @part
-def _rest(rate: Floats, at: int, kinds: int, always: float, dying: float, events: float, to: Floats) -> None:
+def _rest(
+    rate: Floats, at: int, always: float, dying: float, events: float, is_fair: bool, to: Floats
+) -> None:
     """What comes in the rest of the window, at so much an event by age, of one that may die before.
 
-    ``rate`` and what comes ``to`` there are on average over an age, and maybe when it begins (``kinds``);
-    ``always`` is what is left of the rate when the window ends. An age has so many ``events``; ``dying``: so
-    many die in each.
+    ``rate`` and what comes ``to`` there are on average over an age, and when it begins; ``always`` is what is
+    left of the rate when the window ends. An age has so many ``events``; ``dying``: so many die in each.
+    ``is_fair``: in an age the rate falls.
     """
     whole, half = _lasts(dying, events), _lasts(dying, events / 2)
     stays, stays_half = exp(-dying * events), exp(-dying * events / 2)
     later, ends = 0.0, always
     for age in range(AGES - 1, -1, -1):
         # Of those of an age, half of it is over; in the rest the rate falls from ``begins`` to ``ends``.
-        mean, begins = rate[at + age], rate[at + (kinds - 1) * AGES + age]
+        mean, begins = rate[at + age], rate[at + AGES + age]
         falling = mean
-        if kinds > 1:
+        if is_fair:
             falling = min(max(mean - (begins - ends) / 6, CONVEX * mean), mean)
         to[at + age] = falling * half + stays_half * later
         later = mean * whole + stays * later
-        if kinds > 1:
-            to[at + AGES + age] = later
+        to[at + AGES + age] = later
         ends = begins
 
 
@@ -155,20 +158,21 @@ def _rest(rate: Floats, at: int, kinds: int, always: float, dying: float, events
 def follow(
     table: Ints, gates_: Ints, count: int, matched_: Floats, rates_: Floats, others_: Floats, scales_: Floats,
     columns_: Ints, seen_: Ints, load_: Floats, dying_: Floats, stands_: Floats, events: float, price: float,
-    kinds: int, rounds: int, brings_: Floats, rate_: Floats, ahead_: Floats,
+    is_fair: bool, rounds: int, brings_: Floats, rate_: Floats, ahead_: Floats,
 ) -> None:  # fmt: skip
     """What is to be expected of a partial match of each class: matches, and units of work.
 
-    ``ahead`` has numbers by class, what, kind (see ``_rest``) and age; of ``count`` gates, the last comes
-    first. What is not worth the ``price`` is shed as soon as it is made; ``stands``: the share of those of a
-    class that are made at all. Where what follows of a class is of its own, it takes several rounds.
+    ``ahead`` has numbers by class, what, kind and age, and ``rate`` what comes in one event (see ``_rest``);
+    of ``count`` gates, the last comes first. What is not worth the ``price`` is shed as soon as it is made;
+    ``stands``: the share of those of a class that are made at all. Where what follows of a class is of its
+    own, it takes several rounds.
     """
     t, gates, matched, rates = pointer(table), pointer(gates_), pointer(matched_), pointer(rates_)
     others, scales, columns, seen = pointer(others_), pointer(scales_), pointer(columns_), pointer(seen_)
     load, dying, stands, brings = pointer(load_), pointer(dying_), pointer(stands_), pointer(brings_)
     rate, ahead = pointer(rate_), pointer(ahead_)
     classes, steps = len(matched_), len(table) // S_SIZE
-    width, half = 2 * kinds * AGES, kinds * AGES
+    width, half = WHATS * KINDS * AGES, KINDS * AGES
     # Behind what all targets bring there is room for what some of them do.
     some = pointer(brings_[len(brings_) - width :])
     for i in range(classes * width):
@@ -189,12 +193,12 @@ def follow(
                             rate[i * width + half + c] = matched[i] + load[i]
                 if behind(t, s) == behind_end(t, s):
                     continue  # a match, which is counted
-                _brought(t, s, gates, ahead, kinds, stands, price, brings)
+                _brought(t, s, gates, ahead, stands, price, brings)
                 _add(t, s, rates, others, scales, columns, seen, brings, width, some, rate)
             for i in range(first, first + size):
                 at = i * width
-                _rest(rate, at, kinds, matched[i], dying[i], events, ahead)
-                _rest(rate, at + half, kinds, matched[i] + load[i], dying[i], events, ahead)
+                _rest(rate, at, matched[i], dying[i], events, is_fair, ahead)
+                _rest(rate, at + half, matched[i] + load[i], dying[i], events, is_fair, ahead)
         value = cost = 0.0
         for i in range(classes):
             for age in range(AGES):

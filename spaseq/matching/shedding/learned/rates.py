@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.shedding.compiled import _kernel_ahead as k
 from spaseq.matching.shedding.compiled import _kernel_known as known
-from spaseq.matching.shedding.learned.features import DEPTHS, Features
+from spaseq.matching.shedding.learned.features import DEPTHS, Features, Steps
 from spaseq.matching.shedding.learned.queries import Queries
 from spaseq.matching.shedding.learned.shrinking import Scratch, shrunk
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What is to be expected of one partial match of each class and age: matches, and units of work.
+
+    ``root``: units of work for an event, of all that begins with it.
+    """
+
+    value: Floats
+    cost: Floats
+    root: float
 
 
 class Rates:
@@ -46,8 +59,8 @@ class Rates:
         self._seen: Ints = np.zeros(max(1, rows[:, k.S_DEPTHS].sum()), dtype=np.int64)
         self._scratch = Scratch(max((p.size // p.depths for p in features.places), default=1), most)
         # What steps bring, and some of them; what comes of classes at once; their rates, and what follows.
-        self._brings: Floats = np.zeros((most + 1) * 4 * known.AGES)
-        self._rate: Floats = np.zeros(features.classes * 4 * known.AGES)
+        self._brings: Floats = np.zeros((most + 1) * k.WHATS * k.KINDS * known.AGES)
+        self._rate: Floats = np.zeros(features.classes * k.WHATS * k.KINDS * known.AGES)
         self._ahead: Floats = np.zeros_like(self._rate)
         self._repeats = any(place.depths > 1 for place in features.places)
 
@@ -77,7 +90,7 @@ class Rates:
             place, base = features.places[step.source], int(features.bases[step.gate])
             self._scratch.shrink(
                 features.block(steps, step), counted[base : base + place.size, known.LIVED].copy(),
-                features.shape(place), 1 / window, self._listed[row[k.S_RATES] :],
+                features.shape(place), _usual(step, window), self._listed[row[k.S_RATES] :],
                 self._others[row[k.S_ROWS] :], self._columns[row[k.S_LISTED] :], self._seen[row[k.S_SEEN] :],
             )  # fmt: skip
         self.scales[:] = 1.0
@@ -124,18 +137,19 @@ class Rates:
         price: float,
         *,
         is_fair: bool = False,
-    ) -> tuple[Floats, Floats]:
-        """What is to be expected, by class and age, if what is not worth the price is shed as it is made:
-        matches, and units of work. See ``_kernel_ahead``.
+    ) -> Ahead:
+        """What is to be expected, if what is not worth the price is shed as it is made. See
+        ``_kernel_ahead``.
         """
-        kinds = 2 if is_fair else 1
         k.follow(
             self._table, self._gates, len(self._features.bases), *self._all, load, dying, stands, age, price,
-            kinds, DEPTHS if self._repeats else 1, self._brings, self._rate, self._ahead,
+            is_fair, DEPTHS if self._repeats else 1, self._brings, self._rate, self._ahead,
         )  # fmt: skip
-        classes = self._features.classes
-        found = self._ahead[: 2 * classes * kinds * known.AGES].reshape(classes, 2, kinds, known.AGES)
-        return found[:, 0, 0].copy(), found[:, 1, 0].copy()
+        shape = self._features.classes, k.WHATS, k.KINDS, known.AGES
+        found, rate = self._ahead.reshape(shape), self._rate.reshape(shape)
+        # What the empty run brings in one event has a whole window before it.
+        begins = [self._features.bases[gate] for gate in self._features.places[0].gates]
+        return Ahead(found[:, 0, 0].copy(), found[:, 1, 0].copy(), 1.0 + float(rate[begins, 1, 1, 0].sum()))
 
     def at_once(self, load: Floats, value: Floats) -> tuple[Floats, Floats]:
         """In an event, of one partial match of each class and age: the matches to be expected of what becomes
@@ -146,6 +160,15 @@ class Rates:
         k.at_once(self._table, self._gates, *self._all, load, value.ravel(), self._brings, self._rate)
         found = self._rate[: self._features.classes * (known.AGES + 1)].reshape(-1, known.AGES + 1)
         return found[:, :-1].copy(), found[:, -1].copy()
+
+
+def _usual(step: Steps, window: float) -> float:
+    """How often in an event a step is taken before anything is seen of it.
+
+    There is one empty run, which lives through each event once: as if in the first one something had begun.
+    To say that in a window one had gone on would weigh as much as all that this run ever lives through.
+    """
+    return 1.0 if step.source == 0 else 1 / window
 
 
 def _table(features: Features) -> tuple[Ints, Ints]:

@@ -9,7 +9,6 @@ counts halve within a window, so that they follow drift.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from spaseq.matching.shedding.learned.features import Features
 from spaseq.matching.shedding.learned.forgone import Forgone
 from spaseq.matching.shedding.learned.quantiles import Quantiles
 from spaseq.matching.shedding.learned.queries import Queries
-from spaseq.matching.shedding.learned.rates import Rates, by_show
+from spaseq.matching.shedding.learned.rates import Ahead, Rates, by_show
 from spaseq.matching.shedding.learned.rehearsal import Rehearsal
 from spaseq.matching.shedding.learned.shrinking import shrunk
 
@@ -32,22 +31,13 @@ Floats = npt.NDArray[np.float64]
 
 #: Of all work that comes there is time for such a part, or less: then it is not bursts that anything is shed
 #: for. From such a part on it is bursts alone.
-_LITTLE: Final = 0.25
-_MOST: Final = 0.75
+_LITTLE: Final = 0.2
+_MOST: Final = 0.4
+#: What the price leaves is so many times the work that there is time for: the rest is shed when it is to be
+#: shown events, by what is known of it then. If the price alone kept work within its bound, less was found.
+_LATER: Final = 2.0
 #: So often the price is halved or doubled towards what keeps work within its bound.
 _STEPS: Final = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Ahead:
-    """What is to be expected of one partial match of each class and age: matches, and units of work.
-
-    ``root``: units of work for an event, of all that begins with it.
-    """
-
-    value: Floats
-    cost: Floats
-    root: float
 
 
 class Worth(NamedTuple):
@@ -100,7 +90,9 @@ class Sketch:
         self.age = 16.0
         #: The matches that a unit of work must bring, as there is too much of it; 0 while there is not.
         self.price = 0.0
-        #: Whether it was asked for.
+        #: The units of work that an event would take if nothing were shed.
+        self.coming = 0.0
+        #: Whether these were asked for.
         self.is_planned = False
         #: How far all partial matches that there were when it was are worth the same.
         self.even = 0.0
@@ -234,13 +226,14 @@ class Sketch:
         self._rates.at_once(nothing, self._ahead.value)
 
     def plan(self, most: float) -> None:
-        """Sets the price of work such that an event takes so many units, as things go; 0 if that is all."""
+        """Sets the price of work, where an event is to take so many units and would take too many; else 0."""
         self.is_planned = True
         load, dying, stands = self.load(), self._dying(), self._stands()
         # What is shed is chosen by what is a little too high where little is known, or late in a window: at
-        # a tenth of the work less was found where it was not.
+        # a tenth of the work less was found where it was not. What is too much is told by what is fair.
         self._rate(is_fair=True)
-        value, _ = self._rates.follow(load, dying, stands, self.age, 0.0, is_fair=True)
+        fair = self._follow(load, dying, stands, 0.0, is_fair=True)
+        value = fair.value
         self.arrivals.rate(self._rates.at_once(load, np.ones_like(value))[0][:, 0], k.AGES * self.age)
         # What goes on has been shown an event: who was passed over is not what that is counted of.
         shown = self._each(np.maximum(self.shows - self.unshown, 0.0))
@@ -249,26 +242,31 @@ class Sketch:
             whole = value.sum(axis=1)
             for number, ends in enumerate(self.queries.ends):
                 self._rates.only(ends)
-                own, _ = self._rates.follow(load, dying, stands, self.age, 0.0, is_fair=True)
+                own = self._follow(load, dying, stands, 0.0, is_fair=True).value
                 self.shares[number] = np.where(whole > 0, own.sum(axis=1) / np.maximum(whole, 1e-12), 0.0)
+            self._rate(is_fair=True)
+        self.coming = fair.root
+        self.price = self._priced(load, dying, stands, _LATER * most)
         self._rate()
         self._ahead = self._follow(load, dying, stands, 0.0)
         alive = self.alive.reshape(-1, k.AGES)
         self.even = evenness((alive * self._ahead.value).ravel(), (alive * self._ahead.cost).ravel())
-        self.even *= min(1.0, max(0.0, (most / self._ahead.root - _LITTLE) / (_MOST - _LITTLE)))
-        self.price = 0.0
-        if self._ahead.root <= most:
-            return
+        self.even *= min(1.0, max(0.0, (most / self.coming - _LITTLE) / (_MOST - _LITTLE)))
+        if self.price:
+            self._ahead = self._follow(load, dying, stands, self.price)
+
+    def _priced(self, load: Floats, dying: Floats, stands: Floats, most: float) -> float:
+        """The least price, about, at which an event takes no more than so many units."""
+        if self.coming <= most:
+            return 0.0
         low, high = 0.0, 1.0  # a match costs a unit itself
         for _ in range(_STEPS):
             price = (low + high) / 2 if low else high / 8
-            ahead = self._follow(load, dying, stands, price)
-            if ahead.root > most:
+            if self._follow(load, dying, stands, price, is_fair=True).root > most:
                 low = price
             else:
-                high, self.price, self._ahead = price, price, ahead
-        if not self.price:
-            self.price, self._ahead = high, self._follow(load, dying, stands, high)
+                high = price
+        return high
 
     def _rate(self, *, is_fair: bool = False) -> None:
         """Learns how often in an event a partial match of each class goes on, by what was counted.
@@ -296,12 +294,11 @@ class Sketch:
             often = 1 + np.maximum(np.arange(depths) - step.before, 0) // step.round
             self._rates.scale(i, np.maximum(1 - often / max(self.came.get(step.gpm, 0.0), 1.0), 0.0))
 
-    def _follow(self, load: Floats, dying: Floats, stands: Floats, price: float) -> Ahead:
+    def _follow(
+        self, load: Floats, dying: Floats, stands: Floats, price: float, *, is_fair: bool = False
+    ) -> Ahead:
         """What is to be expected, if what is not worth the price is shed as soon as it is made."""
-        value, cost = self._rates.follow(load, dying, stands, self.age, price)
-        begins = [self.features.bases[gate] for gate in self.features.places[0].gates]
-        root = float(sum((cost[base, 0] - cost[base, 1]) for base in begins)) / self.age
-        return Ahead(value, cost, 1.0 + root)
+        return self._rates.follow(load, dying, stands, self.age, price, is_fair=is_fair)
 
     def _stands(self) -> Floats:
         """Which share of those at a place waits at each gate of it, by class: a Kleene may end there."""
