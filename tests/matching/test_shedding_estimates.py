@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from spaseq import Engine
-from spaseq.effort import WorkClock
+from spaseq.effort import Shed, WorkClock
 from spaseq.matching.shedding.compiled._kernel_known import AGES
 from spaseq.matching.shedding.learned import rehearsal
-from spaseq.matching.shedding.learned.forgone import Forgone
+from spaseq.matching.shedding.learned.forgone import Forgone, ended
 from spaseq.matching.shedding.learned.rates import Rates, by_show
-from spaseq.matching.shedding.learned.sketch import Sketch, ended
+from spaseq.matching.shedding.learned.sketch import Sketch
 from tests.benchmarks import sharp
 from tests.matching import kept
 from tests.matching.plain_rates import rest
@@ -242,3 +242,26 @@ def test_who_sheds_and_finds_nothing_does_not_say_that_nothing_was_missed() -> N
     assert shed is not None
     assert shed.partial_matches > 0
     assert (shed.recall, shed.error) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("window", ["EVENTS SLIDING", "EVENTS TUMBLING", "SECONDS TUMBLING"])
+@pytest.mark.parametrize("share", [0.5, 0.1])
+def test_in_a_window_that_hardly_begins_it_is_known_what_is_missed(window: str, share: float) -> None:
+    """It was said to be nothing, of 49 and 3 % found: what was missed was counted by parts of a window."""
+    text = query("A : B : C", window="1000000000 EVENTS").replace("EVENTS SLIDING", window)
+
+    def ran(units: float) -> tuple[int, Shed, float]:
+        clock = WorkClock()
+        engine = Engine(evaluator="kernel", latency=timedelta(microseconds=units), clock=clock)
+        handle = engine.register(text)
+        for event, t in events(600, seed=5):
+            engine.push("http://example.org/s", event, t)
+        engine.close()
+        assert handle.stats.shed is not None
+        return len(list(handle.matches())), handle.stats.shed, clock.units / 600
+
+    every, _, mean = ran(1e12)
+    some, shed, _ = ran(share * mean)
+    assert shed.recall is not None
+    assert some < every
+    assert shed.recall == pytest.approx(some / every, abs=0.12)

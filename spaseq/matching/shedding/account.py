@@ -69,7 +69,10 @@ class Account:
     def pass_by(self, events: int, sketch: Sketch) -> None:
         """So many events have passed."""
         self._calm += events
-        sketch.forgone.pass_by(events / sketch.age, sketch.lost(), sketch.arrivals)
+        if sketch.is_open:
+            sketch.forgone.stay_open(events, 2 * sketch.age, sketch.lost())
+        elif sketch.is_timed:
+            sketch.forgone.pass_by(events / sketch.age, sketch.lost(), sketch.arrivals)
         self._missed = sketch.forgone.missed
         self.estimate()
 

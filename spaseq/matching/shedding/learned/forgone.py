@@ -27,8 +27,11 @@ Floats = npt.NDArray[np.float64]
 
 #: Of what was shed a window ago and before, the worth of such a share is settled in each eighth of a window.
 _SETTLED: Final = 1 / 16
-#: Worth is calculated anew after such a part of an eighth of a window.
+#: Worth is calculated anew after such a part of an eighth of a window. Of the first one, after such a part of
+#: what is over of it: it may be all that there is.
 _ANEW: Final = 1 / 8
+#: The age of who is in the middle of a window.
+_HALF: Final = k.AGES // 2
 
 
 class Forgone:
@@ -53,8 +56,16 @@ class Forgone:
         self.missed_of: Floats = np.zeros(features.classes)
         # Those of what is settled.
         self._settled = np.zeros_like(self.missed_of)
+        # While no window has ended, they are by pieces: where the latest begins, in events since the first.
+        self._begun = 0.0
         # Which part of the eighth at hand is over, and what has passed since worth was calculated.
         self._over = self._passed = 0.0
+        self._is_first = True
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was shed or passed over so far."""
+        return not len(self._lately)
 
     @property
     def missed(self) -> float:
@@ -70,7 +81,7 @@ class Forgone:
         self._add(passed, 1)
 
     def _add(self, cells: Ints, what: int) -> None:
-        if not len(self._lately):
+        if self.is_empty:
             self._lately = np.zeros((k.AGES, 2, self._features.classes, k.AGES))
         self._lately[0, what] += cells.reshape(-1, k.AGES)
 
@@ -81,7 +92,7 @@ class Forgone:
         does that it is shown. ``arrivals``: how often events came meanwhile, and usually do, by which that is
         calculated.
         """
-        if not len(self._lately):
+        if self.is_empty:
             return
         often = self._usual if arrivals is None else arrivals.often
         if arrivals is not None:
@@ -95,10 +106,37 @@ class Forgone:
             ages -= part
             if self._over > 1.0 - 1e-9:
                 self._turn(worth)
-        if self._passed >= _ANEW:
+        if self._passed >= _ANEW * (self._over if self._is_first else 1.0):
             self._passed = 0.0
             lately = (self._lately * self._come()[:, :, self._gates]).sum(axis=0)
             self.missed_of = self._worth(lately + self._before, worth) + self._settled
+
+    def stay_open(self, events: float, age: float, worth: Floats) -> None:
+        """So many events have passed, and no window has ended so far: it is thought to be half over.
+
+        ``age``: how many events an eighth of it has then.
+        """
+        if self.is_empty:
+            return
+        self._over += events
+        if self._over >= 2 * self._begun:  # the latest piece begins here, each other one is half as far
+            self._begun = self._over
+            self._lately[-2] += self._lately[-1]
+            self._lately = np.roll(self._lately, 1, axis=0)
+            self._lately[0] = 0.0
+        begins = self._begun * 0.5 ** np.arange(k.AGES)
+        begins[-1] = 0.0
+        middle = (begins + np.concatenate([[self._over], begins[:-1]])) / 2
+        share = np.minimum((self._over - middle) / age / (k.AGES - 0.5 - _HALF), 1.0)
+        left = np.array([[len(way) for way in kind] for kind in self._ways])
+        come = (share[:, None, None] ** left)[:, :, self._gates]
+        self.missed_of = (self._lately.sum(axis=3) * come * worth[:, :, _HALF]).sum(axis=(0, 1))
+
+    def settle(self) -> None:
+        """The first window has ended: what was shed in it has come to all that it would have."""
+        self._settled = self.missed_of.copy()
+        self._lately[:] = 0.0
+        self._over = 0.0
 
     def recode(self, place: Codes, feature: int, moved: Floats) -> None:
         """Of each level of a feature of a place, such shares are in each level now."""
@@ -117,7 +155,7 @@ class Forgone:
         for lately in (self._lately, self._came):
             lately[1:] = lately[:-1].copy()
             lately[0] = 0.0
-        self._over = 0.0
+        self._over, self._is_first = 0.0, False
 
     def _worth(self, forgone: Floats, worth: Floats) -> Floats:
         """The matches of what was shed, times how often events came, by class."""
@@ -168,3 +206,15 @@ def _left(features: Features) -> list[tuple[int, ...]]:
             if step.gate not in left or len(way) < len(left[step.gate]):
                 left[step.gate] = way
     return [left.get(gate, ()) for gate in range(len(features.bases))]
+
+
+def ended(events: float, age: float) -> Floats:
+    """By age, how many of so many events one lives through whose window ends before the last of them.
+
+    On average over all of an age, which has ``age`` events: 0 of the others.
+
+    >>> ended(4, 16.0)[-2:].tolist()  # in the last age, the window of a quarter ends, of each after two
+    [0.0, 0.5]
+    """
+    left = age * np.arange(k.AGES)[::-1]
+    return np.asarray((np.clip(events, left, left + age) ** 2 - left**2) / (2 * age))

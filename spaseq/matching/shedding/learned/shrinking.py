@@ -8,7 +8,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.matching.shedding.compiled import _kernel_known as known
 from spaseq.matching.shedding.compiled._kernel_shrunk import shrink
+from spaseq.matching.shedding.learned.features import Features
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -70,3 +72,16 @@ def _near(size: int) -> Floats:
     apart[0, :] = apart[:, 0] = np.inf
     np.fill_diagonal(apart, np.inf)
     return np.concatenate([*(np.exp(-apart / width).ravel() for width in _WIDTHS), np.eye(size).ravel()])
+
+
+def deaths(counts: Floats, features: Features, window: float) -> Floats:
+    """In an event, how many of the partial matches of each class die; a window has so many events."""
+    counted = counts.reshape(-1, known.COUNTS)
+    dying = np.zeros(len(counted))
+    for place in features.places:
+        for gate in place.gates:
+            own = slice(features.bases[gate], features.bases[gate] + place.size)
+            died, lived = counted[own, known.DIED], counted[own, known.LIVED]
+            if died.any():
+                dying[own] = shrunk(died[:, None], lived, features.shape(place), 1 / window)[:, 0]
+    return dying

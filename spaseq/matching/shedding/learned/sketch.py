@@ -19,12 +19,12 @@ from spaseq.matching.shedding.compiled import _kernel_known as k
 from spaseq.matching.shedding.learned.arrivals import Arrivals
 from spaseq.matching.shedding.learned.evenness import evenness
 from spaseq.matching.shedding.learned.features import Features
-from spaseq.matching.shedding.learned.forgone import Forgone
+from spaseq.matching.shedding.learned.forgone import Forgone, ended
 from spaseq.matching.shedding.learned.quantiles import Quantiles
 from spaseq.matching.shedding.learned.queries import Queries
 from spaseq.matching.shedding.learned.rates import Ahead, Rates, by_show
 from spaseq.matching.shedding.learned.rehearsal import Rehearsal
-from spaseq.matching.shedding.learned.shrinking import shrunk
+from spaseq.matching.shedding.learned.shrinking import deaths
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -38,6 +38,8 @@ _MOST: Final = 0.4
 _LATER: Final = 2.0
 #: So often the price is halved or doubled towards what keeps work within its bound.
 _STEPS: Final = 12
+#: While a window has hardly begun, what is lost is learned anew when so many times as many events have come.
+_MORE: Final = 1.25
 
 
 class Worth(NamedTuple):
@@ -59,6 +61,10 @@ class Sketch:
         self._limit = limit
         # Where the last look was, on the window's axis and in events; where a tumbling window began.
         self._axis = self._seen = self._opened = 0
+        #: Whether it is known how many events a window has: of a sliding one, from the second look on.
+        self.is_timed = limit <= 0
+        #: Whether windows are tumbling, and none has ended so far: how long one is, nobody knows.
+        self.is_open = limit <= 0
         self.counts: Floats = np.zeros(features.classes * k.COUNTS)
         self.steps: Floats = np.zeros(
             max(
@@ -88,6 +94,8 @@ class Sketch:
         self.unshown: Floats = np.zeros(gates)
         #: So many events are in an eighth of a window.
         self.age = 16.0
+        # So many events have come, and had when it was learned what is lost with what is shed.
+        self._come = self._foreseen = 0.0
         #: The matches that a unit of work must bring, as there is too much of it; 0 while there is not.
         self.price = 0.0
         #: The units of work that an event would take if nothing were shed.
@@ -109,12 +117,16 @@ class Sketch:
         """Learns how many events a window has."""
         passed = position - self._seen
         if self._limit > 0:
-            if axis > self._axis and passed > 0:
+            if self._seen and axis > self._axis and passed > 0:
                 each = passed / (axis - self._axis) * (self._limit + 1) / k.AGES
-                weight = min(1.0, passed / (self.age * k.AGES)) if self._axis else 1.0
+                weight = min(1.0, passed / (self.age * k.AGES)) if self.is_timed else 1.0
                 self.age += weight * (each - self.age)
+                self.is_timed = True
         elif axis != self._axis:
             self.age = max(1.0, (position - self._opened) / k.AGES)
+            if self._seen and self.is_open:
+                self.is_open = False
+                self.forgone.settle()
             self._opened = position
         else:
             self.age = max(self.age, (position - self._opened) / k.AGES)
@@ -134,6 +146,7 @@ class Sketch:
     def decay(self, events: float) -> None:
         """So many events have passed."""
         self.age = max(self.age, 1.0)
+        self._come += events
         keep = 0.5 ** (events / (k.AGES * self.age))
         self.arrivals.pass_by(events, self._lived, keep)
         for counted in (self.counts, self.steps, self.shows, self.unshown, self.ended):
@@ -229,22 +242,9 @@ class Sketch:
         """Sets the price of work, where an event is to take so many units and would take too many; else 0."""
         self.is_planned = True
         load, dying, stands = self.load(), self._dying(), self._stands()
-        # What is shed is chosen by what is a little too high where little is known, or late in a window: at
-        # a tenth of the work less was found where it was not. What is too much is told by what is fair.
-        self._rate(is_fair=True)
-        fair = self._follow(load, dying, stands, 0.0, is_fair=True)
-        value = fair.value
-        self.arrivals.rate(self._rates.at_once(load, np.ones_like(value))[0][:, 0], k.AGES * self.age)
-        # What goes on has been shown an event: who was passed over is not what that is counted of.
-        shown = self._each(np.maximum(self.shows - self.unshown, 0.0))
-        self._lost = np.stack([value, by_show(self._rates.at_once(load, value)[0], shown)])
-        if self.queries.are_several:
-            whole = value.sum(axis=1)
-            for number, ends in enumerate(self.queries.ends):
-                self._rates.only(ends)
-                own = self._follow(load, dying, stands, 0.0, is_fair=True).value
-                self.shares[number] = np.where(whole > 0, own.sum(axis=1) / np.maximum(whole, 1e-12), 0.0)
-            self._rate(is_fair=True)
+        fair = self._foresee(load, dying, stands)
+        # What is too much is told by what is fair.
+        fair = self._follow(load, dying, stands, 0.0, is_fair=True) if self.is_open else fair
         self.coming = fair.root
         self.price = self._priced(load, dying, stands, _LATER * most)
         self._rate()
@@ -267,6 +267,31 @@ class Sketch:
             else:
                 high = price
         return high
+
+    def _foresee(self, load: Floats, dying: Floats, stands: Floats) -> Ahead:
+        """Learns what is lost with what is shed; what is to be expected where that is neither too much nor too
+        little.
+        """
+        self._foreseen = self._come
+        # What is shed is chosen by what is a little too high where little is known, or late in a window: at
+        # a tenth of the work less was found where it was not.
+        self._rate(is_fair=True)
+        # A window that has not ended is thought to be half over.
+        age = 2 * self.age if self.is_open else self.age
+        fair = self._rates.follow(load, dying, stands, age, 0.0, is_fair=True)
+        value = fair.value
+        self.arrivals.rate(self._rates.at_once(load, np.ones_like(value))[0][:, 0], k.AGES * self.age)
+        # What goes on has been shown an event: who was passed over is not what that is counted of.
+        shown = self._each(np.maximum(self.shows - self.unshown, 0.0))
+        self._lost = np.stack([value, by_show(self._rates.at_once(load, value)[0], shown)])
+        if self.queries.are_several:
+            whole = value.sum(axis=1)
+            for number, ends in enumerate(self.queries.ends):
+                self._rates.only(ends)
+                own = self._rates.follow(load, dying, stands, age, 0.0, is_fair=True).value
+                self.shares[number] = np.where(whole > 0, own.sum(axis=1) / np.maximum(whole, 1e-12), 0.0)
+            self._rate(is_fair=True)
+        return fair
 
     def _rate(self, *, is_fair: bool = False) -> None:
         """Learns how often in an event a partial match of each class goes on, by what was counted.
@@ -300,6 +325,9 @@ class Sketch:
         """What is to be expected, if what is not worth the price is shed as soon as it is made."""
         return self._rates.follow(load, dying, stands, self.age, price, is_fair=is_fair)
 
+    def _dying(self) -> Floats:
+        return deaths(self.counts, self.features, k.AGES * self.age)
+
     def _stands(self) -> Floats:
         """Which share of those at a place waits at each gate of it, by class: a Kleene may end there."""
         made = self.counts.reshape(-1, k.COUNTS)[:, k.MADE]
@@ -311,24 +339,14 @@ class Sketch:
                 stands[own] = (those / np.max(some, axis=0)).repeat(place.size // place.depths)
         return stands
 
-    def _dying(self) -> Floats:
-        """In an event, how many of the partial matches of each class die."""
-        counts = self.counts.reshape(-1, k.COUNTS)
-        dying = np.zeros(len(counts))
-        for place in self.features.places:
-            for gate in place.gates:
-                own = slice(self.features.bases[gate], self.features.bases[gate] + place.size)
-                died, lived = counts[own, k.DIED], counts[own, k.LIVED]
-                if died.any():
-                    dying[own] = shrunk(
-                        died[:, None], lived, self.features.shape(place), 1 / (k.AGES * self.age)
-                    )[:, 0]
-        return dying
-
     def lost(self) -> Floats:
         """The matches to be expected of one partial match of each class and age, if nothing is shed; and of
         one event that it is shown.
         """
+        # Before a window has begun for an eighth nobody plans, and it may never be.
+        is_early = self.is_open or self._come < self.age
+        if not self.forgone.is_empty and is_early and self._come >= _MORE * self._foreseen:
+            self._foresee(self.load(), self._dying(), self._stands())
         return self._lost
 
     def at_once(self) -> tuple[Floats, Floats]:
@@ -379,15 +397,3 @@ class Sketch:
         for step in self.features.steps:
             went[step.gate] += self.features.block(self.steps, step).sum()
         return np.asarray((went / np.maximum(self._by_gate(self._lived), 1e-9))[self.gates])
-
-
-def ended(events: float, age: float) -> Floats:
-    """By age, how many of so many events one lives through whose window ends before the last of them.
-
-    On average over all of an age, which has ``age`` events: 0 of the others.
-
-    >>> ended(4, 16.0)[-2:].tolist()  # in the last age, the window of a quarter ends, of each after two
-    [0.0, 0.5]
-    """
-    left = age * np.arange(k.AGES)[::-1]
-    return np.asarray((np.clip(events, left, left + age) ** 2 - left**2) / (2 * age))
