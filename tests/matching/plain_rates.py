@@ -14,6 +14,7 @@ from spaseq.matching.shedding.compiled._kernel_ahead import CONVEX, MARGIN
 from spaseq.matching.shedding.compiled._kernel_shrunk import PRIOR
 from spaseq.matching.shedding.learned.features import DEPTHS
 from spaseq.matching.shedding.learned.rates import Rates
+from spaseq.matching.shedding.learned.shrinking import deaths
 from spaseq.matching.shedding.learned.sketch import Sketch
 
 Floats = npt.NDArray[np.float64]
@@ -86,7 +87,7 @@ def follow(of: Sketch, plain: Plain, price: float, *, is_fair: bool = False) -> 
     """Matches and units of work to be expected, by class and age, if what is not worth the price is shed."""
     f, load, kinds = of.features, of.load(), 2 if is_fair else 1
     ahead = np.zeros((2, kinds, f.classes, k.AGES))
-    dying, stands = of._dying(), of._stands()
+    dying, stands = deaths(of.counts, of.features, k.AGES * of.age), of._stands()
     for _ in range(DEPTHS if any(place.depths > 1 for place in f.places) else 1):
         last = ahead[:, 0].sum(axis=(1, 2))
         for gate in reversed(range(len(of.shows))):
