@@ -269,9 +269,7 @@ class Sketch:
         return high
 
     def _foresee(self, load: Floats, dying: Floats, stands: Floats) -> Ahead:
-        """Learns what is lost with what is shed; what is to be expected where that is neither too much nor too
-        little.
-        """
+        """Learns what is lost with what is shed: what is to be expected, neither too much nor too little."""
         self._foreseen = self._come
         # What is shed is chosen by what is a little too high where little is known, or late in a window: at
         # a tenth of the work less was found where it was not.
