@@ -77,3 +77,15 @@ def test_gates_beyond_those_told_apart_are_alike_and_values_that_are_none_have_a
     assert seen.classes[0] == seen.classes[1]
     assert seen.classes[0] % LEVELS == 0
     assert ((fates.by_gate(seen.gates) >= 0) & (fates.by_gate(seen.gates) <= 1)).all()
+
+
+def test_who_begins_and_has_its_match_between_two_looks_counts() -> None:
+    """Else what is looked at seldom seems to come to nothing: of those that are seen few have a match."""
+    fates, zero = Fates(1, _SIZE), np.zeros(1, dtype=np.int64)
+    for now in range(0, 80 * _SIZE, _SIZE // 4):
+        seen = fates.see(
+            np.array([0]), np.array([now]), zero, zero + 1, zero, np.array([1.0]), min(now, _SIZE // 4)
+        )
+        for number in (1, 2, 3):  # as many again are seen, and have none
+            fates.win(number, now + number)
+    assert seen.chances[0] > 0.6

@@ -80,6 +80,10 @@ class Fates:
         self._runs: Ints = np.zeros(0, dtype=np.int64)
         # The class, and how many runs there were, of those that had their match since the last time.
         self._won: list[tuple[int, int]] = []
+        # By class, how many were seen for the first time; how many had their match since the last time that
+        # were never seen.
+        self._new: Floats = np.zeros(size)
+        self._unseen = 0
         #: By steps left and class.
         self.chances: Floats = np.full((STEPS + 1, size), 0.5)
         self._to_come: Floats = np.ones((STEPS + 1, size))
@@ -122,6 +126,8 @@ class Fates:
             self._moves[self._classes[number], self.size] += 1.0
             self._positions[number] = -1
             self._won.append((int(self._classes[number]), int(self._runs[number])))
+        else:
+            self._unseen += 1
 
     def let_go(self, numbers: Ints) -> None:
         """First events are shed: nobody will know what they had come to."""
@@ -137,6 +143,14 @@ class Fates:
         won: Ints = np.array(self._won, dtype=np.int64).reshape(-1, 2)
         self._live(won[:, 0], won[:, 1], passed / 2)
         self._won.clear()
+        self._new += np.bincount(classes[strange & (runs > 0)], minlength=self.size)
+        if self._unseen and (new := self._new.sum()):
+            # They are thought to have been as those are that are seen, and to have lived as long as who wins.
+            share = self._unseen * self._new / new
+            self._moves[:, -1] += share
+            self._lived += passed / 2 * share
+            self._work += passed / 2 * share
+            self._unseen = 0
 
     def _live(self, classes: Ints, runs: Ints, passed: float) -> None:
         self._lived += passed * np.bincount(classes, minlength=self.size)
@@ -153,6 +167,7 @@ class Fates:
         self._moves *= keep
         self._lived *= keep
         self._work *= keep
+        self._new *= keep
 
     def _room(self, numbers: Ints) -> None:
         if len(numbers) and (most := int(numbers.max())) >= len(self._positions):
@@ -199,6 +214,7 @@ class Fates:
         self._moves[own] = moved.T @ self._moves[own]
         self._lived[own] = moved.T @ self._lived[own]
         self._work[own] = moved.T @ self._work[own]
+        self._new[own] = moved.T @ self._new[own]
         self._moves[:, own] = self._moves[:, own] @ moved
         some = (self._positions >= 0) & (self._classes // LEVELS == gate)
         levels = self._classes[some] % LEVELS
