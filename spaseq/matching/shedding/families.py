@@ -78,6 +78,11 @@ class SheddingFamilies(OrderedKernel):
         self._last_shed = 0
         self._listed()  # loads compiled code before anything is measured
         k.let_go(self.families.runs.ints, self.families.rows, np.zeros(0, dtype=np.int64))
+        if effort.pool is not None and effort.pool.size < self._budget.size:
+            warn_within(
+                f"{self._name} keeps its first events in {self._budget.size:,} bytes at least, and not in "
+                f"the {effort.pool.size:,} that all queries together may take: give more memory"
+            )
 
     def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
         """See ``Quick.expect``: not where simultaneous events of several streams wait for each other."""
