@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from itertools import product
 from math import factorial
+from typing import Any
 
 import numpy as np
 import pytest
 
 from spaseq import Engine
 from spaseq.effort import Shed, WorkClock
-from spaseq.matching.shedding.compiled._kernel_known import AGES
+from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.shedding import evaluator
+from spaseq.matching.shedding.compiled._kernel_known import AGES, COUNTS, LIVED
 from spaseq.matching.shedding.learned import rehearsal
 from spaseq.matching.shedding.learned.forgone import Forgone, ended
 from spaseq.matching.shedding.learned.rates import Rates, by_show
@@ -19,6 +23,7 @@ from spaseq.matching.shedding.learned.sketch import Sketch
 from tests.benchmarks import sharp
 from tests.matching import kept
 from tests.matching.plain_rates import rest
+from tests.matching.test_shedding_compared import pattern
 from tests.matching.test_shedding_shared import events, query
 
 pytestmark = pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
@@ -265,3 +270,29 @@ def test_in_a_window_that_hardly_begins_it_is_known_what_is_missed(window: str, 
     assert shed.recall is not None
     assert some < every
     assert shed.recall == pytest.approx(some / every, abs=0.12)
+
+
+@pytest.mark.parametrize("brief", [8.0, -1.0])
+def test_what_partial_matches_live_through_is_counted_once(
+    brief: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a look is spread over events, each partial match seemed to live through a tenth more of them."""
+    alive = np.zeros(3)
+
+    class Counted(kept.Kept):
+        def process(self, *given: Any) -> Iterator[Block]:
+            yield from super().process(*given)
+            now = np.zeros_like(self._sketch.alive)
+            self._visit(now, *self._place, 0, 1_000_000, 0, False)
+            alive[:] += np.bincount(self._sketch.gates, now.reshape(-1, AGES).sum(axis=1))
+
+    monkeypatch.setattr(evaluator, "_BRIEF", brief)
+    monkeypatch.setattr(Sketch, "decay", lambda *_: None)
+    monkeypatch.setattr(Sketch, "learn", lambda _: False)
+    stream = sharp.Stream(400, 4, seed=41)
+    stream.kinds %= 3
+    monkeypatch.setattr(sharp, "pattern", lambda _: pattern("?bx > ?ax", "?cx > ?bx"))
+    sharp.run("", stream, 1e9, evaluated=Counted)
+    of = kept.Kept.made._sketch
+    lived = np.bincount(of.gates, of.counts.reshape(-1, COUNTS)[:, LIVED])
+    assert (lived / np.maximum(alive, 1))[1:].tolist() == pytest.approx([1.0, 1.0], abs=0.03)

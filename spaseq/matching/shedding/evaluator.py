@@ -70,8 +70,8 @@ class Shedding(Selecting):
         # Since the last look ended: events, and seconds of work and of the next look; what the last one
         # took, and held events up for.
         self._events, self._spent, self._looking, self._taken, self._pause = 0, 0.0, 0.0, 0.0, 0.0
-        # What the look at hand has counted; and the events between the last two.
-        self._between = 0
+        # What the look at hand has counted; at which of the events it began, and how many the last one took.
+        self._began = self._between = 0
         self._counted: Ints = np.zeros_like(self._sketch.alive)
         # Of the work, what the overload detector knows.
         self._measured = 0.0
@@ -269,9 +269,11 @@ class Shedding(Selecting):
         brief = self._overload is None or self._taken <= _BRIEF * (self._effort.latency or 0.0)
         if not self._hand:
             self._counted[:] = 0
+            self._began = self._events
             most = places + 1 if brief else most
-        # Those that are next were seen before by the last look, which was as far on then.
-        passed = self._events + int(self._between * (1 - min(1.0, self._hand / max(1, places))))
+        # Those that are next were seen by the last look when it was as far on.
+        middle = min(1.0, (self._hand + most / 2) / max(1, places))
+        passed = self._events + self._between - min(self._between, int(middle * (self._between + 1)))
         self._hand, seen = self._visit(self._counted, axis, time, self._hand, most, passed)
         self._add_work(seen)
         if self._hand >= places:
@@ -290,7 +292,7 @@ class Shedding(Selecting):
     def _end_look(self, axis: int, time: int) -> None:
         """All partial matches have been looked at: learns of that, and sheds what is too much."""
         s, events = self._sketch, self._events
-        self._between, self._events, self._hand = events, 0, 0
+        self._between, self._events, self._hand = events - self._began, 0, 0
         s.outlive(events)
         s.alive[:] = self._counted
         s.pass_to(axis, self._given)
@@ -390,7 +392,7 @@ class Shedding(Selecting):
 
     def end_shedding(self) -> None:
         """See ``Shedder.end_shedding``."""
-        self._account.estimate()
+        self._account.pass_by(self._events, self._sketch)
         if self.shed.active:
             self._account.end()
 
