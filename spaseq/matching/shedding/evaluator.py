@@ -37,8 +37,7 @@ from spaseq.matching.shedding.selecting import Selecting
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: A look at all partial matches is spread over events if it takes longer than so many events may: what is
-#: known is fresher if it is not.
+#: A look is spread over events if it takes longer than so many may; what is known is fresher if it is not.
 _BRIEF: Final = 8.0
 #: A plan is made anew after such a part of an age, from such a part of the bound on.
 _PLANNED: Final = 0.25
