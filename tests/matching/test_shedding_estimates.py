@@ -14,7 +14,7 @@ import pytest
 from spaseq import Engine
 from spaseq.effort import Shed, WorkClock
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.shedding import evaluator
+from spaseq.matching.shedding import looking
 from spaseq.matching.shedding.compiled._kernel_known import AGES, COUNTS, LIVED
 from spaseq.matching.shedding.learned import rehearsal
 from spaseq.matching.shedding.learned.forgone import Forgone, ended
@@ -286,7 +286,7 @@ def test_what_partial_matches_live_through_is_counted_once(
             self._visit(now, *self._place, 0, 1_000_000, 0, False)
             alive[:] += np.bincount(self._sketch.gates, now.reshape(-1, AGES).sum(axis=1))
 
-    monkeypatch.setattr(evaluator, "_BRIEF", brief)
+    monkeypatch.setattr(looking, "_BRIEF", brief)
     monkeypatch.setattr(Sketch, "decay", lambda *_: None)
     monkeypatch.setattr(Sketch, "learn", lambda _: False)
     stream = sharp.Stream(400, 4, seed=41)

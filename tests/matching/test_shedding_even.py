@@ -7,8 +7,8 @@ import pytest
 
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.learned.evenness import evenness
+from spaseq.matching.shedding.looking import due
 from spaseq.matching.shedding.measured.overload import Overload
-from spaseq.matching.shedding.observed import due
 from spaseq.matching.shedding.passing import Passing
 from tests.benchmarks import sharp
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -28,25 +26,14 @@ from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.fits import obstacles
 from spaseq.matching.shedding.learned.queries import Queries
+from spaseq.matching.shedding.looking import Looking, due, late
 from spaseq.matching.shedding.lots import admitted_of, part_of
-from spaseq.matching.shedding.measured.overload import Overload
-from spaseq.matching.shedding.observed import due
 from spaseq.matching.shedding.passing import Passing
-from spaseq.matching.shedding.selecting import Selecting
 
 Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-
-#: A look is spread over events if it takes longer than so many may; what is known is fresher if it is not.
-_BRIEF: Final = 8.0
-#: A plan is made anew after such a part of an age, from such a part of the bound on.
-_PLANNED: Final = 0.25
-_NEAR: Final = 0.8
-#: How far partial matches are worth the same is that of late: so much of it is what the last plan says.
-_SMOOTH: Final = 0.25
 
 
-class Shedding(Selecting):
+class Shedding(Looking):
     """The kernel, which keeps its bounds by shedding; all that it finds is found without bounds, too.
 
     ``shed`` says what was given up.
@@ -60,27 +47,12 @@ class Shedding(Selecting):
         if against := in_words(obstacles(query.pattern, effort.policy)):
             raise ValueError(f"to shed by {effort.policy}, it must be that {', and '.join(against)}")
         super().__init__(query, compiled, queries)
-        self._overload = None if effort.latency is None else Overload(effort.latency)
         self._passing: Passing | None = None
         if effort.latency is not None and effort.policy is Policy.SHARP and not self._doubt.matters:
             self._passing = Passing(self._sketch, effort.latency, effort.clock)
-        # How many new ones are shed.
-        self._scratch: Ints = np.zeros_like(self._sketch.alive)
-        # Since the last look ended: events, and seconds of work and of the next look; what the last one
-        # took, and held events up for.
-        self._events, self._spent, self._looking, self._taken, self._pause = 0, 0.0, 0.0, 0.0, 0.0
-        # What the look at hand has counted; at which of the events it began, and how many the last one took.
-        self._began = self._between = 0
-        self._counted: Ints = np.zeros_like(self._sketch.alive)
-        # Of the work, what the overload detector knows.
-        self._measured = 0.0
         # How many partial matches were made since the bound was seen to; whether the events in hand are one
         # that came alone.
         self._made, self._is_alone = 0, False
-        # Of the events, the share that ``random-input`` lets in.
-        self._admitted = 1.0
-        # Events since a plan was made, and whether something was passed over.
-        self._unplanned, self._passes = 0, False
         # Since the bound was seen to: the seconds that it took to choose what is passed over, and how often
         # one was.
         self._choosing, self._left_out = 0.0, 0
@@ -232,7 +204,7 @@ class Shedding(Selecting):
             self._left_out += gone
             self._account.pass_over(passing.passed, self._sketch)
             passing.passed[:] = 0
-            self._account.begin(_late(passing.latency))
+            self._account.begin(late(passing.latency))
         return often
 
     # --- what the kernel does meanwhile ---------------------------------------------------------
@@ -254,135 +226,11 @@ class Shedding(Selecting):
             yield block
         self._account.find(at_once)
 
-    # --- looking --------------------------------------------------------------------------------
-
-    def _look(self, axis: int, time: int, most: int) -> None:
-        """Looks at ``most`` partial matches; learns, and sheds what is too much, when all have been seen.
-
-        No event pays for them all: with each, as many are looked at as it was units of work. But if they are
-        few, all are looked at.
-        """
-        begin = self._effort.clock()
-        m = self._memory.ints
-        places = int(m[mem.NEXT_WAIT] - m[mem.WAITS]) // int(m[mem.WIDTH]) - 1
-        brief = self._overload is None or self._taken <= _BRIEF * (self._effort.latency or 0.0)
-        if not self._hand:
-            self._counted[:] = 0
-            self._began = self._events
-            most = places + 1 if brief else most
-        # Those that are next were seen by the last look when it was as far on.
-        middle = min(1.0, (self._hand + most / 2) / max(1, places))
-        passed = self._events + self._between - min(self._between, int(middle * (self._between + 1)))
-        self._hand, seen = self._visit(self._counted, axis, time, self._hand, most, passed)
-        self._add_work(seen)
-        if self._hand >= places:
-            ending = self._effort.clock()
-            self._looking += ending - begin
-            self._end_look(axis, time)
-            self._looking, self._taken = 0.0, self._looking + self._effort.clock() - ending
-            self._pause = self._effort.clock() - ending
-            if brief:
-                self._pause, self._between = self._taken, 0
-            self._spent = self._measured = 0.0
-        else:
-            self._looking += self._effort.clock() - begin
-        self._spent += self._effort.clock() - begin
-
-    def _end_look(self, axis: int, time: int) -> None:
-        """All partial matches have been looked at: learns of that, and sheds what is too much."""
-        s, events = self._sketch, self._events
-        self._between, self._events, self._hand = events - self._began, 0, 0
-        s.outlive(events)
-        s.alive[:] = self._counted
-        s.pass_to(axis, self._given)
-        s.decay(events)
-        if s.learn():
-            self._kept[:] = 1.0
-            self._known[:] = 0
-            self._observe(axis, time, counted=False)
-        if self._overload is not None:
-            self._load = self._loaded()
-            share = self._overload.share(self._overload.lasting(self._load))
-            self._overload.tell(self.shed, self._name)
-            self._keep(share, axis, time, events)
-        self._notice(events)
-
-    def _welcome(self, axis: int, time: int) -> int:
-        """Looks at the partial matches that the last events made; sheds of these where there is no room.
-
-        How many of them began.
-        """
-        begin = self._effort.clock()
-        s, f, m, numbers = self._sketch, self._features, self._memory, self._columns.numbers
-        room = (
-            math.inf if self._overload is None else self._overload.load - self._overload.lasting(self._load)
-        )
-        if self._admitted < 1 or self._doubt.matters:
-            room = math.inf
-        shed = self._scratch
-        total, begun, load = k.welcome(
-            f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases,
-            *s.quantiles.arrays, s.counts, s.steps, s.alive, self._loads, self._kept, shed, self._next, axis,
-            time, s.passed(self._given), room, self._draws,
-        )  # fmt: skip
-        self._load += load
-        self._next = int(m.ints[mem.NEXT_WAIT])
-        self._add_work(total)
-        if shed.any():
-            self._account.add(shed, self._sketch)
-            shed[:] = 0
-            self._account.begin(_late(self._overload.expect(self._load) if self._overload else None))
-        self._spent += self._effort.clock() - begin
-        return begun
-
     def _admit(self, found: Mapping[str, Solutions], position: int, size: int) -> Mapping[str, Solutions]:
         """The solutions of those events alone that have drawn so."""
         admitted, passed_over = admitted_of(found, position, size, self._admitted)
         self.shed.events += passed_over
         return admitted
-
-    @property
-    def _since_seen(self) -> int:
-        return self._events + self._between // 2
-
-    # --- shedding -------------------------------------------------------------------------------
-
-    def _keep(self, share: float, axis: int, time: int, events: int) -> None:
-        """Sheds all but this share of the load.
-
-        Nothing is shed before that, whatever it may cost some day: a burst passes, but what would have grown
-        of a first event that was shed takes a window to grow again.
-        """
-        s, policy = self._sketch, self._effort.policy
-        if policy is Policy.RANDOM_INPUT:
-            self._admitted = min(1.0, max(0.01, self._admitted * (share if share < 1 else 1.02)))
-            if share < 1:
-                self._account.begin(_late(self.shed.latency))
-            return
-        self._plan(events)
-        self._loads = s.load()
-        if share < 1 and self._shed(share, axis, time):
-            self._sweep(axis, time, 0)
-            self._observe(axis, time)
-            self._load = self._loaded()
-            self._account.begin(_late(self.shed.latency))
-
-    def _plan(self, events: int) -> None:
-        """Now and then, what work must bring so that there is not too much of it."""
-        s, overload = self._sketch, self._overload
-        self._unplanned += events
-        if overload is None or overload.unit <= 0 or self._unplanned < _PLANNED * s.age:
-            return
-        if s.price > 0 or self._passes or (overload.latency or 0.0) > _NEAR * overload.most:
-            self._passes = False
-            s.plan(overload.most * 1.0 / overload.unit)
-            self._unplanned = 0
-            overload.even += _SMOOTH * (s.even - overload.even)
-
-    def _notice(self, events: int) -> None:
-        self._account.pass_by(events, self._sketch)
-        if self._admitted >= 1 and self._account.is_over(self._sketch):
-            self._account.end()
 
     def close(self) -> Iterator[Block]:
         """See ``ByColumns.close``."""
@@ -394,7 +242,3 @@ class Shedding(Selecting):
         self._account.pass_by(self._events, self._sketch)
         if self.shed.active:
             self._account.end()
-
-
-def _late(latency: float | None) -> str:
-    return f"an event takes {1_000 * (latency or 0):.3g} ms"

@@ -31,11 +31,6 @@ from spaseq.matching.shedding.measured.pace import Pace
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: A look at all partial matches begins when so many times as long was worked as the last one held events up.
-#: Where all are worth the same it is twice as many, as then nothing is to be chosen.
-_SELDOM: Final = 16
-#: It waits for a time when it holds nobody up beyond the bound, until so many times as long was worked.
-_LATE: Final = 1.5
 #: What a look at a partial match is to a clock that counts work: much less than showing it an event.
 _LOOK: Final = 1 / 16
 #: So many looks is a trial of an event on a ghost: it reads what both are of.
@@ -230,11 +225,3 @@ class Observed(Kernel):
     def _loaded(self) -> float:
         alive = self._sketch.alive.reshape(-1, cells.AGES).sum(axis=1)
         return float((alive * self._sketch.load()).sum())
-
-
-def due(pause: float, even: float, *, waits: bool) -> float:
-    """So many seconds of work after the last look that held events up for so many, the next one is due.
-
-    ``even``: how far all partial matches are worth the same; ``waits``: the latest events leave it no time.
-    """
-    return (_LATE if waits else 1.0) * (1 + even) * _SELDOM * pause
