@@ -19,10 +19,16 @@ def produce(server: str, topic: str, *values: bytes | None, partition: int = 0) 
 
 
 def partitions(server: str, topic: str) -> list[int]:
-    """Those of a topic that is there."""
-    return list(
-        kafka.Producer({"bootstrap.servers": server}).list_topics(topic, PATIENCE).topics[topic].partitions
-    )
+    """Those of a topic, once it has some: who asks for one that is not there has it made, but not at once."""
+    asking = kafka.Producer({"bootstrap.servers": server})
+    found: list[int] = []
+
+    def are_there() -> bool:
+        found.extend(asking.list_topics(topic, PATIENCE).topics[topic].partitions)
+        return bool(found)
+
+    until(are_there)
+    return found
 
 
 def records(server: str, topic: str, count: int) -> list[tuple[str, int]]:
