@@ -75,14 +75,17 @@ class OnDemand:
         """Further matches; unless they are wanted all at once, most of very many wait to be asked for.
 
         ``after_all``: they can be found only when all before them are. ``visit``: what brings them, and is
-        taken from then on.
+        taken from then on. That is before anything is raised which the callback raises for those before.
         """
+        raised: Exception | None = None
         if after_all and self.is_behind:
             if self._pipeline.unread is None:
-                self._finish()
+                raised = self._finish_all()
             else:
                 self._look(0)  # what a group has found for it; the rest may stay where it is
             if self.is_over:  # with what was found just now
+                if raised is not None:
+                    raise raised
                 return
         coming = chain(self.coming, matches)
         # No interrupt comes between these: that takes a call, or a loop.
@@ -94,6 +97,8 @@ class OnDemand:
         elif self._found.size < AT_ONCE or self._pipeline.unread is not None:
             # In the second case the events must be taken now, and most of what they complete is left.
             self._look(AT_ONCE - self._found.size)
+        if raised is not None:
+            raise raised
 
     def receive(self, visit: Given, read: Callable[[_What], MatchBatch], what: _What) -> bool:
         """Takes matches that are there, and read at once; false, and nothing done, if that is not all to do.
@@ -161,6 +166,17 @@ class OnDemand:
                 self._deliver(self._on_match)
                 if self._cancelled:
                     self.coming = _NOTHING
+
+    def _finish_all(self) -> Exception | None:
+        """The same, however often the callback raises, which has a match more each time; what it raised."""
+        raised: Exception | None = None
+        while True:
+            try:
+                self._finish()
+            except Exception as error:
+                raised = error
+            else:
+                return raised
 
     def _deliver(self, on_match: Callable[[Match], None]) -> None:
         """Gives what was found to the callback; what that raises is the caller's, and spoils nothing."""
