@@ -59,11 +59,13 @@ class Sketch:
         """
         self.features = features
         self._limit = limit
-        # Where the last look was, on the window's axis and in events; where a tumbling window began.
+        # Where the last look was, on the window's axis and in events, or of several at one place of a sliding
+        # window's the first; where a tumbling window began.
         self._axis = self._seen = self._opened = 0
         #: Whether it is known how many events a window has: of a sliding one, from the second look on.
         self.is_timed = limit <= 0
-        #: Whether windows are tumbling, and none has ended so far: how long one is, nobody knows.
+        #: Whether windows are tumbling, and none has ended so far, or all that came has one time: how long a
+        #: window is, nobody knows.
         self.is_open = limit <= 0
         self.counts: Floats = np.zeros(features.classes * k.COUNTS)
         self.steps: Floats = np.zeros(
@@ -117,20 +119,31 @@ class Sketch:
         """Learns how many events a window has."""
         passed = position - self._seen
         if self._limit > 0:
+            if self._seen and axis == self._axis:
+                # Time stands still: the window has all that came since it moved, and it still goes on.
+                self.age = max(self.age, passed / k.AGES)
+                self.is_open = not self.is_timed
+                return
             if self._seen and axis > self._axis and passed > 0:
                 each = passed / (axis - self._axis) * (self._limit + 1) / k.AGES
                 weight = min(1.0, passed / (self.age * k.AGES)) if self.is_timed else 1.0
                 self.age += weight * (each - self.age)
                 self.is_timed = True
+                self._end_open()
         elif axis != self._axis:
             self.age = max(1.0, (position - self._opened) / k.AGES)
-            if self._seen and self.is_open:
-                self.is_open = False
-                self.forgone.settle()
+            if self._seen:
+                self._end_open()
             self._opened = position
         else:
             self.age = max(self.age, (position - self._opened) / k.AGES)
         self._axis, self._seen = axis, position
+
+    def _end_open(self) -> None:
+        """How many events a window has is known from now on."""
+        if self.is_open:
+            self.is_open = False
+            self.forgone.settle()
 
     def passed(self, position: int) -> int:
         """In tumbling windows, the age of all that is in one."""
