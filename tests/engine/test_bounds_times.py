@@ -1,4 +1,4 @@
-"""Under a bound, where many events have the same time: what is said of recall is as true as where none has."""
+"""Under a bound, where many events have the same time: what is said of recall is as true as elsewhere."""
 
 from __future__ import annotations
 
