@@ -239,6 +239,7 @@ class Shedding(Looking):
 
     def end_shedding(self) -> None:
         """See ``Shedder.end_shedding``."""
-        self._account.pass_by(self._events, self._sketch)
+        self._untold += self._events
+        self._tell()
         if self.shed.active:
             self._account.end()

@@ -59,6 +59,10 @@ class Looking(Selecting):
         self._admitted = 1.0
         # Events since a plan was made, and whether something was passed over.
         self._unplanned, self._passes = 0, False
+        # Seconds of work since a plan was made, up to the last look, and what that took.
+        self._worked, self._planning = 0.0, 0.0
+        # The same of telling what is missed, and the events since.
+        self._worked_on, self._telling, self._untold = 0.0, 0.0, 0
 
     def _look(self, axis: int, time: int, most: int) -> None:
         """Looks at ``most`` partial matches; learns, and sheds what is too much, when all have been seen.
@@ -82,9 +86,11 @@ class Looking(Selecting):
         if self._hand >= places:
             ending = self._effort.clock()
             self._looking += ending - begin
-            self._end_look(axis, time)
-            self._looking, self._taken = 0.0, self._looking + self._effort.clock() - ending
-            self._pause = self._effort.clock() - ending
+            self._worked += self._spent
+            self._worked_on += self._spent
+            apart = self._end_look(axis, time)
+            self._pause = self._effort.clock() - ending - apart
+            self._looking, self._taken = 0.0, self._looking + self._pause
             if brief:
                 self._pause, self._between = self._taken, 0
             self._spent = self._measured = 0.0
@@ -92,9 +98,12 @@ class Looking(Selecting):
             self._looking += self._effort.clock() - begin
         self._spent += self._effort.clock() - begin
 
-    def _end_look(self, axis: int, time: int) -> None:
-        """All partial matches have been looked at: learns of that, and sheds what is too much."""
-        s, events = self._sketch, self._events
+    def _end_look(self, axis: int, time: int) -> float:
+        """All partial matches have been looked at: learns of that, and sheds what is too much.
+
+        The seconds that it took meanwhile to do what is not done with each look.
+        """
+        s, events, apart = self._sketch, self._events, 0.0
         self._between, self._events, self._hand = events - self._began, 0, 0
         s.outlive(events)
         s.alive[:] = self._counted
@@ -108,8 +117,8 @@ class Looking(Selecting):
             self._load = self._loaded()
             share = self._overload.share(self._overload.lasting(self._load))
             self._overload.tell(self.shed, self._name)
-            self._keep(share, axis, time, events)
-        self._notice(events)
+            apart = self._keep(share, axis, time, events)
+        return apart + self._notice(events)
 
     def _welcome(self, axis: int, time: int) -> int:
         """Looks at the partial matches that the last events made; sheds of these where there is no room.
@@ -143,8 +152,8 @@ class Looking(Selecting):
     def _since_seen(self) -> int:
         return self._events + self._between // 2
 
-    def _keep(self, share: float, axis: int, time: int, events: int) -> None:
-        """Sheds all but this share of the load.
+    def _keep(self, share: float, axis: int, time: int, events: int) -> float:
+        """Sheds all but this share of the load; the seconds that a plan took, if one was made.
 
         Nothing is shed before that, whatever it may cost some day: a burst passes, but what would have grown
         of a first event that was shed takes a window to grow again.
@@ -154,31 +163,53 @@ class Looking(Selecting):
             self._admitted = min(1.0, max(0.01, self._admitted * (share if share < 1 else 1.02)))
             if share < 1:
                 self._account.begin(late(self.shed.latency))
-            return
-        self._plan(events)
+            return 0.0
+        planned = self._plan(events)
         self._loads = s.load()
         if share < 1 and self._shed(share, axis, time):
             self._sweep(axis, time, 0)
             self._observe(axis, time)
             self._load = self._loaded()
             self._account.begin(late(self.shed.latency))
+        return planned
 
-    def _plan(self, events: int) -> None:
-        """Now and then, what work must bring so that there is not too much of it."""
-        s, overload = self._sketch, self._overload
+    def _plan(self, events: int) -> float:
+        """Now and then, what work must bring so that there is not too much of it; the seconds that it took.
+
+        A plan takes several times as long as a look: who made one with each would look so seldom that most
+        partial matches come and go meanwhile, and nobody knows how long they lived.
+        """
+        s, overload, begin = self._sketch, self._overload, self._effort.clock()
         self._unplanned += events
         if overload is None or overload.unit <= 0 or self._unplanned < _PLANNED * s.age:
-            return
+            return 0.0
+        if self._worked < _SELDOM * self._planning:
+            return 0.0
         if s.price > 0 or self._passes or (overload.latency or 0.0) > _NEAR * overload.most:
             self._passes = False
             s.plan(overload.most * 1.0 / overload.unit)
             self._unplanned = 0
             overload.even += _SMOOTH * (s.even - overload.even)
+            self._worked, self._planning = 0.0, self._effort.clock() - begin
+            return self._planning
+        return 0.0
 
-    def _notice(self, events: int) -> None:
-        self._account.pass_by(events, self._sketch)
+    def _notice(self, events: int) -> float:
+        """Now and then, what is missed; the seconds that it took."""
+        self._untold += events
+        if self._worked_on < _SELDOM * self._telling:
+            return 0.0
+        begin = self._effort.clock()
+        self._tell()
         if self._admitted >= 1 and self._account.is_over(self._sketch):
             self._account.end()
+        self._worked_on, self._telling = 0.0, self._effort.clock() - begin
+        return self._telling
+
+    def _tell(self) -> None:
+        """Says what is missed by now."""
+        self._account.pass_by(self._untold, self._sketch)
+        self._untold = 0
 
 
 def late(latency: float | None) -> str:

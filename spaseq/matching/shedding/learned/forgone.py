@@ -12,7 +12,7 @@ to go on by: in a quiet time next to nothing comes of what is shed, and in a rus
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from typing import Final
 
 import numpy as np
@@ -45,6 +45,7 @@ class Forgone:
         # Of each gate, the steps that are left to a match. Of what was shed; what an event would have made of
         # those that were not shown it has the first one behind it.
         self._left = _left(features)
+        self._ways = self._left, [left[1:] for left in self._left]
         # How often events came by which each step is taken, in each of the latest eighths: as many times as
         # there are events in one.
         self._came: Floats = np.zeros((k.AGES, len(features.steps)))
@@ -149,7 +150,7 @@ class Forgone:
 
     def _turn(self, worth: Floats) -> None:
         """An eighth of a window is over."""
-        self._before += self._lately[-1] * self._come()[-1][:, self._gates]
+        self._before += self._lately[-1] * self._come(k.AGES - 1)[0][:, self._gates]
         self._settled += _SETTLED * self._worth(self._before, worth)
         self._before *= 1 - _SETTLED
         for lately in (self._lately, self._came):
@@ -159,38 +160,32 @@ class Forgone:
 
     def _worth(self, forgone: Floats, worth: Floats) -> Floats:
         """The matches of what was shed, times how often events came, by class."""
-        usual = np.array([[np.prod(self._usual[list(left)]) for left in kind] for kind in self._ways])
-        return np.asarray((forgone * worth / usual[:, self._gates, None]).sum(axis=(0, 2)))
+        often = self._usual.tolist()
+        usual = np.array([[math.prod(often[i] for i in left) for left in kind] for kind in self._ways])
+        return np.asarray(((forgone * worth).sum(axis=2) / usual[:, self._gates]).sum(axis=0))
 
-    @property
-    def _ways(self) -> tuple[Sequence[tuple[int, ...]], ...]:
-        """By kind, the steps that are left to a match at each gate."""
-        return self._left, [left[1:] for left in self._left]
-
-    def _come(self) -> Floats:
+    def _come(self, begin: int = 0) -> Floats:
         """Which share of the matches has come, by the eighth of what was shed, its kind, gate and age: times
-        how often events come.
+        how often events come. Of the eighths from the ``begin``-th on.
 
         The last of several events comes late in what is left of a window.
         """
         # Backwards from now: where eighths begin, and how often events of each step came since then.
         begins = np.concatenate([[0.0], self._over + np.arange(k.AGES)])
         came = np.concatenate([np.zeros((1, self._came.shape[1])), self._came.cumsum(axis=0)])
-        since = (begins[:-1] + begins[1:]) / 2
+        since = ((begins[:-1] + begins[1:]) / 2)[begin:]
         rest = k.AGES - 0.5 - np.arange(k.AGES)
         until = np.maximum(since[:, None] - rest, 0.0)
         share = [
             (np.interp(since, begins, step)[:, None] - np.interp(until, begins, step)) / rest
             for step in came.T
         ]
-        nothing = np.ones((k.AGES, k.AGES))
-        return np.stack(
-            [
-                np.stack([np.prod([nothing, *(share[i] for i in left)], axis=0) for left in kind], axis=1)
-                for kind in self._ways
-            ],
-            axis=1,
-        )
+        come = np.ones((len(since), len(self._ways), len(self._left), k.AGES))
+        for kind, ways in enumerate(self._ways):
+            for gate, way in enumerate(ways):
+                for step in way:
+                    come[:, kind, gate] *= share[step]
+        return come
 
 
 def _left(features: Features) -> list[tuple[int, ...]]:
