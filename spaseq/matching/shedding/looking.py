@@ -15,14 +15,13 @@ from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.learned.queries import Queries
 from spaseq.matching.shedding.measured.overload import Overload
+from spaseq.matching.shedding.measured.seldom import SELDOM, Seldom
 from spaseq.matching.shedding.selecting import Selecting
 
 Ints = npt.NDArray[np.int64]
 
-#: A look at all partial matches begins when so many times as long was worked as the last one held events up.
-#: Where all are worth the same it is twice as many, as then nothing is to be chosen.
-_SELDOM: Final = 16
-#: It waits for a time when it holds nobody up beyond the bound, until so many times as long was worked.
+#: A look at all partial matches waits for a time when it holds nobody up beyond the bound, until so many
+#: times as long was worked.
 _LATE: Final = 1.5
 #: A look is spread over events if it takes longer than so many may; what is known is fresher if it is not.
 _BRIEF: Final = 8.0
@@ -59,10 +58,8 @@ class Looking(Selecting):
         self._admitted = 1.0
         # Events since a plan was made, and whether something was passed over.
         self._unplanned, self._passes = 0, False
-        # Seconds of work since a plan was made, up to the last look, and what that took.
-        self._worked, self._planning = 0.0, 0.0
-        # The same of telling what is missed, and the events since.
-        self._worked_on, self._telling, self._untold = 0.0, 0.0, 0
+        # When a plan may be made again, and when it may be told again what is missed; the events since then.
+        self._planning, self._telling, self._untold = Seldom(), Seldom(), 0
 
     def _look(self, axis: int, time: int, most: int) -> None:
         """Looks at ``most`` partial matches; learns, and sheds what is too much, when all have been seen.
@@ -86,8 +83,8 @@ class Looking(Selecting):
         if self._hand >= places:
             ending = self._effort.clock()
             self._looking += ending - begin
-            self._worked += self._spent
-            self._worked_on += self._spent
+            self._planning.worked(self._spent)
+            self._telling.worked(self._spent)
             apart = self._end_look(axis, time)
             self._pause = self._effort.clock() - ending - apart
             self._looking, self._taken = 0.0, self._looking + self._pause
@@ -183,28 +180,28 @@ class Looking(Selecting):
         self._unplanned += events
         if overload is None or overload.unit <= 0 or self._unplanned < _PLANNED * s.age:
             return 0.0
-        if self._worked < _SELDOM * self._planning:
+        if not self._planning.is_due:
             return 0.0
         if s.price > 0 or self._passes or (overload.latency or 0.0) > _NEAR * overload.most:
             self._passes = False
             s.plan(overload.most * 1.0 / overload.unit)
             self._unplanned = 0
             overload.even += _SMOOTH * (s.even - overload.even)
-            self._worked, self._planning = 0.0, self._effort.clock() - begin
-            return self._planning
+            self._planning.took(took := self._effort.clock() - begin)
+            return took
         return 0.0
 
     def _notice(self, events: int) -> float:
         """Now and then, what is missed; the seconds that it took."""
         self._untold += events
-        if self._worked_on < _SELDOM * self._telling:
+        if not self._telling.is_due:
             return 0.0
         begin = self._effort.clock()
         self._tell()
         if self._admitted >= 1 and self._account.is_over(self._sketch):
             self._account.end()
-        self._worked_on, self._telling = 0.0, self._effort.clock() - begin
-        return self._telling
+        self._telling.took(took := self._effort.clock() - begin)
+        return took
 
     def _tell(self) -> None:
         """Says what is missed by now."""
@@ -219,6 +216,8 @@ def late(latency: float | None) -> str:
 def due(pause: float, even: float, *, waits: bool) -> float:
     """So many seconds of work after the last look that held events up for so many, the next one is due.
 
+    Where all are worth the same they are twice as many, as then nothing is to be chosen.
+
     ``even``: how far all partial matches are worth the same; ``waits``: the latest events leave it no time.
     """
-    return (_LATE if waits else 1.0) * (1 + even) * _SELDOM * pause
+    return (_LATE if waits else 1.0) * (1 + even) * SELDOM * pause

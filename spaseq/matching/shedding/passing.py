@@ -17,6 +17,7 @@ from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.shedding.compiled import _kernel_passed as k
 from spaseq.matching.shedding.learned.sketch import Sketch
 from spaseq.matching.shedding.measured.costs import Costs
+from spaseq.matching.shedding.measured.seldom import Seldom
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -61,7 +62,7 @@ class Passing:
         self._promise: Floats = np.zeros_like(sketch.alive, dtype=np.float64)
         self._order: Ints = np.zeros(0, dtype=np.int64)
         self._total: Floats = np.zeros(0)
-        self._used = _EVENTS
+        self._used, self._promising = _EVENTS, Seldom()
         # How often one was passed over, by cell.
         self.passed: Ints = np.zeros_like(sketch.alive)
 
@@ -86,6 +87,7 @@ class Passing:
         self._took.extend([seconds / events] * min(events, _EVENTS))
         self._taken = sum(self._took)
         self._used += events
+        self._promising.worked(seconds)
 
     def worked(self, events: int, seconds: float, alone: float) -> None:
         """So many events took so many seconds, without what is done between them; ``alone``: see below."""
@@ -184,8 +186,9 @@ class Passing:
 
     def _learn(self) -> None:
         """What partial matches promise, now and then."""
-        if self._used < _EVENTS:
+        if self._used < _EVENTS or not self._promising.is_due:
             return
+        begin = self._clock()
         self._used = 0
         s = self._sketch
         if not s.is_planned:
@@ -196,3 +199,4 @@ class Passing:
         some = np.flatnonzero(loads)
         self._order = some[np.argsort(-self._promise[some], kind="stable")]
         self._total = np.cumsum(loads[self._order])
+        self._promising.took(self._clock() - begin)
