@@ -15,13 +15,15 @@ from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.learned.queries import Queries
 from spaseq.matching.shedding.measured.overload import Overload
-from spaseq.matching.shedding.measured.seldom import SELDOM, Seldom
+from spaseq.matching.shedding.measured.seldom import Seldom
 from spaseq.matching.shedding.selecting import Selecting
 
 Ints = npt.NDArray[np.int64]
 
-#: A look at all partial matches waits for a time when it holds nobody up beyond the bound, until so many
-#: times as long was worked.
+#: A look at all partial matches begins when so many times as long was worked as the last one held events up.
+#: Where all are worth the same it is twice as many, as then nothing is to be chosen.
+_SELDOM: Final = 16
+#: It waits for a time when it holds nobody up beyond the bound, until so many times as long was worked.
 _LATE: Final = 1.5
 #: A look is spread over events if it takes longer than so many may; what is known is fresher if it is not.
 _BRIEF: Final = 8.0
@@ -60,6 +62,8 @@ class Looking(Selecting):
         self._unplanned, self._passes = 0, False
         # When a plan may be made again, and when it may be told again what is missed; the events since then.
         self._planning, self._telling, self._untold = Seldom(), Seldom(), 0
+        # Seconds of the look at hand that both took.
+        self._aside = 0.0
 
     def _look(self, axis: int, time: int, most: int) -> None:
         """Looks at ``most`` partial matches; learns, and sheds what is too much, when all have been seen.
@@ -85,8 +89,9 @@ class Looking(Selecting):
             self._looking += ending - begin
             self._planning.worked(self._spent)
             self._telling.worked(self._spent)
-            apart = self._end_look(axis, time)
-            self._pause = self._effort.clock() - ending - apart
+            self._aside = 0.0
+            self._end_look(axis, time)
+            self._pause = self._effort.clock() - ending - self._aside
             self._looking, self._taken = 0.0, self._looking + self._pause
             if brief:
                 self._pause, self._between = self._taken, 0
@@ -95,12 +100,9 @@ class Looking(Selecting):
             self._looking += self._effort.clock() - begin
         self._spent += self._effort.clock() - begin
 
-    def _end_look(self, axis: int, time: int) -> float:
-        """All partial matches have been looked at: learns of that, and sheds what is too much.
-
-        The seconds that it took meanwhile to do what is not done with each look.
-        """
-        s, events, apart = self._sketch, self._events, 0.0
+    def _end_look(self, axis: int, time: int) -> None:
+        """All partial matches have been looked at: learns of that, and sheds what is too much."""
+        s, events = self._sketch, self._events
         self._between, self._events, self._hand = events - self._began, 0, 0
         s.outlive(events)
         s.alive[:] = self._counted
@@ -114,8 +116,8 @@ class Looking(Selecting):
             self._load = self._loaded()
             share = self._overload.share(self._overload.lasting(self._load))
             self._overload.tell(self.shed, self._name)
-            apart = self._keep(share, axis, time, events)
-        return apart + self._notice(events)
+            self._keep(share, axis, time, events)
+        self._notice(events)
 
     def _welcome(self, axis: int, time: int) -> int:
         """Looks at the partial matches that the last events made; sheds of these where there is no room.
@@ -149,8 +151,8 @@ class Looking(Selecting):
     def _since_seen(self) -> int:
         return self._events + self._between // 2
 
-    def _keep(self, share: float, axis: int, time: int, events: int) -> float:
-        """Sheds all but this share of the load; the seconds that a plan took, if one was made.
+    def _keep(self, share: float, axis: int, time: int, events: int) -> None:
+        """Sheds all but this share of the load.
 
         Nothing is shed before that, whatever it may cost some day: a burst passes, but what would have grown
         of a first event that was shed takes a window to grow again.
@@ -160,18 +162,17 @@ class Looking(Selecting):
             self._admitted = min(1.0, max(0.01, self._admitted * (share if share < 1 else 1.02)))
             if share < 1:
                 self._account.begin(late(self.shed.latency))
-            return 0.0
-        planned = self._plan(events)
+            return
+        self._plan(events)
         self._loads = s.load()
         if share < 1 and self._shed(share, axis, time):
             self._sweep(axis, time, 0)
             self._observe(axis, time)
             self._load = self._loaded()
             self._account.begin(late(self.shed.latency))
-        return planned
 
-    def _plan(self, events: int) -> float:
-        """Now and then, what work must bring so that there is not too much of it; the seconds that it took.
+    def _plan(self, events: int) -> None:
+        """Now and then, what work must bring so that there is not too much of it.
 
         A plan takes several times as long as a look: who made one with each would look so seldom that most
         partial matches come and go meanwhile, and nobody knows how long they lived.
@@ -179,29 +180,28 @@ class Looking(Selecting):
         s, overload, begin = self._sketch, self._overload, self._effort.clock()
         self._unplanned += events
         if overload is None or overload.unit <= 0 or self._unplanned < _PLANNED * s.age:
-            return 0.0
+            return
         if not self._planning.is_due:
-            return 0.0
+            return
         if s.price > 0 or self._passes or (overload.latency or 0.0) > _NEAR * overload.most:
             self._passes = False
             s.plan(overload.most * 1.0 / overload.unit)
             self._unplanned = 0
             overload.even += _SMOOTH * (s.even - overload.even)
             self._planning.took(took := self._effort.clock() - begin)
-            return took
-        return 0.0
+            self._aside += took
 
-    def _notice(self, events: int) -> float:
-        """Now and then, what is missed; the seconds that it took."""
+    def _notice(self, events: int) -> None:
+        """Now and then, says what is missed by now, and whether anything is shed these days."""
         self._untold += events
         if not self._telling.is_due:
-            return 0.0
+            return
         begin = self._effort.clock()
         self._tell()
         if self._admitted >= 1 and self._account.is_over(self._sketch):
             self._account.end()
         self._telling.took(took := self._effort.clock() - begin)
-        return took
+        self._aside += took
 
     def _tell(self) -> None:
         """Says what is missed by now."""
@@ -216,8 +216,6 @@ def late(latency: float | None) -> str:
 def due(pause: float, even: float, *, waits: bool) -> float:
     """So many seconds of work after the last look that held events up for so many, the next one is due.
 
-    Where all are worth the same they are twice as many, as then nothing is to be chosen.
-
     ``even``: how far all partial matches are worth the same; ``waits``: the latest events leave it no time.
     """
-    return (_LATE if waits else 1.0) * (1 + even) * SELDOM * pause
+    return (_LATE if waits else 1.0) * (1 + even) * _SELDOM * pause

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-#: So many times as long was worked as it took, when it is due again.
-SELDOM: Final = 16
+#: It is due again when so many times as long was worked as it took.
+_SELDOM: Final = 16
 
 
 class Seldom:
@@ -37,4 +37,4 @@ class Seldom:
     @property
     def is_due(self) -> bool:
         """Whether so much was worked that it may be done again."""
-        return self._worked >= SELDOM * self._took
+        return self._worked >= _SELDOM * self._took
