@@ -73,3 +73,37 @@ def test_so_do_those_of_queries_that_run_as_one(size: int) -> None:
     assert [handle.stats.shared_with for handle in read] == [3, 3]
     assert seen == [[events_of(match) for match in handle.matches()] for handle in read]
     assert all(seen)
+
+
+@pytest.mark.parametrize("size", [1, 3, 8])
+@pytest.mark.parametrize("evaluator", ["kernel", "runs", None])
+def test_nothing_that_callbacks_raise_is_lost(size: int, evaluator: str | None) -> None:
+    """Of two that raised in one call, one was told, and nobody saw the other."""
+    engine = spaseq.Engine(evaluator=evaluator)
+    raised: list[str] = []
+
+    def refuse(match: spaseq.Match) -> None:
+        raised.append(f"{len(raised)} {events_of(match)}")
+        raise RuntimeError(raised[-1])
+
+    for _ in range(2):
+        engine.register(query("A : B", BOUND), refuse)
+    told: list[str] = []
+
+    def tell(error: RuntimeError) -> None:
+        told.extend([str(error), *(note.split("'")[1] for note in getattr(error, "__notes__", ()))])
+
+    for first in range(0, len(EVENTS), size):
+        try:
+            engine.push_many(NS + "S", EVENTS[first : first + size])
+        except RuntimeError as error:
+            tell(error)
+    while True:
+        try:
+            engine.close()
+        except RuntimeError as error:
+            tell(error)
+        else:
+            break
+    assert told == raised
+    assert len(told) == 2 * 11

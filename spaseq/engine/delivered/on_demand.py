@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from spaseq.engine.delivered.raised import first_of
 from spaseq.engine.delivered.undelivered import Undelivered
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.errors import EngineError, LimitError, SpaseqError
@@ -93,7 +94,10 @@ class OnDemand:
             visit.is_taken = True
         self.coming = coming
         if all_at_once or self._on_match is not None:
-            self._finish()
+            try:
+                self._finish()
+            except Exception as error:
+                raised = first_of(raised, error)
         elif self._found.size < AT_ONCE or self._pipeline.unread is not None:
             # In the second case the events must be taken now, and most of what they complete is left.
             self._look(AT_ONCE - self._found.size)
@@ -174,7 +178,7 @@ class OnDemand:
             try:
                 self._finish()
             except Exception as error:
-                raised = error
+                raised = first_of(raised, error)
             else:
                 return raised
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyoxigraph as ox
 
 from spaseq.alone import Single
+from spaseq.engine.delivered.raised import first_of
 from spaseq.engine.pipelines.flow import Flow
 from spaseq.engine.pushed.inbox import Inbox
 from spaseq.engine.rejects import DeadLetters, Rejects
@@ -204,7 +205,7 @@ class Core:
         try:
             self.do(partial(self.flow.arrive, stream, builder.build()))
         except Exception as error:
-            self.raised = self.raised or error
+            self.raised = first_of(self.raised, error)
 
     def forget(self) -> None:
         """Forgets the terms of events that are gone, whenever there are twice as many as were needed."""

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from spaseq.alone import Single
+from spaseq.engine.delivered.raised import first_of
 from spaseq.engine.pipelines.intake import Intake
 from spaseq.engine.pipelines.places import Places
 from spaseq.engine.pipelines.visits import Visits, group_of
@@ -233,7 +234,7 @@ class Flow(Places):
         if self.journal is not None:
             self.journal.moved()
         raised = visits.make_up()
-        raised = visits.work() or raised
+        raised = first_of(raised, visits.work())
         if self._makers:
             self._let_go()
         while self._stirred:
@@ -241,9 +242,9 @@ class Flow(Places):
             intakes = [intake for intake in self._stirred if intake.layer == layer]
             for intake in intakes:
                 del self._stirred[intake]
-            raised = self._release(intakes) or raised
+            raised = first_of(raised, self._release(intakes))
             for intake in intakes:
-                raised = self._merge(intake) or raised
+                raised = first_of(raised, self._merge(intake))
         if raised is not None:
             raise raised
 
@@ -276,9 +277,9 @@ class Flow(Places):
         # Layer by layer: what queries make at the end is for others.
         for layer in sorted({intake.layer for intake in self.intakes}):
             intakes = [intake for intake in self.intakes if intake.layer == layer]
-            raised = self._release(intakes, last=True) or raised
+            raised = first_of(raised, self._release(intakes, last=True))
             for query in sorted((q for i in intakes for q in i.members), key=lambda q: q.rank):
-                raised = self.visits.close(query) or raised
+                raised = first_of(raised, self.visits.close(query))
         if raised is not None:
             raise raised
 
@@ -379,7 +380,7 @@ class Flow(Places):
                 # Some have a place in both.
                 visits.fail(moving, error)
                 raise
-            raised = (visits.work() if visits.wait else None) or raised
+            raised = first_of(raised, visits.work() if visits.wait else None)
         return raised
 
     def _is_alone(self, query: Registered) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from spaseq.alone import Single
+from spaseq.engine.delivered.raised import first_of
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.groups.crowd import Crowd
 from spaseq.engine.pipelines.intake import Visit
@@ -75,7 +76,7 @@ class Visits:
         raised: Exception | None = None
         owing, self.owing = self.owing, {}
         for query in owing:
-            raised = self._attempt(query, self._go_on, query) or raised
+            raised = first_of(raised, self._attempt(query, self._go_on, query))
         return raised
 
     @property
@@ -98,7 +99,7 @@ class Visits:
         if len(begun) > 1:
             self._prepare(query for query in due if query in begun)
         for query in due:
-            raised = self._make(query, joined) or raised
+            raised = first_of(raised, self._make(query, joined))
         self._sharing.forget()  # what comes next may never ask, and would keep a whole batch
         return raised
 
@@ -152,7 +153,7 @@ class Visits:
             waiting = self._queue[query] = [_joined(query, waiting, joined)]
         raised: Exception | None = None
         while waiting:
-            raised = self._attempt(query, self._visit, waiting[0]) or raised
+            raised = first_of(raised, self._attempt(query, self._visit, waiting[0]))
             # It stands there until it is made: an interrupt that comes before it is taken must not lose it.
             del waiting[0]
         self._fresh.pop(query, None)

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from spaseq.engine.delivered.on_demand import Given
+from spaseq.engine.delivered.raised import first_of
 from spaseq.engine.pipelines.groups.group import Group
 from spaseq.engine.pipelines.groups.seats import Seat
 from spaseq.engine.pipelines.stats import Seat as Place
@@ -206,7 +207,7 @@ class Crowd:
         try:
             self._hand_on()
         except Exception as error:  # a callback's
-            self._raised = self._raised or error
+            self._raised = first_of(self._raised, error)
 
     def deliver(self) -> None:
         """Gives callbacks what they did not get because something was raised."""
@@ -216,7 +217,7 @@ class Crowd:
             try:
                 handle.deliver()
             except Exception as error:
-                raised = raised or error
+                raised = first_of(raised, error)
         self._hand_on(raised)
 
     def _hand_on(self, raised: Exception | None = None) -> None:
@@ -236,7 +237,7 @@ class Crowd:
                         handle.add(seat.answers(blocks), all_at_once=False, after_all=True, visit=given)
                     seat.got()
                 except Exception as error:
-                    raised = raised or error
+                    raised = first_of(raised, error)
                 finally:
                     if handle.failure is not None:
                         self._note(handle)
