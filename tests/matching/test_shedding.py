@@ -233,6 +233,12 @@ def test_of_the_recall_more_is_known_where_many_events_bring_matches() -> None:
     assert recall_of(0.0, 0.0, 0.0, Shed()) == (1.0, 0.0)
     assert recall_of(0.0, 0.0, 0.0, Shed(partial_matches=1)) == (0.0, 1.0)
     assert recall_of(0.0, 0.0, 0.0, Shed(passed_over=1)) == (0.0, 1.0)
+    # Of a sample, none of which is in a match, it was said that nothing is missed, for sure.
+    assert recall_of(10.0, 0.0, 10.0, Shed(), one_in=32) == (1.0, 0.0)
+    for some, least in (2.0, 0.03), (20.0, 0.22), (20_000.0, 0.99):
+        recall, error = recall_of(some, 0.0, some, Shed(partial_matches=1), one_in=32)
+        assert recall == 1.0
+        assert recall - error == pytest.approx(least, abs=0.01)
     recall, error = recall_of(500.0, 500.0, 500.0, Shed())
     assert recall == pytest.approx(0.5, abs=0.001)
     # Where one event brought all, what is missed on average is that of another one: as often as not, less.

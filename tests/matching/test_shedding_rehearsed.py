@@ -88,6 +88,16 @@ def test_the_share_of_true_comparisons(seed: int, sign: str) -> None:
     assert learned._share_of(sign, left, right).tolist() == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("far", [False, True])
+def test_numbers_without_end_are_compared_without_a_warning(far: bool) -> None:
+    """Numpy warned, which a program that takes warnings for errors has as the end of its query."""
+    values = np.array([-np.inf, -1.7e308, 0.0, 1.7e308, np.inf])
+    for right in (values, values[:1], values[2:3], values[3:], values[1:4]):
+        found = learned._expected_of("<", values, right, far)
+        assert found.tolist() == sorted(found.tolist(), reverse=True)
+        assert 0.0 <= found.min() <= found.max() <= 1.0
+
+
 def test_no_more_than_a_part_of_the_work_is_for_trials() -> None:
     """A tenth of the work of Q3 is three units an event: of these a thirty-second is an eighth of a trial."""
     tried: list[int] = []

@@ -23,6 +23,8 @@ _MODEL: Final = 0.6
 _BY_EVENTS: Final = 3.0
 #: So many such deviations leave out one of ten.
 _NINE_OF_TEN: Final = 1.645
+#: Of a sample one of ten times none is seen where so many are to be expected.
+_UNSEEN: Final = math.log(10)
 
 
 class Account:
@@ -122,20 +124,26 @@ def found_in_words(shed: Shed) -> str:
     return f"{100 * recall:.3g} % ({100 * least:.2g} to {100 * most:.3g} %)"
 
 
-def recall_of(found: float, missed: float, squares: float, shed: Shed) -> tuple[float, float]:
+def recall_of(
+    found: float, missed: float, squares: float, shed: Shed, one_in: float = 0.0
+) -> tuple[float, float]:
     """The share of all matches that was found, by what is thought to be missed; and how far it may be off.
 
     Nine of ten times it is not off by more. Who has ``shed`` and found nothing does not know of what.
     ``squares``: of the matches found at once, by an event or a few. Few events bring most matches: what is
     ``missed`` on average is that of few streams that missed one of these, and as often as not it is less (of
-    a lognormal number, the median).
+    a lognormal number, the median). ``one_in``: what was missed is told by a sample of what was shed, one in
+    so many at least. Who found few may have seen none of that in a match, however much was missed.
     """
-    if not found and (missed > 0.0 or shed.partial_matches or shed.passed_over):
+    has_shed = bool(shed.partial_matches or shed.passed_over)
+    if not found and (missed > 0.0 or has_shed):
         return 0.0, 1.0
+    unseen = _UNSEEN * one_in if has_shed else 0.0
     if missed <= 0.0:  # of many shares summed up, it may be next to nothing below 0
-        return 1.0, 0.0
+        return 1.0, unseen / (found + unseen) if unseen else 0.0
     by_events = _BY_EVENTS * squares / found**2
     usual = missed * math.exp(-by_events / 2)
     factor = math.exp(_NINE_OF_TEN * math.sqrt(_MODEL + by_events))
-    least, recall, most = (found / (found + usual * f) for f in (factor, 1.0, 1 / factor))
+    least = found / (found + max(usual * factor, unseen))
+    recall, most = (found / (found + usual * f) for f in (1.0, 1 / factor))
     return recall, max(recall - least, most - recall)

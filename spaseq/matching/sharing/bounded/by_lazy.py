@@ -25,6 +25,7 @@ from spaseq.matching.sharing.by_lazy import GatheringLazy, Ints, LazyGroup
 from spaseq.matching.sharing.giving import Lot
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.shedding.buffered.evaluator import SheddingLazy
+from spaseq.matching.shedding.buffered.worth import LEAST_SAMPLED
 
 
 class SheddingLazyGroup(BoundedGroup, LazyGroup):
@@ -64,7 +65,7 @@ class SheddingLazyTogether(SheddingLazy, GatheringLazy, Together):
         self._of, self._at = np.repeat(np.arange(len(members)), sites), 0
         own = [{common: name for name, common in member.common.gpms.items()} for member in members]
         states = [[f"buffered {of[gpm]}" if gpm in of else None for gpm in compiled.gpms] for of in own]
-        self._ledgers = Ledgers(members, states)
+        self._ledgers = Ledgers(members, states, 1 / LEAST_SAMPLED)
         super().__init__(query_of(whole, members, window), compiled)
         self.gathers()
 

@@ -19,9 +19,14 @@ Floats = npt.NDArray[np.float64]
 class Ledgers:
     """Of several queries, by number."""
 
-    def __init__(self, members: Sequence[BoundedMember], states: Sequence[Sequence[str | None]]) -> None:
-        """``states``: what each query calls each place where something may be shed; None: not its own."""
-        self._members, self._states = members, states
+    def __init__(
+        self, members: Sequence[BoundedMember], states: Sequence[Sequence[str | None]], one_in: float = 0.0
+    ) -> None:
+        """``states``: what each query calls each place where something may be shed; None: not its own.
+
+        ``one_in``: see ``recall_of``.
+        """
+        self._members, self._states, self._one_in = members, states, one_in
         # Of each query, the matches found; and of those found at once, squared.
         self._found, self._squares = np.zeros((2, len(members)))
 
@@ -42,7 +47,7 @@ class Ledgers:
                     by_state[state] = by_state.get(state, 0) + count
             own.by_state, own.partial_matches = by_state, sum(by_state.values())
             found = float(self._found[i]), float(missed[i]), float(self._squares[i])
-            own.recall, own.error = recall_of(*found, own)
+            own.recall, own.error = recall_of(*found, own, self._one_in)
 
 
 def weights(members: Sequence[BoundedMember]) -> Floats:

@@ -26,7 +26,7 @@ from spaseq.matching.shedding.account import found_in_words, recall_of
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.buffered.classes import classes
 from spaseq.matching.shedding.buffered.rows import Rows
-from spaseq.matching.shedding.buffered.worth import Worth
+from spaseq.matching.shedding.buffered.worth import LEAST_SAMPLED, Worth
 from spaseq.matching.shedding.lots import part_of
 from spaseq.matching.shedding.measured.overload import Overload
 from spaseq.matching.shedding.measured.pace import Pace
@@ -320,5 +320,5 @@ class SheddingLazy(Lazy):
 
     def _estimate(self) -> None:
         self.shed.recall, self.shed.error = recall_of(
-            self._found_so_far, float(self._rows.missed.sum()), self._squares, self.shed
+            self._found_so_far, float(self._rows.missed.sum()), self._squares, self.shed, 1 / LEAST_SAMPLED
         )

@@ -30,7 +30,7 @@ _SKEWED: Final = 0.4
 _STEPS: Final = 24
 #: Which share of rows is kept as a sample: of those that promise most, the most.
 _SAMPLED: Final = 1 / 5
-_LEAST_SAMPLED: Final = 1 / 32
+LEAST_SAMPLED: Final = 1 / 32
 _MOST_SAMPLED: Final = 1 / 4
 
 
@@ -161,7 +161,7 @@ class Worth:
             some = window[own].sum()
             mean = float((rates * window[own]).sum() / some) if some else float(rates.mean())
             self._relative[own] = rates / max(mean, 1e-12)
-        self.sampled = np.clip(_SAMPLED * self._relative, _LEAST_SAMPLED, _MOST_SAMPLED)
+        self.sampled = np.clip(_SAMPLED * self._relative, LEAST_SAMPLED, _MOST_SAMPLED)
         return changed
 
     def _leveled(self, counts: Floats) -> Floats:

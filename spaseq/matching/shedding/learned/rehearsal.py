@@ -32,6 +32,8 @@ _FEW: Final = 16
 _USUAL: Final = 0.5
 #: How often events come with a partial match's key is as at other gates, as if so many had gone on here.
 _PRIOR: Final = 4.0
+#: Numbers are no farther apart than these: of infinite ones, and of the largest, no difference is a number.
+_FARTHEST: Final = 1e300
 
 
 class _Gate(NamedTuple):
@@ -162,8 +164,9 @@ def _expected_of(sign: str, left: Floats, right: Floats, far: bool) -> Floats:
     all, the less the farther it is: what no event can reach would be worth a little each, and there is much
     of it. For who chooses, a little each is better than to tell it apart by next to nothing.
     """
-    apart = np.ptp(right) / len(right)
-    beyond = np.maximum(np.maximum(left - right.max(), right.min() - left), 0.0)
+    near = np.clip(right, -_FARTHEST, _FARTHEST)
+    apart, own = np.ptp(near) / len(near), np.clip(left, -_FARTHEST, _FARTHEST)
+    beyond = np.maximum(np.maximum(own - near.max(), near.min() - own), 0.0)
     more = 1.0 if far else np.where(beyond > 0, apart / np.where(beyond > 0, apart + beyond, 1.0), 1.0)
     return np.asarray((_share_of(sign, left, right) * len(right) + 0.5 * more) / (len(right) + more))
 
