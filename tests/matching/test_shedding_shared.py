@@ -318,3 +318,49 @@ def test_those_that_are_over_give_their_memory_back_and_no_others_do(
         handle.cancel()
     engine.push_many(_STREAM, came[2_002:])
     assert pool.share(other, 0) == pool.size
+
+
+def _push(engine: spaseq.Engine, handles: Sequence[spaseq.Handle], came: Sequence[Event]) -> list[Shed]:
+    """Events, the matches of which are read; what was given up then."""
+    for at in range(0, len(came), _BLOCK):
+        engine.push_many(_STREAM, came[at : at + _BLOCK])
+        for handle in handles:
+            handle.drop()
+    return [shed for handle in handles if (shed := handle.stats.shed) is not None]
+
+
+@_BOTH
+def test_who_sheds_no_more_for_a_while_keeps_its_memory(
+    evaluator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it seemed to be free whenever a pause came."""
+    pool = Pool(1 << 24)
+    monkeypatch.setattr(registry, "Pool", lambda _: pool)
+    bound = timedelta(microseconds=20)
+    engine = spaseq.Engine(evaluator=evaluator, memory=1 << 24, latency=bound, clock=WorkClock())
+    handles = [engine.register(text) for text in _ALIKE]
+    assert all(shed.active for shed in _push(engine, handles, events(800, seed=8)))
+    quiet = [(graph, 800 + time) for graph, time in events(4_000, seed=9) if "/d>" in str(graph)]
+    pauses = (
+        not any(shed.active for shed in _push(engine, handles, quiet[at : at + 1]))
+        for at in range(len(quiet))
+    )
+    assert any(pauses)  # who looks again takes its memory again
+    other = Effort(pool=pool)
+    pool.join(other)
+    assert pool.share(other, 0) < pool.size
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_last_estimate_by_lazy_is_of_all_that_was_found(count: int) -> None:
+    """While nothing new is buffered it does not look, so that it told of what was found before that."""
+    engine = spaseq.Engine(evaluator="lazy", latency=timedelta(microseconds=20), clock=WorkClock())
+    handles = [engine.register(text) for text in _ALIKE[:count]]
+    _push(engine, handles, events(800, seed=8))
+    subject, predicate = ox.NamedNode("http://example.org/e"), ox.NamedNode("http://example.org/c")
+    ends: list[Event] = [([ox.Triple(subject, predicate, ox.Literal(0))], time) for time in range(800, 830)]
+    told = _push(engine, handles, ends)
+    found, before = [handle.stats.matches for handle in handles], [shed.recall for shed in told]
+    engine.close()
+    assert [handle.stats.matches for handle in handles] == found
+    assert all(shed.recall != past for shed, past in zip(told, before, strict=True))
