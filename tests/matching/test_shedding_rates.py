@@ -42,9 +42,9 @@ def test_what_follows_is_what_plain_python_says(name: str) -> None:
         )
         for found, expected in zip(of.at_once(), plain.at_once(of, rates, of._ahead.value), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-9)
-        fair = plain.rates(of, is_fair=True)
+        fair = plain.rates(of, is_fair=True, if_shown=True)
         value = plain.follow(of, fair, 0.0, is_fair=True)[0]
-        brings = by_show(plain.at_once(of, fair, value)[0], plain.shown(of))
+        brings = by_show(plain.at_once(of, fair, value)[0], of.load())
         np.testing.assert_allclose(of.lost(), np.stack([value, brings]), rtol=1e-9)
     assert len(prices) > 1
 

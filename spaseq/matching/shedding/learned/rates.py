@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,9 @@ from spaseq.matching.shedding.learned.shrinking import Scratch, shrunk
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+
+#: So many of the events that it lived through each partial match was shown, at least.
+_SHOWN: Final = 1 / 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +194,17 @@ def _table(features: Features) -> tuple[Ints, Ints]:
         seen += source.depths
     none = np.zeros((0, k.S_SIZE), dtype=np.int64)
     return np.array(rows or none, dtype=np.int64).ravel(), np.array(gates or [0], dtype=np.int64)
+
+
+def shown(lived: Floats, unshown: Floats, load: Floats) -> Floats:
+    """Of the events that partial matches of each class lived through, those without what these were not shown.
+
+    ``load``: of how many partial matches an event is to be shown to one. Those that promise much are hardly
+    ever passed over, and others nearly always: who takes all of a gate to be shown as often says of both what
+    is wrong. Of how often that was to be a sample tells, so some were shown in any case.
+    """
+    gone = np.where(load > 0, unshown / np.maximum(load, 1e-12), 0.0)
+    return np.asarray(np.maximum(lived - gone, _SHOWN * lived))
 
 
 def by_show(gain: Floats, load: Floats) -> Floats:

@@ -22,7 +22,7 @@ from spaseq.matching.shedding.learned.features import Features
 from spaseq.matching.shedding.learned.forgone import Forgone, ended
 from spaseq.matching.shedding.learned.quantiles import Quantiles
 from spaseq.matching.shedding.learned.queries import Queries
-from spaseq.matching.shedding.learned.rates import Ahead, Rates, by_show
+from spaseq.matching.shedding.learned.rates import Ahead, Rates, by_show, shown
 from spaseq.matching.shedding.learned.rehearsal import Rehearsal
 from spaseq.matching.shedding.learned.shrinking import deaths
 
@@ -93,7 +93,7 @@ class Sketch:
         self.forgone = Forgone(features, self.gates)
         #: Of each gate, how often its partial matches were shown an event, or passed over; and this alone.
         self.shows: Floats = np.zeros(gates)
-        self.unshown: Floats = np.zeros(gates)
+        self.unshown: Floats = np.zeros(features.classes)
         #: So many events are in an eighth of a window.
         self.age = 16.0
         # So many events have come, and had when it was learned what is lost with what is shed.
@@ -207,6 +207,8 @@ class Sketch:
         for gate in codes.gates:
             own = counts[self.features.bases[gate] :][: codes.size].reshape(codes.depths, -1, k.COUNTS)
             own[:] = own.sum(axis=1, keepdims=True) * shares[:, None]
+            unshown = self.unshown[self.features.bases[gate] :][: codes.size].reshape(codes.depths, -1)
+            unshown[:] = unshown.sum(axis=1, keepdims=True) * shares
             ended = self.ended[self.features.bases[gate] :][: codes.size].reshape(codes.depths, count, -1)
             ended[:] = ended.sum(axis=1, keepdims=True) * shares[:, None]
         for step in self.features.steps:
@@ -223,8 +225,7 @@ class Sketch:
 
     def pass_over(self, passed: Ints) -> None:
         """So many partial matches of each cell were not shown an event."""
-        by_class = passed.reshape(-1, k.AGES).sum(axis=1)
-        self.unshown += np.bincount(self.gates, by_class, minlength=len(self.unshown))
+        self.unshown += passed.reshape(-1, k.AGES).sum(axis=1)
         self.forgone.pass_over(passed)
 
     # --- what follows ---------------------------------------------------------------------------
@@ -286,15 +287,16 @@ class Sketch:
         self._foreseen = self._come
         # What is shed is chosen by what is a little too high where little is known, or late in a window: at
         # a tenth of the work less was found where it was not.
-        self._rate(is_fair=True)
         # A window that has not ended is thought to be half over.
         age = 2 * self.age if self.is_open else self.age
+        # What is missed is what would have come if nothing had been passed over; there is less work to come.
+        self._rate(is_fair=True, if_shown=True)
+        value = self._rates.follow(load, dying, stands, age, 0.0, is_fair=True).value
+        self._lost = np.stack([value, by_show(self._rates.at_once(load, value)[0], load)])
+        self._rate(is_fair=True)
         fair = self._rates.follow(load, dying, stands, age, 0.0, is_fair=True)
         value = fair.value
         self.arrivals.rate(self._rates.at_once(load, np.ones_like(value))[0][:, 0], k.AGES * self.age)
-        # What goes on has been shown an event: who was passed over is not what that is counted of.
-        shown = self._each(np.maximum(self.shows - self.unshown, 0.0))
-        self._lost = np.stack([value, by_show(self._rates.at_once(load, value)[0], shown)])
         if self.queries.are_several:
             whole = value.sum(axis=1)
             for number, ends in enumerate(self.queries.ends):
@@ -304,14 +306,19 @@ class Sketch:
             self._rate(is_fair=True)
         return fair
 
-    def _rate(self, *, is_fair: bool = False) -> None:
+    def _rate(self, *, is_fair: bool = False, if_shown: bool = False) -> None:
         """Learns how often in an event a partial match of each class goes on, by what was counted.
 
-        ``is_fair``: neither too much nor too little where little is known.
+        ``is_fair``: neither too much nor too little where little is known. ``if_shown``: if none of them were
+        passed over.
         """
-        self._rates.count(self.counts, self.steps, self.ended, k.AGES * self.age)
+        counts = self.counts
+        if if_shown:
+            counts = counts.copy()
+            counts.reshape(-1, k.COUNTS)[:, k.LIVED] = shown(self._lived, self.unshown, self.load())
+        self._rates.count(counts, self.steps, self.ended, k.AGES * self.age)
         if self.rehearsal is not None:
-            counts = self.counts.reshape(-1, k.COUNTS)
+            counts = counts.reshape(-1, k.COUNTS)
             self.rehearsal.replace(self._rates, counts, self.steps, far=not is_fair)
         if is_fair:
             self._take_less()
