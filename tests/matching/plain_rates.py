@@ -56,8 +56,8 @@ def shown(of: Sketch) -> Floats:
 
 
 def rates(of: Sketch, *, is_fair: bool = False, if_shown: bool = False) -> Plain:
-    """The rates of a sketch; ``is_fair``: neither too much nor too little where little is known; ``if_shown``:
-    if nothing were passed over.
+    """The rates of a sketch; ``is_fair``: neither too much nor too little where little is known;
+    ``if_shown``: if nothing were passed over.
     """
     f, counts, window = of.features, of.counts.reshape(-1, k.COUNTS).copy(), k.AGES * of.age
     if if_shown:

@@ -291,8 +291,8 @@ def test_a_burst_is_held_and_hardly_a_match_is_lost() -> None:
 
 
 def test_who_is_always_shown_events_is_not_judged_by_who_never_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of a gate were taken to be shown as many, so that an event that one was not shown would have brought
-    nearly two of the matches of which half the events bring one.
+    """All of a gate were taken to be shown as many events: each seemed to bring one of them 0.95 matches that
+    brings it half a match.
     """
     monkeypatch.setattr(sharp, "pattern", lambda _: pattern("?bx > ?ax", "?cx > ?bx"))
     of = kept.sketch("", sharp.Stream(100, 0.01, seed=1), 1e9)

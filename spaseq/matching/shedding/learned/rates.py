@@ -197,7 +197,7 @@ def _table(features: Features) -> tuple[Ints, Ints]:
 
 
 def shown(lived: Floats, unshown: Floats, load: Floats) -> Floats:
-    """Of the events that partial matches of each class lived through, those without what these were not shown.
+    """The events that partial matches of each class lived through, without those that they were not shown.
 
     ``load``: of how many partial matches an event is to be shown to one. Those that promise much are hardly
     ever passed over, and others nearly always: who takes all of a gate to be shown as often says of both what
