@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
@@ -27,6 +28,7 @@ from spaseq.matching.lazy.records import counter, posting, ring
 from spaseq.matching.model import Bounds
 from spaseq.matching.plan import explain
 from spaseq.matching.shedding.bounded import Bounded
+from spaseq.matching.shedding.buffered import rows, worth
 from spaseq.matching.shedding.buffered.evaluator import SheddingLazy
 from spaseq.matching.shedding.buffered.fits import obstacles
 from spaseq.matching.shedding.fits import doubts
@@ -366,3 +368,22 @@ def test_random_input_is_for_the_kernel() -> None:
     engine = Engine(latency=timedelta(milliseconds=1), policy="random-input", evaluator="lazy")
     with pytest.raises(EngineError, match="events are not passed over; here the policy random-input"):
         engine.register(three())
+
+
+def test_a_look_loads_no_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one took 23 ms for that, and the next waited until 16 times as long was worked."""
+    called: set[str] = set()
+
+    def noted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *given: (called.add(name), function(*given))[1]
+
+    for name in ("let_go", "count", "credit"):
+        monkeypatch.setattr(rows.k, name, noted(name, getattr(rows.k, name)))
+    monkeypatch.setattr(worth, "shrunk", noted("shrunk", worth.shrunk))
+    begun: list[set[str]] = []
+    load = SheddingLazy._load_passes
+    monkeypatch.setattr(SheddingLazy, "_load_passes", lambda lazy: (load(lazy), begun.append({*called}))[0])
+    lazy, _ = Stream(1, 800).run(three(), 200, clocked(50.0))
+    assert lazy.shed.partial_matches
+    assert begun == [called]
+    assert called == {"let_go", "count", "credit", "shrunk"}

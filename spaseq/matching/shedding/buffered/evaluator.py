@@ -86,12 +86,23 @@ class SheddingLazy(Lazy):
         # Where something was shed last, on the window's axis.
         self._last_shed = 0
         self._budget, self._least = budget, self._memory.nbytes
-        self._let_go(self._worth.kept, every=False)  # loads compiled code before anything is measured
+        self._load_passes()
         if effort.pool is not None and effort.pool.size < (least := self._least + self._memory.scratch_bytes):
             warn_within(
                 f"{self._name} keeps its buffers in {least:,} bytes at least, and not in the "
                 f"{effort.pool.size:,} that all queries together may take: give more memory"
             )
+
+    def _load_passes(self) -> None:
+        """Compiled code takes a while to be loaded: before anything is measured, not in the first look.
+
+        The next look comes when many times as long was worked, and nothing is shed before.
+        """
+        self._let_go(self._worth.kept, every=False)
+        self._alive()
+        self._worth.begin()
+        numbers = self._columns.numbers
+        self._rows.credit(*self._memory.take(None), numbers.numbers, numbers.codes)
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``."""

@@ -66,6 +66,10 @@ class Worth:
         # Of late, the units of work, and those that were for matches.
         self._units = self._for_matches = 0.0
 
+    def begin(self) -> None:
+        """Has compiled code ready, which takes a while to be loaded."""
+        shrunk(np.zeros((1, 1)), np.zeros(1), (1, 1), 0.0)
+
     def work(self, units: float, matches: int) -> None:
         """So many units of work were done, for so many matches: each was tested, and is given out."""
         self._units += units
