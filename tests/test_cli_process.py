@@ -353,3 +353,14 @@ def test_a_missing_source_shows_no_traceback(environment: dict[str, str]) -> Non
     assert done.returncode == 1
     assert done.stderr.startswith("error: none.nq")
     assert EX not in done.stderr
+
+
+def test_the_package_runs_as_a_module() -> None:
+    """Where scripts are on no path: what pip and others do."""
+    run = subprocess.run(
+        [sys.executable, "-m", "spaseq", "--version"], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split()[-1] == package.__version__
+    typo = subprocess.run([sys.executable, "-m", "spaseq", "ruun"], capture_output=True, text=True)
+    assert typo.returncode == 2
+    assert "Did you mean 'run'?" in typo.stderr
