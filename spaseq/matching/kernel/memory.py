@@ -178,12 +178,8 @@ class _Scratch(NamedTuple):
     memo: int
 
 
-def memory(
-    compiled: Compiled, room: Room, budget: Budget, like: Memory | None = None, spare: Ints | None = None
-) -> Memory:
+def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None = None) -> Memory:
     """An empty memory with so much space; the progress of ``like`` is taken over.
-
-    ``spare``: integers that nobody needs any more, which are used if they are enough.
 
     Raises ``LimitError``, and makes nothing, if that is beyond the budget.
     """
@@ -201,9 +197,8 @@ def memory(
     start = header.SIZE + sum(sizes.values())
     size = start + sum(_scratch_sizes(scratch, width).values())
     budget.takes("runs", 8 * (size + compiled.sums * (waits + 2)))
-    spare = None if spare is None or len(spare) < size else spare[:size]
-    is_large = spare is None and size >= _LARGE
-    m = (np.zeros if is_large else np.empty)(size, dtype=np.int64) if spare is None else spare
+    is_large = size >= _LARGE
+    m = (np.zeros if is_large else np.empty)(size, dtype=np.int64)
     fields, at = [0] * header.SIZE, header.SIZE
     for section, size in sizes.items():
         fields[section] = at
@@ -211,8 +206,7 @@ def memory(
     if not is_large:
         # Of a node and a finding each field is written when it is made: that is not even touched before.
         m[: fields[header.NODES]] = m[fields[header.BUCKETS] : fields[header.FOUND]] = 0
-        # Of scratch space that was used before, what must be zeros is made so below.
-        m[fields[header.FOUND] + sizes[header.FOUND] : None if spare is None else start] = 0
+        m[fields[header.FOUND] + sizes[header.FOUND] :] = 0
     fields[header.WIDTH] = compiled.width
     fields[header.TRIAL] = fields[header.WAITS] + compiled.width
     fields[header.NEXT_WAIT] = fields[header.TRIAL] + compiled.width
@@ -243,8 +237,6 @@ def memory(
     f[0] = compiled.sums
     f[first + 2 : first + compiled.sums : 3] = v.CALC
     _place_scratch(m, start, scratch)
-    if spare is not None:
-        m[m[header.LEARNT] :] = 0
     made = Memory(m, f, budget)
     if like is not None:
         for place in (header.EVENT, header.EVENT_KEY, header.SERIAL, header.ENTERED, header.RANKS):

@@ -61,7 +61,7 @@ class Sizing:
             most_of = (_APART, _FOUND_APART) if apart else (_WAITING, _FOUND)
             few, most = (self._wider(START, min(self.begun, some), 0) for some in most_of)
             # Scratch space is less than half of what runs take: it needs no more than is left free anyway.
-            room = self.within(START, few._replace(nodes=most.nodes, found=most.found), scratch=0)
+            room = self._within(START, few._replace(nodes=most.nodes, found=most.found), scratch=0)
         return memory(self.compiled, room, self.budget)
 
     def found_many(self) -> bool:
@@ -81,7 +81,7 @@ class Sizing:
         ``left``: how many of its ``events`` are left.
         """
         found = min(self.begun * left // events, _FOUND) if left else 0
-        return self.within(room, self._wider(room, min(left, self.spare), found), of.scratch_bytes)
+        return self._within(room, self._wider(room, min(left, self.spare), found), of.scratch_bytes)
 
     def _wider(self, room: Room, spare: int, found: int) -> Room:
         # An event may be waited for at many gates, those of many queries that begin alike.
@@ -90,7 +90,7 @@ class Sizing:
         found = max(spare, found)
         return Room(waits, room.nodes + 2 * found, room.found + found, room.entries + spare)
 
-    def within(self, room: Room, wide: Room, scratch: int) -> Room:
+    def _within(self, room: Room, wide: Room, scratch: int) -> Room:
         """The wider of two, unless that comes near a limit; ``scratch``: so many bytes are needed besides."""
         limit = self.budget.limits.query_bytes
         if limit is None:

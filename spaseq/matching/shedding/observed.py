@@ -15,7 +15,7 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.evaluator import Kernel
-from spaseq.matching.kernel.memory import Memory, Room, memory
+from spaseq.matching.kernel.memory import Memory
 from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.kernel.tables.compiling import compile_tables
@@ -45,12 +45,6 @@ _MOST_BURIED: Final = 1_024.0
 #: numbers are: of events that come in turns, it is not always the same one.
 _SAMPLED: Final = (1, 8, 11, 10, 5, 12, 15, 14, 9, 16, 3, 2, 13, 4, 7, 6)
 
-#: From sweep to sweep, so much of the space for what is found stays, at least.
-_KEPT: Final = 31 / 32
-#: So many bytes of memory are used in turns with as many more: to ask the system for them takes now and then
-#: as long as hundreds of events. More come as zeros, of which what is not used is not even touched.
-_IN_TURNS: Final = range(1 << 20, 1 << 25)
-
 
 class Observed(Kernel):
     """The kernel; between events its arena is looked at (``compiled``), which it does not notice.
@@ -66,8 +60,6 @@ class Observed(Kernel):
         compiled = compiled or compile_tables(pattern, dictionary.pin)
         budget = None if query.many is None else query.many.budget
         super().__init__(pattern, dictionary, query.context, bounds, compiled, budget, floor=sizing.ENOUGH)
-        # Memory that was swept, if there is no bound of it.
-        self._spare: Ints | None = None
         self._sizing.spare = 0  # a bound of memory counts it
         self._effort = query.effort
         self._features = features(self._compiled, dictionary.pin)
@@ -211,20 +203,6 @@ class Observed(Kernel):
         known, self._known = self._known, self._unknown()
         k.follow(old.ints, self._memory.ints, known, self._known)
         self._next, self._buried = int(self._memory.ints[mem.NEXT_WAIT]), 0
-        whole = old.ints if old.ints.base is None else old.ints.base
-        self._spare = whole if self._effort.pool is None and whole.nbytes in _IN_TURNS else None
-
-    def _room(self, live: int, remembered: int, decided: int, axis: int, time: int) -> Room:
-        room = super()._room(live, remembered, decided, axis, time)
-        if self._effort.pool is not None:
-            return room
-        # Or else the next event that completes as many as one of late would have all partial matches moved.
-        found = max(room.found, int(_KEPT * self._memory.ints[mem.MOST_FOUND]))
-        return self._sizing.within(room, room._replace(found=found), self._memory.scratch_bytes)
-
-    def _empty(self, room: Room, like: Memory) -> Memory:
-        spare, self._spare = self._spare, None  # whoever is interrupted has none
-        return memory(self._compiled, room, self._budget, like, spare)
 
     def _unknown(self) -> Ints:
         return np.zeros(int(self._memory.ints[mem.MOST_NODES]) * cells.KNOWN_SIZE, dtype=np.int64)
