@@ -180,7 +180,7 @@ class Shedding(Looking):
         self._choosing, self._left_out = 0.0, 0
         even = 0.0 if self._overload is None else self._overload.even
         waits = self._passing is not None and not self._passing.leaves(self._pause)
-        if self._hand or self._spent >= due(self._pause, even, waits=waits):
+        if self._hand or self._spent >= due(self._paused, even, waits=waits):
             self._look(axis, time, work)
         if self._events:
             self._pace.learn(self._spent / self._events)

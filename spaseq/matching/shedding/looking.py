@@ -12,6 +12,7 @@ from spaseq.effort import Policy
 from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.shedding.bounded import Bounded
+from spaseq.matching.shedding.compiled import _kernel_known as cells
 from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.learned.queries import Queries
 from spaseq.matching.shedding.measured.overload import Overload
@@ -27,6 +28,8 @@ _SELDOM: Final = 16
 _LATE: Final = 1.5
 #: A look is spread over events if it takes longer than so many may; what is known is fresher if it is not.
 _BRIEF: Final = 8.0
+#: Not so rarely that there is none in such a part of a window, or most partial matches come and go meanwhile.
+_HALF: Final = 0.5
 #: A plan is made anew after such a part of an age, from such a part of the bound on.
 _PLANNED: Final = 0.25
 _NEAR: Final = 0.8
@@ -146,6 +149,17 @@ class Looking(Selecting):
             self._account.begin(late(self._overload.expect(self._load) if self._overload else None))
         self._spent += self._effort.clock() - begin
         return begun
+
+    @property
+    def _paused(self) -> float:
+        """The seconds that the next look is thought to hold events up for.
+
+        With a plan, if there is one in each half of a window: in wide ones half as much was found where looks
+        came as often as they could, by themselves.
+        """
+        if not self._sketch.is_timed or self._events >= _HALF * cells.AGES * self._sketch.age:
+            return self._pause
+        return self._pause + self._planning.seconds + self._telling.seconds
 
     @property
     def _since_seen(self) -> int:

@@ -24,7 +24,9 @@ class Seldom:
     """
 
     def __init__(self) -> None:
-        self._worked = self._took = 0.0
+        self._worked = 0.0
+        #: The seconds that it took the last time.
+        self.seconds = 0.0
 
     def worked(self, seconds: float) -> None:
         """So long was worked."""
@@ -32,9 +34,9 @@ class Seldom:
 
     def took(self, seconds: float) -> None:
         """It was done, and took so long."""
-        self._worked, self._took = 0.0, seconds
+        self._worked, self.seconds = 0.0, seconds
 
     @property
     def is_due(self) -> bool:
         """Whether so much was worked that it may be done again."""
-        return self._worked >= _SELDOM * self._took
+        return self._worked >= _SELDOM * self.seconds
