@@ -59,7 +59,7 @@ def rates(of: Sketch, *, is_fair: bool = False, if_shown: bool = False) -> Plain
     """The rates of a sketch; ``is_fair``: neither too much nor too little where little is known;
     ``if_shown``: if nothing were passed over.
     """
-    f, counts, window = of.features, of.counts.reshape(-1, k.COUNTS).copy(), k.AGES * of.age
+    f, counts, window = of.features, of.counts.reshape(-1, k.COUNTS).copy(), k.AGES * of.window.age
     if if_shown:
         counts[:, k.LIVED] = shown(of)
     plain = Plain(np.zeros(len(counts)), [], [bool(step.accepts) for step in f.steps])
@@ -90,7 +90,7 @@ def follow(of: Sketch, plain: Plain, price: float, *, is_fair: bool = False) -> 
     """Matches and units of work to be expected, by class and age, if what is not worth the price is shed."""
     f, load, kinds = of.features, of.load(), 2 if is_fair else 1
     ahead = np.zeros((2, kinds, f.classes, k.AGES))
-    dying, stands = deaths(of.counts, of.features, k.AGES * of.age), of._stands()
+    dying, stands = deaths(of.counts, of.features, k.AGES * of.window.age), of._stands()
     for _ in range(DEPTHS if any(place.depths > 1 for place in f.places) else 1):
         last = ahead[:, 0].sum(axis=(1, 2))
         for gate in reversed(range(len(of.shows))):
@@ -111,7 +111,7 @@ def follow(of: Sketch, plain: Plain, price: float, *, is_fair: bool = False) -> 
                     kept = stands[part, None] * worth(ahead[0, 0, part], ahead[1, 0, part], price)
                     brings += kept * ahead[:, :, part]
                 rate += way @ brings
-            ahead[:, :, own] = rest(rate, always, dying[own], of.age)
+            ahead[:, :, own] = rest(rate, always, dying[own], of.window.age)
         if np.allclose(last, ahead[:, 0].sum(axis=(1, 2)), rtol=0.01):
             break
     return ahead[:, 0]

@@ -71,10 +71,10 @@ class Account:
     def pass_by(self, events: int, sketch: Sketch) -> None:
         """So many events have passed."""
         self._calm += events
-        if sketch.is_open:
-            sketch.forgone.stay_open(events, 2 * sketch.age, sketch.lost())
-        elif sketch.is_timed:
-            sketch.forgone.pass_by(events / sketch.age, sketch.lost(), sketch.arrivals)
+        if sketch.window.is_open:
+            sketch.forgone.stay_open(events, 2 * sketch.window.age, sketch.lost())
+        elif sketch.window.is_timed:
+            sketch.forgone.pass_by(events / sketch.window.age, sketch.lost(), sketch.arrivals)
         self._missed = sketch.forgone.missed
         self.estimate()
 
@@ -87,7 +87,7 @@ class Account:
 
     def is_over(self, sketch: Sketch) -> bool:
         """Whether it has begun, and nothing was shed for a window."""
-        return self.shed.active and self._calm > cells.AGES * sketch.age
+        return self.shed.active and self._calm > cells.AGES * sketch.window.age
 
     def end(self) -> None:
         """Nothing is shed any more; a warning says so."""

@@ -190,7 +190,7 @@ class Shedding(Looking):
         if passing is None or overload is None:
             return 0
         begin = self._effort.clock()
-        axis, now = self._place[0], self._sketch.passed(self._given)
+        axis, now = self._place[0], self._sketch.window.passed(self._given)
         m = self._memory.ints
         looked_at, gone = passing.pass_over(
             self._tables, m, columns, self._known, overload.unit, overload.least, axis, now

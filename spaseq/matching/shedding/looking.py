@@ -109,7 +109,7 @@ class Looking(Selecting):
         self._between, self._events, self._hand = events - self._began, 0, 0
         s.outlive(events)
         s.alive[:] = self._counted
-        s.pass_to(axis, self._given)
+        s.window.pass_to(axis, self._given)
         s.decay(events)
         if s.learn():
             self._kept[:] = 1.0
@@ -138,7 +138,7 @@ class Looking(Selecting):
         total, begun, load = k.welcome(
             f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases,
             *s.quantiles.arrays, s.counts, s.steps, s.alive, self._loads, self._kept, shed, self._next, axis,
-            time, s.passed(self._given), room, self._draws,
+            time, s.window.passed(self._given), room, self._draws,
         )  # fmt: skip
         self._load += load
         self._next = int(m.ints[mem.NEXT_WAIT])
@@ -157,7 +157,7 @@ class Looking(Selecting):
         With a plan, if there is one in each half of a window: in wide ones half as much was found where looks
         came as often as they could, by themselves.
         """
-        if not self._sketch.is_timed or self._events >= _HALF * cells.AGES * self._sketch.age:
+        if not self._sketch.window.is_timed or self._events >= _HALF * cells.AGES * self._sketch.window.age:
             return self._pause
         return self._pause + self._planning.seconds + self._telling.seconds
 
@@ -193,7 +193,7 @@ class Looking(Selecting):
         """
         s, overload, begin = self._sketch, self._overload, self._effort.clock()
         self._unplanned += events
-        if overload is None or overload.unit <= 0 or self._unplanned < _PLANNED * s.age:
+        if overload is None or overload.unit <= 0 or self._unplanned < _PLANNED * s.window.age:
             return
         if not self._planning.is_due:
             return

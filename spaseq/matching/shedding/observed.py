@@ -139,7 +139,7 @@ class Observed(Kernel):
         self._buried, looked, load = absent.bury(
             f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases,
             *s.quantiles.arrays, s.counts, s.steps, s.alive, self._loads, f.graves.ravel(), f.taken,
-            self._buried, self._buried_at, axis, time, s.passed(self._given), self._position,
+            self._buried, self._buried_at, axis, time, s.window.passed(self._given), self._position,
             self._since_seen, int(self._burials),
         )  # fmt: skip
         self._buried_at = time
@@ -219,7 +219,7 @@ class Observed(Kernel):
         return k.observe(
             f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases,
             *s.quantiles.arrays, s.counts, s.steps, alive, begin, most, axis, time,
-            s.passed(self._given), self._position, events, counted, f.tells_the_dead, f.taken,
+            s.window.passed(self._given), self._position, events, counted, f.tells_the_dead, f.taken,
         )  # fmt: skip
 
     def _loaded(self) -> float:

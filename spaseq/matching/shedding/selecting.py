@@ -84,7 +84,7 @@ class Selecting(Observed):
         # A look that is spread over events ends when some have come that it has not seen.
         self._observe(axis, time)
         rows = np.zeros((int(s.alive.sum()), firsts.L_SIZE), dtype=np.int64)
-        now = s.passed(self._given)
+        now = s.window.passed(self._given)
         firsts.listed(self._tables, m, self._known, self._features.bases, rows.ravel(), axis, time, now)
         if not len(rows):
             return 0
@@ -101,7 +101,7 @@ class Selecting(Observed):
         """Takes partial matches out of the arena, which must be swept then; how many."""
         s, f = self._sketch, self._features
         shed = np.zeros_like(s.alive)
-        now = s.passed(self._given)
+        now = s.window.passed(self._given)
         self._draws += 1
         k.mark(
             self._tables, self._memory.ints, self._known, f.bases, kept, shed, axis, time, now, self._draws

@@ -25,6 +25,7 @@ from spaseq.matching.shedding.learned.queries import Queries
 from spaseq.matching.shedding.learned.rates import Ahead, Rates, by_show, shown
 from spaseq.matching.shedding.learned.rehearsal import Rehearsal
 from spaseq.matching.shedding.learned.shrinking import deaths
+from spaseq.matching.shedding.measured.window import Window
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -58,15 +59,6 @@ class Sketch:
         ``queries``: whose the matches are.
         """
         self.features = features
-        self._limit = limit
-        # Where the last look was, on the window's axis and in events, or of several at one place of a sliding
-        # window's the first; where a tumbling window began.
-        self._axis = self._seen = self._opened = 0
-        #: Whether it is known how many events a window has: of a sliding one, from the second look on.
-        self.is_timed = limit <= 0
-        #: Whether windows are tumbling, and none has ended so far, or all that came has one time: how long a
-        #: window is, nobody knows.
-        self.is_open = limit <= 0
         self.counts: Floats = np.zeros(features.classes * k.COUNTS)
         self.steps: Floats = np.zeros(
             max(
@@ -91,11 +83,11 @@ class Sketch:
         self.arrivals = Arrivals(features)
         #: What was shed.
         self.forgone = Forgone(features, self.gates)
+        #: How many events a window has.
+        self.window = Window(limit, self.forgone.settle)
         #: Of each gate, how often its partial matches were shown an event, or passed over; and this alone.
         self.shows: Floats = np.zeros(gates)
         self.unshown: Floats = np.zeros(features.classes)
-        #: So many events are in an eighth of a window.
-        self.age = 16.0
         # So many events have come, and had when it was learned what is lost with what is shed.
         self._come = self._foreseen = 0.0
         #: The matches that a unit of work must bring, as there is too much of it; 0 while there is not.
@@ -113,42 +105,6 @@ class Sketch:
         #: What is tried beside what there is; none of queries in which more matters than what is bound.
         self.rehearsal = None if rehearsed is None else Rehearsal(features, rehearsed, self.quantiles)
 
-    # --- time ---------------------------------------------------------------------------------------
-
-    def pass_to(self, axis: int, position: int) -> None:
-        """Learns how many events a window has."""
-        passed = position - self._seen
-        if self._limit > 0:
-            if self._seen and axis == self._axis:
-                # Time stands still: the window has all that came since it moved, and it still goes on.
-                self.age = max(self.age, passed / k.AGES)
-                self.is_open = not self.is_timed
-                return
-            if self._seen and axis > self._axis and passed > 0:
-                each = passed / (axis - self._axis) * (self._limit + 1) / k.AGES
-                weight = min(1.0, passed / (self.age * k.AGES)) if self.is_timed else 1.0
-                self.age += weight * (each - self.age)
-                self.is_timed = True
-                self._end_open()
-        elif axis != self._axis:
-            self.age = max(1.0, (position - self._opened) / k.AGES)
-            if self._seen:
-                self._end_open()
-            self._opened = position
-        else:
-            self.age = max(self.age, (position - self._opened) / k.AGES)
-        self._axis, self._seen = axis, position
-
-    def _end_open(self) -> None:
-        """How many events a window has is known from now on."""
-        if self.is_open:
-            self.is_open = False
-            self.forgone.settle()
-
-    def passed(self, position: int) -> int:
-        """In tumbling windows, the age of all that is in one."""
-        return int(min(k.AGES - 1, (position - self._opened) / max(self.age, 1e-9)))
-
     # --- what was seen --------------------------------------------------------------------------
 
     def see(self, gpm: str, solutions: float) -> None:
@@ -158,9 +114,9 @@ class Sketch:
 
     def decay(self, events: float) -> None:
         """So many events have passed."""
-        self.age = max(self.age, 1.0)
+        self.window.age = max(self.window.age, 1.0)
         self._come += events
-        keep = 0.5 ** (events / (k.AGES * self.age))
+        keep = 0.5 ** (events / (k.AGES * self.window.age))
         self.arrivals.pass_by(events, self._lived, keep)
         for counted in (self.counts, self.steps, self.shows, self.unshown, self.ended):
             counted *= keep
@@ -179,7 +135,7 @@ class Sketch:
         often than it is, at each step anew.
         """
         counts = self.counts.reshape(-1, k.COUNTS)
-        counts[:, k.LIVED] += self.alive.reshape(-1, k.AGES) @ ended(events, self.age)
+        counts[:, k.LIVED] += self.alive.reshape(-1, k.AGES) @ ended(events, self.window.age)
 
     def learn(self) -> bool:
         """Learns the edges of features anew, where that is due; whether codes mean something else now."""
@@ -258,7 +214,7 @@ class Sketch:
         load, dying, stands = self.load(), self._dying(), self._stands()
         fair = self._foresee(load, dying, stands)
         # What is too much is told by what is fair.
-        fair = self._follow(load, dying, stands, 0.0, is_fair=True) if self.is_open else fair
+        fair = self._follow(load, dying, stands, 0.0, is_fair=True) if self.window.is_open else fair
         self.coming = fair.root
         self.price = self._priced(load, dying, stands, _LATER * most)
         self._rate()
@@ -288,7 +244,7 @@ class Sketch:
         # What is shed is chosen by what is a little too high where little is known, or late in a window: at
         # a tenth of the work less was found where it was not.
         # A window that has not ended is thought to be half over.
-        age = 2 * self.age if self.is_open else self.age
+        age = 2 * self.window.age if self.window.is_open else self.window.age
         # What is missed is what would have come if nothing had been passed over; there is less work to come.
         self._rate(is_fair=True, if_shown=True)
         value = self._rates.follow(load, dying, stands, age, 0.0, is_fair=True).value
@@ -296,7 +252,7 @@ class Sketch:
         self._rate(is_fair=True)
         fair = self._rates.follow(load, dying, stands, age, 0.0, is_fair=True)
         value = fair.value
-        self.arrivals.rate(self._rates.at_once(load, np.ones_like(value))[0][:, 0], k.AGES * self.age)
+        self.arrivals.rate(self._rates.at_once(load, np.ones_like(value))[0][:, 0], k.AGES * self.window.age)
         if self.queries.are_several:
             whole = value.sum(axis=1)
             for number, ends in enumerate(self.queries.ends):
@@ -316,7 +272,7 @@ class Sketch:
         if if_shown:
             counts = counts.copy()
             counts.reshape(-1, k.COUNTS)[:, k.LIVED] = shown(self._lived, self.unshown, self.load())
-        self._rates.count(counts, self.steps, self.ended, k.AGES * self.age)
+        self._rates.count(counts, self.steps, self.ended, k.AGES * self.window.age)
         if self.rehearsal is not None:
             counts = counts.reshape(-1, k.COUNTS)
             self.rehearsal.replace(self._rates, counts, self.steps, far=not is_fair)
@@ -341,10 +297,10 @@ class Sketch:
         self, load: Floats, dying: Floats, stands: Floats, price: float, *, is_fair: bool = False
     ) -> Ahead:
         """What is to be expected, if what is not worth the price is shed as soon as it is made."""
-        return self._rates.follow(load, dying, stands, self.age, price, is_fair=is_fair)
+        return self._rates.follow(load, dying, stands, self.window.age, price, is_fair=is_fair)
 
     def _dying(self) -> Floats:
-        return deaths(self.counts, self.features, k.AGES * self.age)
+        return deaths(self.counts, self.features, k.AGES * self.window.age)
 
     def _stands(self) -> Floats:
         """Which share of those at a place waits at each gate of it, by class: a Kleene may end there."""
@@ -362,7 +318,7 @@ class Sketch:
         one event that it is shown.
         """
         # Before a window has begun for an eighth nobody plans, and it may never be.
-        is_early = self.is_open or self._come < self.age
+        is_early = self.window.is_open or self._come < self.window.age
         if not self.forgone.is_empty and is_early and self._come >= _MORE * self._foreseen:
             self._foresee(self.load(), self._dying(), self._stands())
         return self._lost
