@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -91,7 +92,7 @@ def test_nothing_that_callbacks_raise_is_lost(size: int, evaluator: str | None) 
     told: list[str] = []
 
     def tell(error: RuntimeError) -> None:
-        told.extend([str(error), *(note.split("'")[1] for note in getattr(error, "__notes__", ()))])
+        told.extend([str(error), *(note.split(": ")[2] for note in getattr(error, "__notes__", ()))])
 
     for first in range(0, len(EVENTS), size):
         try:
@@ -107,3 +108,32 @@ def test_nothing_that_callbacks_raise_is_lost(size: int, evaluator: str | None) 
             break
     assert told == raised
     assert len(told) == 2 * 11
+
+
+class _WordlessError(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize("size", [1, 8])
+def test_who_raises_what_has_no_words_loses_nothing(size: int) -> None:
+    """Asked for its text it raised in the middle of what the engine does, and a visit was made twice."""
+    engine = spaseq.Engine()
+    read = engine.register(query("A : B", BOUND))
+    seen: list[str] = []
+
+    def refuse(match: spaseq.Match) -> None:
+        seen.append(events_of(match))
+        raise _WordlessError
+
+    for _ in range(2):
+        engine.register(query("A : B", BOUND), refuse)
+    for first in range(0, len(EVENTS), size):
+        with contextlib.suppress(_WordlessError):
+            engine.push_many(NS + "S", EVENTS[first : first + size])
+    for _ in range(100):
+        with contextlib.suppress(_WordlessError):
+            engine.close()
+    assert sorted(seen) == sorted(2 * [events_of(match) for match in read.matches()])
