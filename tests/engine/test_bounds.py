@@ -77,6 +77,29 @@ def test_what_is_found_under_a_bound_is_found_without() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("evaluator", "after"), [("kernel", ""), ("lazy", ""), (None, "AFTER MATCH SKIP TO NEXT EVENT")]
+)
+def test_what_is_said_is_whole_whenever_it_is_read(evaluator: str | None, after: str) -> None:
+    """Of all that were shed it is known in front of what, and who reads that may do so while more are."""
+    rng = random.Random(3)
+    engine = Engine(evaluator=evaluator, latency=4 * MS, clock=WorkClock(1e-3))
+    handle = engine.register(query(after=after))
+    read = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SpaseqWarning)
+        for t in range(400):
+            kind, key, number = rng.choice("abc"), rng.randint(1, 2), rng.randint(0, 100)
+            text = f"<urn:{t}> <http://example.org/{kind}> {key} ; <http://example.org/v> {number} ."
+            engine.push(STREAM, text, t)
+            shed = handle.stats.shed
+            assert shed is not None
+            assert sum(shed.by_state.values()) == shed.partial_matches
+            read.append((shed.by_state, dict(shed.by_state)))
+    assert read[-1][0]
+    assert all(then == copy for then, copy in read)
+
+
 def test_memory_is_kept_where_the_limit_would_end_the_query() -> None:
     size = 600_000
     engine = Engine(memory=size, limits=Limits(query_bytes=2 * size))

@@ -56,7 +56,11 @@ class Account:
         sketch.forgone.add(shed)
         by_gate = np.bincount(sketch.gates, by_class.sum(axis=1), minlength=len(self._gates))
         self._by_gate.update({gate: int(n) for gate, n in enumerate(by_gate) if n})
-        self.shed.partial_matches = self._by_gate.total()
+        states: Counter[str] = Counter()
+        for gate, count in self._by_gate.items():
+            states[f"before {self._gates[gate]}"] += count
+        # Another one each time: who reads it may go through the last one.
+        self.shed.by_state, self.shed.partial_matches = dict(states), states.total()
 
     def pass_over(self, passed: Ints, sketch: Sketch) -> None:
         """So many partial matches of each cell were not shown an event."""
@@ -106,11 +110,7 @@ class Account:
             warn_within(f"{self._name} sheds no more: {gone} were shed{found}{others}")
 
     def estimate(self) -> None:
-        """Brings ``shed`` up to date."""
-        states: Counter[str] = Counter()
-        for gate, count in self._by_gate.items():
-            states[f"before {self._gates[gate]}"] += count
-        self.shed.by_state = dict(states)
+        """Brings the estimate up to date."""
         if not self._estimates:
             self.shed.recall, self.shed.error = None, 0.0
             return

@@ -6,6 +6,7 @@ found of those that stay is found without a bound, too.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -233,12 +234,12 @@ class SheddingFamilies(OrderedKernel):
         has = rows[gone, k.L_HAS] != 0
         self._missed += float(has.sum())
         np.add.at(self._gone, (seen.left[gone[~has]], seen.classes[gone[~has]]), 1.0)
-        shed = self.shed
-        for gate, count in enumerate(np.bincount(seen.gates[gone], rows[gone, k.L_RUNS]).tolist()):
+        by_gate = np.bincount(seen.gates[gone], rows[gone, k.L_RUNS]).tolist()
+        states = Counter(self.shed.by_state)
+        for gate, count in enumerate(by_gate):
             if count:
-                state = f"before {self._gates[gate]}"
-                shed.by_state[state] = shed.by_state.get(state, 0) + int(count)
-                shed.partial_matches += int(count)
+                states[f"before {self._gates[gate]}"] += int(count)
+        self.shed.by_state, self.shed.partial_matches = dict(states), states.total()
         self._estimate()
 
     def _worth(self, chances: Floats, seen: Seen, runs: Ints) -> Floats:
