@@ -77,27 +77,77 @@ def test_what_is_found_under_a_bound_is_found_without() -> None:
     )
 
 
-@pytest.mark.parametrize(
+def _pushed(engine: Engine, begin: int, end: int) -> None:
+    """Events of few keys, which bring more than can be matched in time."""
+    rng = random.Random(begin)
+    for t in range(begin, end):
+        kind, key, number = rng.choice("abc"), rng.randint(1, 2), rng.randint(0, 100)
+        text = f"<urn:{t}> <http://example.org/{kind}> {key} ; <http://example.org/v> {number} ."
+        engine.push(STREAM, text, t)
+
+
+_ALL = pytest.mark.parametrize(
     ("evaluator", "after"), [("kernel", ""), ("lazy", ""), (None, "AFTER MATCH SKIP TO NEXT EVENT")]
 )
+
+
+@_ALL
 def test_what_is_said_is_whole_whenever_it_is_read(evaluator: str | None, after: str) -> None:
     """Of all that were shed it is known in front of what, and who reads that may do so while more are."""
-    rng = random.Random(3)
     engine = Engine(evaluator=evaluator, latency=4 * MS, clock=WorkClock(1e-3))
     handle = engine.register(query(after=after))
     read = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SpaseqWarning)
         for t in range(400):
-            kind, key, number = rng.choice("abc"), rng.randint(1, 2), rng.randint(0, 100)
-            text = f"<urn:{t}> <http://example.org/{kind}> {key} ; <http://example.org/v> {number} ."
-            engine.push(STREAM, text, t)
+            _pushed(engine, t, t + 1)
             shed = handle.stats.shed
             assert shed is not None
             assert sum(shed.by_state.values()) == shed.partial_matches
             read.append((shed.by_state, dict(shed.by_state)))
     assert read[-1][0]
     assert all(then == copy for then, copy in read)
+
+
+@_ALL
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("events", [230, 310, 390])
+def test_what_is_said_is_so_when_it_is_read(
+    evaluator: str | None, after: str, several: bool, events: int
+) -> None:
+    """Nobody has to wait for the next look, which may be long in coming: as when no event comes."""
+    engine = Engine(evaluator=evaluator, latency=(12 if after else 4) * MS, clock=WorkClock(1e-3))
+    handles = [engine.register(query(after=after)) for _ in range(1 + several)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SpaseqWarning)
+        _pushed(engine, 0, events)
+        said = [_said(handle) for handle in handles]
+        for handle in handles:
+            handle.cancel()
+    assert said[0][2] is not None
+    assert 0 < said[0][2] < 1
+    assert [_said(handle) for handle in handles] == said
+
+
+def _said(handle: Handle) -> tuple[int, int, float | None, float]:
+    shed = handle.stats.shed
+    assert shed is not None
+    return shed.partial_matches, shed.passed_over, shed.recall, shed.error
+
+
+@pytest.mark.parametrize("evaluator", ["kernel", "lazy"])
+def test_what_is_said_of_a_query_that_is_over_stays(evaluator: str) -> None:
+    """Others that run with it as one go on, and learn of their own matches alone."""
+    engine = Engine(evaluator=evaluator, latency=4 * MS, clock=WorkClock(1e-3))
+    handles = [engine.register(query().replace("?x + ?y", f"?x + ?y + {more}")) for more in (0, 20, 40)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SpaseqWarning)
+        _pushed(engine, 0, 300)
+        handles[1].cancel()
+        said = _said(handles[1])
+        _pushed(engine, 300, 900)
+        assert _said(handles[1]) == said
+        assert _said(handles[0])[0] > said[0]
 
 
 def test_memory_is_kept_where_the_limit_would_end_the_query() -> None:

@@ -75,7 +75,16 @@ class Attending(Watched):
         return self._stats
 
     def count(self) -> None:
-        """Brings the counts of events that came alone up to date; for who has the turn."""
+        """Brings up to date what is counted now and then: events that came alone, what was given up.
+
+        For who has the turn.
+        """
+        if self.sheds and isinstance(self._matcher, Shedder):
+            self._matcher.update()
+        self._count_alone()
+
+    def _count_alone(self) -> None:
+        """Counts the events that came alone so far."""
         if self._quick is not None:
             self._count_singles(self._quick)
         elif self._member is not None and self._matcher is self._member:

@@ -186,7 +186,7 @@ class Pipeline(Attending):
             assert is_enumerating(self._matcher)
             cast("Enumerated", member).instead_of(self._matcher)
             self.unread.move(member)
-        self.count()  # what came alone so far
+        self._count_alone()
         self._matcher, self._quick = member, None
         return member
 

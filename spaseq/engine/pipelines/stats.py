@@ -80,6 +80,10 @@ class Shedder(Protocol):
 
     shed: Shed
 
+    def update(self) -> None:
+        """Brings ``shed`` up to date, for who asks: by itself it is only now and then."""
+        ...
+
     def end_shedding(self) -> None:
         """The query is over: if it sheds, a warning says that it does no more."""
         ...

@@ -46,7 +46,10 @@ class Watched(Delivering):
 
     @abstractmethod
     def count(self) -> None:
-        """Brings the counts of events that came alone up to date; for who has the turn."""
+        """Brings up to date what is counted now and then: events that came alone, what was given up.
+
+        For who has the turn.
+        """
 
     @property
     def beginning(self) -> int | None:

@@ -239,7 +239,6 @@ class Shedding(Looking):
 
     def end_shedding(self) -> None:
         """See ``Shedder.end_shedding``."""
-        self._untold += self._events
         self._tell()
         if self.shed.active:
             self._account.end()

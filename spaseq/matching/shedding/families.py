@@ -258,6 +258,10 @@ class SheddingFamilies(OrderedKernel):
             found, self._missed + float((self._gone * self._fates.chances).sum()), found, self.shed
         )
 
+    def update(self) -> None:
+        """See ``Shedder.update``."""
+        self._estimate()
+
     def end_shedding(self) -> None:
         """Nothing is shed any more; a warning says so."""
         if self.shed.active:

@@ -65,6 +65,8 @@ class Looking(Selecting):
         self._unplanned, self._passes = 0, False
         # When a plan may be made again, and when it may be told again what is missed; the events since then.
         self._planning, self._telling, self._untold = Seldom(), Seldom(), 0
+        # Of the events since the last look ended, those that somebody who asked was told of.
+        self._asked = 0
         # Seconds of the look at hand that both took.
         self._aside = 0.0
 
@@ -207,7 +209,8 @@ class Looking(Selecting):
 
     def _notice(self, events: int) -> None:
         """Now and then, says what is missed by now, and whether anything is shed these days."""
-        self._untold += events
+        self._untold += events - self._asked
+        self._asked = 0
         if not self._telling.is_due:
             return
         begin = self._effort.clock()
@@ -217,8 +220,15 @@ class Looking(Selecting):
         self._telling.took(took := self._effort.clock() - begin)
         self._aside += took
 
+    def update(self) -> None:
+        """See ``Shedder.update``."""
+        if not self._sketch.forgone.is_empty:
+            self._tell()
+
     def _tell(self) -> None:
         """Says what is missed by now."""
+        self._untold += self._events - self._asked
+        self._asked = self._events
         self._account.pass_by(self._untold, self._sketch)
         self._untold = 0
 

@@ -180,6 +180,7 @@ class Bucket:
 
     def given_up(self) -> str | None:
         """What was shed since the last call, as a line (see ``GivenUp``); None if nothing was."""
+        self._pipeline.count()
         return self._given_up.since(self._pipeline.stats.shed)
 
     def _lines(self, batches: Iterable[MatchBatch]) -> Iterator[str]:

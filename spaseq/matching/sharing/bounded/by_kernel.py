@@ -70,6 +70,10 @@ class SheddingTogether(Shedding, Gathering, Together):
         self._account.find(len(lot.members))
         self._made += max(0, len(lot.members) - runs)
 
+    def update(self) -> None:
+        super().update()
+        self.tell()
+
     def tell(self) -> None:
         s = self._sketch
         missed = np.zeros(len(self._members))

@@ -29,6 +29,8 @@ class Ledgers:
         self._members, self._states, self._one_in = members, states, one_in
         # Of each query, the matches found; and of those found at once, squared.
         self._found, self._squares = np.zeros((2, len(members)))
+        # Those that were told when they were over: what they found and missed stays as it was.
+        self._over: set[int] = set()
 
     def find(self, matches: Ints) -> None:
         """So many matches of each query were found at once."""
@@ -38,6 +40,10 @@ class Ledgers:
     def tell(self, every: Shed, shed: Ints, missed: Floats) -> None:
         """Tells each what is so of all, how much was shed at each place, and what it missed by that."""
         for i, (member, states) in enumerate(zip(self._members, self._states, strict=True)):
+            if i in self._over:
+                continue
+            if member.is_done:
+                self._over.add(i)
             own = member.shed
             own.latency, own.least, own.too_tight = every.latency, every.least, every.too_tight
             own.active, own.passed_over = every.active and not member.is_done, every.passed_over

@@ -13,11 +13,12 @@ from spaseq.matching.shedding.bounded import called
 
 class BoundedMember(Member):
     """A member of those that keep one bound. ``leaves`` is called when it wants no more, which ``is_done``
-    says then.
+    says then, and ``asks`` when somebody asks what was given up.
     """
 
     effort: Effort
     leaves: Callable[[], None] | None = None
+    asks: Callable[[], None] | None = None
     is_done = False
 
     @cached_property
@@ -29,6 +30,11 @@ class BoundedMember(Member):
     def name(self) -> str:
         """What warnings call it."""
         return called(self.pattern)
+
+    def update(self) -> None:
+        """See ``Shedder.update``."""
+        if self.asks is not None:
+            self.asks()
 
     def end_shedding(self) -> None:
         """See ``Shedder.end_shedding``: the others may go on."""

@@ -47,6 +47,10 @@ class Together(ABC):
         """See ``Shedder.end_shedding``."""
 
     @abstractmethod
+    def update(self) -> None:
+        """See ``Shedder.update``."""
+
+    @abstractmethod
     def tell(self) -> None:
         """Tells each query what was given up of its own."""
 
@@ -81,7 +85,7 @@ class BoundedGroup(Group):
         # From now on: what fails before, or interrupts it, would be hidden by members that say that they
         # leave what is not there.
         for member in members:
-            member.leaves = self._left
+            member.leaves, member.asks = self._left, whole.update
         return whole
 
     def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
@@ -103,6 +107,7 @@ class BoundedGroup(Group):
 
     def _left(self) -> None:
         """A query is over; with the last of them nothing is shed any more."""
-        self._whole.tell()
         if all(member.is_done for member in self._members):
             self._whole.end()
+        else:
+            self._whole.update()

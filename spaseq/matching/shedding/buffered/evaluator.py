@@ -149,6 +149,11 @@ class SheddingLazy(Lazy):
         yield from super().close()
         self.end_shedding()
 
+    def update(self) -> None:
+        """See ``Shedder.update``."""
+        self.shed.passed_over = int(self._memory.bounded[passing.PASSED])
+        self._estimate()
+
     def end_shedding(self) -> None:
         """See ``Shedder.end_shedding``."""
         self._estimate()
