@@ -131,6 +131,15 @@ def latency_given(latency: timedelta) -> float:
     return latency.total_seconds()
 
 
+def in_ms(seconds: float) -> str:
+    """Seconds in words.
+
+    >>> in_ms(0.0123456), in_ms(1.5)
+    ('12.3 ms', '1,500 ms')
+    """
+    return f"{1_000 * seconds:.3g} ms" if seconds < 1 else f"{1_000 * seconds:,.0f} ms"
+
+
 class Steady:
     """The seconds that pass by a clock of which nothing is known: what is no number is no time, nor is what
     goes back, as from one thread's ``time.thread_time`` to another's.

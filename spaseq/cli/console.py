@@ -119,9 +119,10 @@ class StatusLine:
     def _text(self, progress: Progress) -> str:
         rate = progress.events / max(time.monotonic() - self._began, 1e-9)
         parts = [f"{progress.events:,} events", f"{rate:,.0f} events/s", f"{progress.matches:,} matches"]
+        parts += progress.more  # what was given up is told before what a narrow line leaves out
         if progress.watermark is not None:
             parts.append(f"watermark {show_time(progress.watermark)}")
-        return "  ".join([*parts, *progress.more])
+        return "  ".join(parts)
 
 
 class Terminated(KeyboardInterrupt):  # as Ctrl-C it is no error

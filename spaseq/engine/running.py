@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from spaseq.connect import LiveSource, parse_location
-from spaseq.effort import Policy, Shed
+from spaseq.effort import Policy, Shed, in_ms
 from spaseq.engine.engine import Engine
 from spaseq.engine.handle import Handle
 from spaseq.engine.parts.reading import Held, Source, Steps
@@ -223,16 +223,17 @@ def _unsaid(name: str, error: SpaseqError) -> None:
 
 def _given_up(shed: Sequence[Shed]) -> Iterator[str]:
     """What queries gave up to keep their bounds, in words."""
-    gone, passed = sum(s.partial_matches for s in shed), sum(s.events for s in shed)
-    if gone:
-        known = [s.recall for s in shed if s.recall is not None]
-        yield f"{gone:,} partial matches shed" + (f" (recall {min(known):.0%})" if known else "")
-    if passed:
-        yield f"{passed:,} events passed over"
+    gone, passed = sum(s.partial_matches for s in shed), sum(s.passed_over for s in shed)
+    what = [f"{gone:,} partial matches shed"] * bool(gone) + [f"passed over {passed:,} times"] * bool(passed)
+    known = [s.recall for s in shed if s.recall is not None]
+    if what:
+        yield f"recall {min(known):.0%} ({', '.join(what)})" if known else ", ".join(what)
+    if events := sum(s.events for s in shed):
+        yield f"{events:,} events passed over"
     if doubtful := sum(s.doubtful for s in shed):
         yield f"{doubtful:,} matches may be others"
     if too_tight := [s.least for s in shed if s.too_tight and s.least is not None]:
-        yield f"an event takes {1_000 * max(too_tight):.3g} ms even if nothing is kept: the bound is below"
+        yield f"an event takes {in_ms(max(too_tight))} even if nothing is kept: the bound is below"
 
 
 @dataclass(slots=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import random
 import re
+import sys
 import warnings
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
+from io import StringIO
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,16 +17,17 @@ from typing import Any
 import pytest
 
 from spaseq import Engine
+from spaseq.cli.console import StatusLine
 from spaseq.effort import Effort, Pool, Shed, WorkClock
 from spaseq.engine.handle import Handle
-from spaseq.engine.running import _given_up
+from spaseq.engine.running import Progress, _given_up
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.language import prepare
 from spaseq.limits import Limits
 from spaseq.matching.kernel.compiled import _kernel
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.plan import explain
-from spaseq.matching.shedding.account import recall_of
+from spaseq.matching.shedding.account import found_in_words, recall_of
 from spaseq.matching.shedding.measured.pace import Pace
 
 STREAM = "http://example.org/s"
@@ -133,6 +136,29 @@ def _said(handle: Handle) -> tuple[int, int, float | None, float]:
     shed = handle.stats.shed
     assert shed is not None
     return shed.partial_matches, shed.passed_over, shed.recall, shed.error
+
+
+def test_what_is_given_up_is_told_in_few_words() -> None:
+    some = Shed(partial_matches=2_189, passed_over=9_474, recall=0.0612)
+    assert list(_given_up([some])) == ["recall 6% (2,189 partial matches shed, passed over 9,474 times)"]
+    assert list(_given_up([Shed(passed_over=1, recall=0.5), Shed()])) == ["recall 50% (passed over 1 times)"]
+    assert list(_given_up([Shed(partial_matches=3, recall=None)])) == ["3 partial matches shed"]
+    assert list(_given_up([Shed()])) == []
+    assert found_in_words(Shed(recall=0.9991, error=0.001)) == "99.9 % (99.8 to 100 %)"
+    assert found_in_words(Shed(recall=1.0, error=0.001)) == "100 % (99.9 to 100 %)"
+
+
+def test_a_narrow_status_line_says_what_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stderr", shown := _Terminal())
+    given_up = ("recall 6% (12,862 partial matches shed)",)
+    StatusLine().show(Progress(124_670, 35_594, 35_594, 0, 0, datetime(2026, 1, 1), given_up))
+    assert "recall 6%" in shown.getvalue()
+
+
+class _Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 @pytest.mark.parametrize("evaluator", ["kernel", "lazy"])

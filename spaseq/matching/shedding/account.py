@@ -121,7 +121,7 @@ def found_in_words(shed: Shed) -> str:
     """The share of its matches that a query found, with the bounds between which it is nine of ten times."""
     recall = shed.recall or 0.0
     least, most = max(0.0, recall - shed.error), min(1.0, recall + shed.error)
-    return f"{100 * recall:.3g} % ({100 * least:.2g} to {100 * most:.3g} %)"
+    return f"{100 * recall:.3g} % ({100 * least:.3g} to {100 * most:.3g} %)"
 
 
 def recall_of(

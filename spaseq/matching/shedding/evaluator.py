@@ -26,8 +26,9 @@ from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.fits import obstacles
 from spaseq.matching.shedding.learned.queries import Queries
-from spaseq.matching.shedding.looking import Looking, due, late
+from spaseq.matching.shedding.looking import Looking, due
 from spaseq.matching.shedding.lots import admitted_of, part_of
+from spaseq.matching.shedding.measured.overload import late
 from spaseq.matching.shedding.passing import Passing
 
 Ints = npt.NDArray[np.int64]

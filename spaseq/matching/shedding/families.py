@@ -33,7 +33,7 @@ from spaseq.matching.shedding.compiled._kernel_known import F_CODE, F_CODE_END, 
 from spaseq.matching.shedding.learned.fates import STEPS, Fates, Seen
 from spaseq.matching.shedding.learned.features import features
 from spaseq.matching.shedding.lots import part_of
-from spaseq.matching.shedding.measured.overload import Overload
+from spaseq.matching.shedding.measured.overload import Overload, late
 from spaseq.matching.shedding.measured.pace import Pace
 from spaseq.terms.dictionary import Term
 
@@ -200,7 +200,7 @@ class SheddingFamilies(OrderedKernel):
         if self._overload is not None:
             share = self._overload.share(float(self._load))
             self._overload.tell(self.shed, self._name)
-            why = f"an event takes {1_000 * (self._overload.latency or 0):.3g} ms"
+            why = late(self._overload.latency)
         if (most := self._memory_share()) < share:
             share, why = most, "more would take more memory than it may"
         if share < 1 and self._load:

@@ -15,7 +15,7 @@ from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_known as cells
 from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.learned.queries import Queries
-from spaseq.matching.shedding.measured.overload import Overload
+from spaseq.matching.shedding.measured.overload import Overload, late
 from spaseq.matching.shedding.measured.seldom import Seldom
 from spaseq.matching.shedding.selecting import Selecting
 
@@ -231,10 +231,6 @@ class Looking(Selecting):
         self._asked = self._events
         self._account.pass_by(self._untold, self._sketch)
         self._untold = 0
-
-
-def late(latency: float | None) -> str:
-    return f"an event takes {1_000 * (latency or 0):.3g} ms"
 
 
 def due(pause: float, even: float, *, waits: bool) -> float:

@@ -28,7 +28,7 @@ from spaseq.matching.shedding.buffered.classes import classes
 from spaseq.matching.shedding.buffered.rows import Rows
 from spaseq.matching.shedding.buffered.worth import LEAST_SAMPLED, Worth
 from spaseq.matching.shedding.lots import part_of
-from spaseq.matching.shedding.measured.overload import Overload
+from spaseq.matching.shedding.measured.overload import Overload, late
 from spaseq.matching.shedding.measured.pace import Pace
 
 Ints = npt.NDArray[np.int64]
@@ -268,7 +268,7 @@ class SheddingLazy(Lazy):
             self._memory.shrink()
             self._lighten(axis, lambda: 0)
         if gone:
-            self._begin_shedding(f"an event takes {1_000 * (self.shed.latency or 0.0):.3g} ms")
+            self._begin_shedding(late(self.shed.latency))
             self._last_shed = axis
         elif self.shed.active and axis - self._last_shed > max(1, self._bounds.reach):
             self.end_shedding()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from spaseq.effort import Shed
+from spaseq.effort import Shed, in_ms
 from spaseq.errors import warn_within
 
 #: Of what was measured, such a share is forgotten with each event.
@@ -157,9 +157,9 @@ class Overload:
         if shed.too_tight and not self._told:
             self._told = True
             warn_within(
-                f"{name}: no shedding holds a bound of {1_000 * self._bound:.3g} ms: an event takes "
-                f"{1_000 * self.least:.3g} ms even if no partial match is kept; raise the bound to at least "
-                f"{_rounded_up(1_000 * self.least / _ROOM)} ms, or leave it out"
+                f"{name}: no shedding holds a bound of {in_ms(self._bound)}: an event takes "
+                f"{in_ms(self.least)} even if no partial match is kept; raise the bound to at least "
+                f"{in_ms(_rounded_up(self.least / _ROOM))}, or leave it out"
             )
 
     def expect(self, load: float) -> float:
@@ -195,7 +195,12 @@ class Overload:
         return min(1.0, max(_LEAST, (self.most - self.least) / moving))
 
 
-def _rounded_up(number: float) -> str:
+def late(latency: float | None) -> str:
+    """Why something is shed: an event takes so many seconds."""
+    return f"an event takes {in_ms(latency or 0.0)}"
+
+
+def _rounded_up(number: float) -> float:
     """A number above 0, of two digits, not less than it was."""
     unit = 10.0 ** (math.floor(math.log10(number)) - 1)
-    return f"{math.ceil(number / unit) * unit:.2g}"
+    return math.ceil(number / unit) * unit
