@@ -62,7 +62,7 @@ class Pool:
     def __init__(self, size: int) -> None:
         """Raises ``EngineError`` for what is no number of bytes above 0."""
         if type(size) is not int or size < 1:
-            raise EngineError(f"memory={size!r}: a bound is a whole number of bytes above 0")
+            raise EngineError(f"memory={size!r}: a bound is a whole number of bytes above 0, as 2 << 30")
         self.size = size
         self._held: WeakKeyDictionary[Effort, int] = WeakKeyDictionary()
 
@@ -127,7 +127,7 @@ class Shed:
 def latency_given(latency: timedelta) -> float:
     """A bound in seconds. Raises ``EngineError`` for what is no length of time above 0."""
     if not isinstance(latency, timedelta) or latency <= timedelta(0):
-        raise EngineError(f"latency={latency!r}: a bound is a timedelta above 0")
+        raise EngineError(f"latency={latency!r}: a bound is a timedelta above 0, as timedelta(milliseconds=50)")
     return latency.total_seconds()
 
 

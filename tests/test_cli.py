@@ -207,6 +207,7 @@ def test_background_graphs(here: Path) -> None:
         (["-s", "S1=s.nq", "--idle", "9999999999d"], "too long"),
         (["-s", "S1=s.nq", "--latency", "50"], "'50' is not a duration"),
         (["-s", "S1=s.nq", "--latency", "0ms"], "'0ms' is no bound: it must be more than nothing"),
+        (["-s", "S1=s.nq", "--policy", "selective"], "say --latency or --memory, too"),
         (["-s", "S1=s.nq", "--memory", "2G"], "'2G' is no size: write a number and kB, MB, GB"),
         (["-s", "S1=s.nq", "--memory", "9" * 400 + "GB"], "is no size"),
         (["-s", "S1=s.nq", "--no-such-option"], "No such option: --no-such-option"),

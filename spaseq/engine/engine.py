@@ -113,10 +113,11 @@ class Engine:
         self._reading = Reading(core, idle, None if wall_clock is None else WallClock(wall_clock, lateness))
         if state is not None:
             # Here, because compiled code takes a while to load.
+            from spaseq.engine.durable.checks import UNREPEATED
             from spaseq.engine.durable.opening import opened
 
             if self._bounds.are_set:
-                raise EngineError("a query under a bound sheds as the clock says, which no restart repeats")
+                raise EngineError(UNREPEATED)
             core.state = opened(core, self._registry, state, commit_every, lateness, evaluator or "")
 
     def __repr__(self) -> str:

@@ -491,7 +491,7 @@ def test_enumeration_has_nothing_to_shed() -> None:
 
 
 def test_a_state_and_a_bound_refuse_each_other(tmp_path: Path) -> None:
-    words = "a query under a bound sheds as the clock says, which no restart repeats"
+    words = "a query under a bound .* no restart repeats: leave out the state, or latency and memory"
     with pytest.raises(EngineError, match=words):
         Engine(state=tmp_path / "one", latency=MS)
     with Engine(state=tmp_path / "two") as engine, pytest.raises(EngineError, match=words):
@@ -545,7 +545,9 @@ def test_a_clock_that_goes_back_a_callback_that_raises_and_an_end_in_between_fin
 @pytest.mark.parametrize(
     ("given", "words"),
     [
+        ({"latency": 0.05}, r"a bound is a timedelta above 0, as timedelta\(milliseconds=50\)"),
         ({"latency": timedelta(milliseconds=-1)}, "a bound is a timedelta above 0"),
+        ({"memory": "2GB"}, "a bound is a whole number of bytes above 0, as 2 << 30"),
         ({"memory": -1}, "a bound is a whole number of bytes above 0"),
         ({"memory": True}, "a bound is a whole number of bytes above 0"),
         ({"latency": timedelta(0)}, "a bound is a timedelta above 0"),

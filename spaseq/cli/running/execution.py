@@ -178,6 +178,8 @@ def _run_here(asked: Asked, report: Report) -> None:
         raise UsageError("--checkpoint is for --engine spark: --state FILE is for --engine local")
     if asked.follow:
         raise UsageError("--follow is for --engine spark")
+    if asked.policy is not Policy.SHARP and asked.latency is None and asked.memory is None:
+        raise UsageError("--policy is what is shed first at a bound: say --latency or --memory, too")
     if asked.wall_clock and asked.idle is None:
         raise UsageError("--wall-clock moves the time of idle streams on: say --idle DURATION, too")
     if asked.state is not None:

@@ -15,6 +15,12 @@ _UNREPEATABLE: Final = frozenset({"RAND", "UUID", "STRUUID", "NOW"})
 
 _LONGEST_NAME: Final = 4_096
 
+#: Why no query of a state has a bound.
+UNREPEATED: Final = (
+    "a query under a bound sheds as the clock says, which no restart repeats: leave out the state, or latency "
+    "and memory"
+)
+
 
 def name_given(name: str | None) -> str:
     """The name of a query. Raises ``EngineError`` if it is none."""

@@ -91,7 +91,7 @@ class Registry:
         is_replaced: bool,
     ) -> Handle:
         """A query that has a name, or needs one; see ``Engine.register``."""
-        from spaseq.engine.durable.checks import name_given, repeatable
+        from spaseq.engine.durable.checks import UNREPEATED, name_given, repeatable
 
         name, state = name_given(name), self._core.state
         known = self.named.get(name)
@@ -109,7 +109,7 @@ class Registry:
                 )
         if state is not None:
             if effort is not None:
-                raise EngineError("a query under a bound sheds as the clock says, which no restart repeats")
+                raise EngineError(UNREPEATED)
             repeatable(query)
         before = known if known is not None and not known.is_cancelled else None
         if state is None:
