@@ -127,7 +127,9 @@ class Shed:
 def latency_given(latency: timedelta) -> float:
     """A bound in seconds. Raises ``EngineError`` for what is no length of time above 0."""
     if not isinstance(latency, timedelta) or latency <= timedelta(0):
-        raise EngineError(f"latency={latency!r}: a bound is a timedelta above 0, as timedelta(milliseconds=50)")
+        raise EngineError(
+            f"latency={latency!r}: a bound is a timedelta above 0, as timedelta(milliseconds=50)"
+        )
     return latency.total_seconds()
 
 

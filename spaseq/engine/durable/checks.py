@@ -17,8 +17,8 @@ _LONGEST_NAME: Final = 4_096
 
 #: Why no query of a state has a bound.
 UNREPEATED: Final = (
-    "a query under a bound sheds as the clock says, which no restart repeats: leave out the state, or latency "
-    "and memory"
+    "a query under a bound sheds as the clock says, which no restart repeats: leave out the state, or "
+    "latency and memory"
 )
 
 
