@@ -344,9 +344,13 @@ class Kernel:
         live, remembered = k.sweep(tables, old.ints, old.floats, nowhere, old.floats, *now)
         self._budget.partial(live + decided)
         room = self._sizing.with_spare(self._room(live, remembered, decided, axis, time), *left, old)
-        new = memory(self._compiled, room, self._budget, old)
+        new = self._empty(room, old)
         k.sweep(tables, old.ints, old.floats, new.ints, new.floats, *now)
         self._memory = new
+
+    def _empty(self, room: Room, like: Memory) -> Memory:
+        """An empty memory with so much space; see ``memory``."""
+        return memory(self._compiled, room, self._budget, like)
 
     def _room(self, live: int, remembered: int, decided: int, axis: int, time: int) -> Room:
         """The space for so many runs and entries, and what was decided, at least half of which is free."""

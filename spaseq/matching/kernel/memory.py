@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -178,10 +179,22 @@ class _Scratch(NamedTuple):
     memo: int
 
 
-def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None = None) -> Memory:
+def fresh(size: int) -> tuple[Ints, bool]:
+    """So many integers, and whether all of them are zeros."""
+    is_large = size >= _LARGE
+    return (np.zeros if is_large else np.empty)(size, dtype=np.int64), is_large
+
+
+def memory(
+    compiled: Compiled,
+    room: Room,
+    budget: Budget,
+    like: Memory | None = None,
+    allocate: Callable[[int], tuple[Ints, bool]] = fresh,
+) -> Memory:
     """An empty memory with so much space; the progress of ``like`` is taken over.
 
-    Raises ``LimitError``, and makes nothing, if that is beyond the budget.
+    ``allocate``: see ``fresh``. Raises ``LimitError``, and makes nothing, if that is beyond the budget.
     """
     tables = compiled.tables
     width = partitions.KEY + int(tables[v.N_KEYS])
@@ -197,13 +210,12 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
     start = header.SIZE + sum(sizes.values())
     size = start + sum(_scratch_sizes(scratch, width).values())
     budget.takes("runs", 8 * (size + compiled.sums * (waits + 2)))
-    is_large = size >= _LARGE
-    m = (np.zeros if is_large else np.empty)(size, dtype=np.int64)
+    m, is_zeros = allocate(size)
     fields, at = [0] * header.SIZE, header.SIZE
     for section, size in sizes.items():
         fields[section] = at
         at += size
-    if not is_large:
+    if not is_zeros:
         # Of a node and a finding each field is written when it is made: that is not even touched before.
         m[: fields[header.NODES]] = m[fields[header.BUCKETS] : fields[header.FOUND]] = 0
         m[fields[header.FOUND] + sizes[header.FOUND] :] = 0

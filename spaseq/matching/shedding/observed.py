@@ -15,10 +15,11 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.evaluator import Kernel
-from spaseq.matching.kernel.memory import Memory
+from spaseq.matching.kernel.memory import Memory, Room
 from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.kernel.tables.compiling import compile_tables
+from spaseq.matching.kernel.turns import Turns
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_absent as absent
 from spaseq.matching.shedding.compiled import _kernel_known as cells
@@ -61,6 +62,7 @@ class Observed(Kernel):
         budget = None if query.many is None else query.many.budget
         super().__init__(pattern, dictionary, query.context, bounds, compiled, budget, floor=sizing.ENOUGH)
         self._sizing.spare = 0  # a bound of memory counts it
+        self._turns = Turns(compiled, self._budget) if query.effort.pool is None else None
         self._effort = query.effort
         self._features = features(self._compiled, dictionary.pin)
         self._sketch = Sketch(self._features, bounds.reach, queries or only(len(compiled.accepts)))
@@ -203,6 +205,9 @@ class Observed(Kernel):
         known, self._known = self._known, self._unknown()
         k.follow(old.ints, self._memory.ints, known, self._known)
         self._next, self._buried = int(self._memory.ints[mem.NEXT_WAIT]), 0
+
+    def _empty(self, room: Room, like: Memory) -> Memory:
+        return super()._empty(room, like) if self._turns is None else self._turns.empty(room, like)
 
     def _unknown(self) -> Ints:
         return np.zeros(int(self._memory.ints[mem.MOST_NODES]) * cells.KNOWN_SIZE, dtype=np.int64)
