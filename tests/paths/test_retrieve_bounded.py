@@ -112,3 +112,12 @@ def test_many_questions_have_a_bound_each() -> None:
 def test_what_is_no_bound(given: dict[str, Any], words: str) -> None:
     with pytest.raises(RetrievalError, match=words):
         Budget(**given)
+
+
+@pytest.mark.parametrize("budget", [0, 5, timedelta(1), {"memory": 5}])
+def test_what_is_no_budget(budget: Any) -> None:
+    words = r"budget=.*: give a Budget, as Budget\(latency="
+    with pytest.raises(RetrievalError, match=words):
+        retrieve(_films(), [["starred_actors"]], "urn:film", budget=budget)
+    with pytest.raises(RetrievalError, match=words):
+        _films().paths("<urn:starred_actors>", "urn:film", mode="ACYCLIC", budget=budget)

@@ -172,7 +172,10 @@ class Questions(ABC):
         budget: Budget | None = None,
     ) -> Paths:
         """The paths, looked for when they are asked for: see ``find_paths``."""
+        from spaseq.paths.retrieval.budget import budget_given
+
         _not_negative("max_paths", max_paths)
+        budget_given(budget)
         return find_paths(self.now, expression, sources, targets, mode, shortest, max_paths, budget)
 
     def check(

@@ -45,7 +45,9 @@ class Budget:
         except EngineError as error:
             raise RetrievalError(str(error)) from None
         if self.memory is not None and (type(self.memory) is not int or self.memory < 1):
-            raise RetrievalError(f"memory={self.memory!r}: a bound is a whole number of bytes above 0")
+            raise RetrievalError(
+                f"memory={self.memory!r}: a bound is a whole number of bytes above 0, as 1 << 20"
+            )
         if policy is Policy.RANDOM_INPUT:
             raise RetrievalError(
                 "policy='random-input': a retrieval passes over paths, and has no input to draw"
@@ -55,3 +57,10 @@ class Budget:
     def is_bound(self) -> bool:
         """Whether it is best effort."""
         return self.latency is not None or self.memory is not None
+
+
+def budget_given(budget: Budget | None) -> Budget | None:
+    """A budget, if there is one. Raises ``RetrievalError`` for what is none."""
+    if budget is None or isinstance(budget, Budget):
+        return budget
+    raise RetrievalError(f"budget={budget!r}: give a Budget, as Budget(latency=timedelta(milliseconds=50))")

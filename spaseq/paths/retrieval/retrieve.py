@@ -43,7 +43,7 @@ from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.modes import Choice, Mode, read_mode
 from spaseq.paths.rendering import Numbers, triple_text
 from spaseq.paths.retrieval.bounded import best_effort
-from spaseq.paths.retrieval.budget import Budget
+from spaseq.paths.retrieval.budget import Budget, budget_given
 from spaseq.paths.retrieval.ranking import Embed, cosine, embedded, hashed_words
 from spaseq.paths.retrieval.retrieved import Ranked, Retrieval
 from spaseq.paths.retrieval.together import Plan, Together, Walked
@@ -165,7 +165,7 @@ def _settings(k: int, embed: Embed | None, budget: Budget | None, mode: str, ret
         raise RetrievalError(f"mode {mode!r}: all paths are ranked, so it is one of {', '.join(Mode)}")
     if k < 0:
         raise RetrievalError(f"the best {k} paths: k is a number from 0 on")
-    return _Settings(k, embed or hashed_words, budget or Budget(), choice, returning)
+    return _Settings(k, embed or hashed_words, budget_given(budget) or Budget(), choice, returning)
 
 
 def _plan(graph: Snapshot, asked: Question, choice: Choice, labels: Any) -> Plan:
