@@ -76,6 +76,8 @@ class SheddingFamilies(OrderedKernel):
         self._alive, self._events, self._worked, self._looked = 0, 0, 0.0, 0.0
         # When the bound was seen to last, and something was shed last: in time or in events.
         self._now: int | None = None
+        # Whether it has moved on at all.
+        self._moves = False
         self._last_shed = 0
         self._listed()  # loads compiled code before anything is measured
         k.let_go(self.families.runs.ints, self.families.rows, np.zeros(0, dtype=np.int64))
@@ -192,6 +194,7 @@ class SheddingFamilies(OrderedKernel):
         runs = rows[:, k.L_RUNS]
         self._load = int(runs.sum())
         passed, self._now = 0 if self._now is None else max(0, now - self._now), now
+        self._moves |= passed > 0
         seen = self._fates.see(
             rows[:, k.L_FAMILY] // families.SIZE, rows[:, k.L_POSITION], self._ages(rows[:, k.L_FIRST], now),
             runs, self._run_gates[: self._load], self._run_values[: self._load], passed,
@@ -254,9 +257,13 @@ class SheddingFamilies(OrderedKernel):
 
     def _estimate(self) -> None:
         found = float(self._found_so_far)
-        self.shed.recall, self.shed.error = recall_of(
+        recall, error = recall_of(
             found, self._missed + float((self._gone * self._fates.chances).sum()), found, self.shed
         )
+        if self.shed.partial_matches and not self._moves:
+            # How often first events go on in a unit of time, nobody knows before one has passed.
+            error = max(recall, 1.0 - recall)
+        self.shed.recall, self.shed.error = recall, error
 
     def update(self) -> None:
         """See ``Shedder.update``."""
