@@ -11,7 +11,7 @@ _SHARE: Final = 0.01
 _HELD: Final = 1.1
 #: With each that does, so much less of the time is used; each that does not gives back what keeps both even.
 _STEP: Final = 0.05
-_LEAST: Final = 0.8
+_LEAST: Final = 0.9
 
 
 class Held:
