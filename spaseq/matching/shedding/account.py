@@ -133,17 +133,20 @@ def recall_of(
     ``squares``: of the matches found at once, by an event or a few. Few events bring most matches: what is
     ``missed`` on average is that of few streams that missed one of these, and as often as not it is less (of
     a lognormal number, the median). ``one_in``: what was missed is told by a sample of what was shed, one in
-    so many at least. Who found few may have seen none of that in a match, however much was missed.
+    so many at least. Who found few may have seen none of that in a match, however much was missed. And what
+    is in one match is in as many, about, as are found at once.
     """
     has_shed = bool(shed.partial_matches or shed.passed_over)
     if not found and (missed > 0.0 or has_shed):
         return 0.0, 1.0
-    unseen = _UNSEEN * one_in if has_shed else 0.0
+    # What one of the sample stands for, if it is in matches.
+    each = one_in * max(1.0, squares / found) if has_shed and found else 0.0
+    unseen = _UNSEEN * each
     if missed <= 0.0:  # of many shares summed up, it may be next to nothing below 0
         return 1.0, unseen / (found + unseen) if unseen else 0.0
     by_events = _BY_EVENTS * squares / found**2
     usual = missed * math.exp(-by_events / 2)
-    factor = math.exp(_NINE_OF_TEN * math.sqrt(_MODEL + by_events))
+    factor = math.exp(_NINE_OF_TEN * math.sqrt(_MODEL + by_events + math.log1p(each / missed)))
     least = found / (found + max(usual * factor, unseen))
     recall, most = (found / (found + usual * f) for f in (1.0, 1 / factor))
     return recall, max(recall - least, most - recall)
