@@ -21,18 +21,17 @@ from spaseq.language.syntax import Query, RegisterKind
 from spaseq.limits import Limits
 from spaseq.sources import SourceOptions
 from spaseq.sources.catalog import CatalogEntry
+from spaseq.sources.spans import read_duration
 
 #: Where a stream comes from, and how it is read.
 Source = tuple[Location, SourceOptions]
 
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(kB|MB|GB|KiB|MiB|GiB|B|)")
 _BYTES: Final = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9} | {
     "KiB": 2**10,
     "MiB": 2**20,
     "GiB": 2**30,
 }
-_UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 class UsageError(SpaseqError):
@@ -96,18 +95,11 @@ def check_evaluator(name: str, query: Query, engine: RunEngine, file: str | None
 
 
 def duration(text: str) -> timedelta:
-    """A length of time such as ``5s``.
-
-    >>> duration("1.5m"), duration("250ms")
-    (datetime.timedelta(seconds=90), datetime.timedelta(microseconds=250000))
-    """
-    found = _DURATION.fullmatch(text.strip())
-    if found is None:
-        raise typer.BadParameter(f"{text!r} is not a duration: write a number and ms, s, m, h or d, as in 5s")
+    """Return a length of time such as ``5s``. Raises ``typer.BadParameter``."""
     try:
-        return timedelta(**{_UNITS[found[2]]: float(found[1])})
-    except OverflowError:
-        raise typer.BadParameter(f"{text!r} is too long a duration") from None
+        return read_duration(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def size(text: str) -> int:

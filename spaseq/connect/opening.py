@@ -130,7 +130,8 @@ def open_source(
         return sources.open_source(
             location, stream, dictionary, options, on_bad=on_bad, limits=limits, idle=idle
         )
-    opening = _Opening(location.address, stream, dictionary, options, on_bad, limits, idle)
+    live = replace(options, is_live=location.address.scheme != "file")
+    opening = _Opening(location.address, stream, dictionary, live, on_bad, limits, idle)
     past = [
         sources.open_source(place, stream, dictionary, of, on_bad=on_bad, limits=limits)
         for place, of in location.history

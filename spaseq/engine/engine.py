@@ -51,7 +51,9 @@ class Engine:
     ``kb`` names background graphs: IRI → file, rdflib graph or Turtle text. ``lateness`` is how far
     behind the newest event another may come and still count; on ticks a second is one. ``idle``: a pulled
     stream that brings nothing for so long no longer holds the others back; with ``wall_clock``, a clock in
-    seconds such as ``time.monotonic``, its time then goes on from its newest event as that clock does. With
+    seconds such as ``time.monotonic``, its time then goes on from its newest event as that clock does.
+    ``max_ahead``: a pushed event whose instant is further ahead of the wall clock is a dead letter, and does
+    not make later events late; sources have an option of this name (see ``SourceOptions``). With
     ``strict``, the first bad or late event raises; otherwise each goes to ``dead_letters`` (a callable, or
     the path of an NDJSON file; the newest are kept in ``rejected`` when it is None) and is counted in ``bad``
     or ``late``; unless a callable hears of it, the first of a stream and kind is a ``SpaseqWarning``.
@@ -87,6 +89,7 @@ class Engine:
         lateness: timedelta = timedelta(0),
         idle: timedelta | None = None,
         wall_clock: Callable[[], float] | None = None,
+        max_ahead: timedelta | None = None,
         strict: bool = False,
         dead_letters: DeadLetters | str | Path | None = None,
         evaluator: str | None = None,
@@ -99,6 +102,8 @@ class Engine:
         commit_every: int | timedelta | None = timedelta(seconds=1),
     ) -> None:
         duration_given("lateness", lateness)
+        if max_ahead is not None:
+            duration_given("max_ahead", max_ahead)
         self._bounds = Bounds(latency, memory, policy, clock)
         idle = None if idle is None else duration_given("idle", idle)
         if wall_clock is not None and idle is None:
@@ -109,7 +114,7 @@ class Engine:
         self._flow, self._rejects, self._dictionary = core.flow, core.rejects, core.dictionary
         self._registry = Registry(core, self._kb, evaluator)
         self._streams = Streams(core)
-        self._pushing = Pushing(core)
+        self._pushing = Pushing(core, max_ahead)
         self._reading = Reading(core, idle, None if wall_clock is None else WallClock(wall_clock, lateness))
         if state is not None:
             # Here, because compiled code takes a while to load.

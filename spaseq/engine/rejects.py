@@ -14,9 +14,11 @@ from typing import Final
 
 from spaseq.engine.turn import Turn
 from spaseq.errors import BadEventError, LateEventError, warn
-from spaseq.events import Clock, EventBatch
+from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.sources import BadEvent
-from spaseq.terms.dictionary import UNBOUND
+from spaseq.sources._options import LIVE_AHEAD
+from spaseq.sources.assembly.sink import letter_of
+from spaseq.sources.times import latest
 
 #: Called with every bad or late event.
 DeadLetters = Callable[[BadEvent], None]
@@ -143,11 +145,14 @@ class Rejects:
         reason = f"its time is in {batch.clock}, but the query's first event was in {clock}"
         self.malformed(self._letter(batch, index, reason), Kind.CLOCK)
 
-    def too_late(self, batch: EventBatch, index: int, watermark: int) -> None:
-        """An event before the watermark; raises ``LateEventError`` when strict."""
+    def too_late(self, batch: EventBatch, index: int, watermark: int, moved_by: Stamp | None) -> None:
+        """Reject an event before the watermark, which the event ``moved_by`` moved, if that is known.
+
+        Raises ``LateEventError`` when strict.
+        """
         reason = late_reason(batch.clock, int(batch.time[index]), watermark)
         letter = self._letter(batch, index, reason)
-        self._reject(Kind.LATE, letter)
+        self._reject(Kind.LATE, letter, "" if moved_by is None else _moved(batch, moved_by))
         if self._strict:
             raise LateEventError(letter.reason, stream=letter.stream, position=letter.position)
 
@@ -195,7 +200,7 @@ class Rejects:
         before = self.pushed(letter.stream)
         return replace(letter, position=f"event {batch.n[index] + before + 1}") if before else letter
 
-    def _reject(self, kind: Kind, letter: BadEvent) -> None:
+    def _reject(self, kind: Kind, letter: BadEvent, more: str = "") -> None:
         with self._lock:
             self._counts[letter.stream, kind] += 1
             bad, late = self.of(letter.stream)
@@ -208,8 +213,8 @@ class Rejects:
             hear(kind.told, letter)
         if is_first and not self._strict and not self._is_heard:
             warn(
-                f"<{letter.stream}>, {letter.position}: a {kind.told} event is left out: {letter.reason} "
-                f"({self._where}; further ones are counted)"
+                f"<{letter.stream}>, {letter.position}: a {kind.told} event is left out: {letter.reason}"
+                f"{more} ({self._where}; further ones are counted)"
             )
 
 
@@ -218,11 +223,13 @@ def late_reason(clock: Clock, time: int, watermark: int) -> str:
     return f"late: its time {clock.show(time)} is before the watermark, {clock.show(watermark)}"
 
 
-def letter_of(batch: EventBatch, index: int, reason: str) -> BadEvent:
-    """The dead letter of an event that was read: its stream, number and N-Quads."""
-    term = batch.dictionary.term
-    graph = int(batch.graph[index])
-    name = f" {term(graph)}" if graph != UNBOUND else ""
-    payload = "\n".join(f"{term(s)} {term(p)} {term(o)}{name} ." for s, p, o in batch.triples(index))
-    stream = term(int(batch.stream[index])).value
-    return BadEvent(stream, f"event {batch.n[index] + 1}", reason, payload)
+def _moved(late: EventBatch, by: Stamp) -> str:
+    """Return which event moved the watermark beyond a late one, and what helps if its time is far off."""
+    stream = "" if by.stream == int(late.stream[0]) else f" of {late.dictionary.term(by.stream)}"
+    told = f", which event {by.n + 1}{stream} moved"
+    if late.clock is Clock.INSTANTS and by.time > latest(LIVE_AHEAD):
+        told += (
+            f" with its time {late.clock.show(by.time)}, far ahead of the wall clock: max_ahead=1d, an "
+            "option of the source or the engine, refuses such events"
+        )
+    return told

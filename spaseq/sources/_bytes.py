@@ -88,7 +88,7 @@ def _plain(file: IO[bytes], name: str, idle: timedelta | None) -> Iterator[bytes
     for suffix in (".gz", ".zst"):
         if name.endswith(suffix) and head:
             raise SourceError(f"{name} is not {suffix[1:]}-compressed, whatever its name says: rename it")
-    return blocks if idle is None or not _is_pipe(file) else _with_pauses(head, read, file, idle)
+    return blocks if idle is None or not is_pipe(file) else _with_pauses(head, read, file, idle)
 
 
 def _blocks(head: bytes, read: Callable[[int], bytes | None]) -> Iterator[bytes]:
@@ -98,10 +98,15 @@ def _blocks(head: bytes, read: Callable[[int], bytes | None]) -> Iterator[bytes]
         block = read(BLOCK)
 
 
-def _is_pipe(file: IO[bytes]) -> bool:
+def is_pipe(location: str | Path | IO[bytes]) -> bool:
+    """Return whether a source is a pipe, a socket or a terminal; ``-`` is standard input."""
     try:
-        return not stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-    except (OSError, AttributeError):  # no file of the system's
+        if isinstance(location, Path) or (isinstance(location, str) and location != "-"):
+            mode = os.stat(location).st_mode
+        else:
+            mode = os.fstat(sys.stdin.fileno() if isinstance(location, str) else location.fileno()).st_mode
+        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    except (OSError, AttributeError, ValueError):  # no file of the system's
         return False
 
 

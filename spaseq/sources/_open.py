@@ -14,7 +14,7 @@ from pyoxigraph import NamedNode
 from spaseq.errors import SourceError
 from spaseq.events import Clock, EventBatch, concatenate
 from spaseq.limits import Limits
-from spaseq.sources._bytes import BrokenBytesError, check_location, read_blocks, unmarked
+from spaseq.sources._bytes import BrokenBytesError, check_location, is_pipe, read_blocks, unmarked
 from spaseq.sources._folder import files_of
 from spaseq.sources._options import SourceOptions, check_options, resolve_format
 from spaseq.sources.assembly.assemble import GraphAssembler, TripleGroups
@@ -65,6 +65,8 @@ def open_source(
     check_options(name, form, options)
     if isinstance(location, (str, Path)):
         check_location(location)
+    if is_pipe(location):
+        options = replace(options, is_live=True)
     blocks = read_blocks(location, idle if form == "nq" else None)
     return read_stream(
         name, blocks, stream, dictionary, options,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import unquote
@@ -11,6 +12,7 @@ from urllib.parse import unquote
 from pyoxigraph import NamedNode
 
 from spaseq.errors import SourceError
+from spaseq.sources.spans import read_duration
 
 GENERATED_AT: Final = NamedNode("http://www.w3.org/ns/prov#generatedAtTime")
 
@@ -34,6 +36,9 @@ EXTENSIONS: Final = {
 }
 
 COMPRESSED: Final = (".gz", ".zst")
+
+#: How far ahead of the wall clock an event of a live source may be, unless ``max_ahead`` says.
+LIVE_AHEAD: Final = timedelta(days=1)
 
 #: Media types whose format they name without doubt; options and extensions say the others.
 MEDIA_TYPES: Final = {
@@ -63,6 +68,8 @@ class SourceOptions:
     ``order``: with ``"time"``, the source is read to its end, and its events come sorted by time (of equal
     times by their graphs' names), whatever order its graphs and their times are in. rdflib, for one, writes
     the graphs of a dataset in no order.
+    ``max_ahead``: an event whose time is further ahead of the wall clock is refused (semantics, section 7).
+    None sets no limit, or ``LIVE_AHEAD`` if the source ``is_live``: a broker, a socket, HTTP or a pipe.
     """
 
     format: str | None = None
@@ -72,6 +79,8 @@ class SourceOptions:
     header: tuple[str, ...] | None = None
     delimiter: str | None = None
     order: Literal["arrival", "time"] = "arrival"
+    max_ahead: timedelta | None = None
+    is_live: bool = False
 
 
 def parse_source(spec: str) -> tuple[str, SourceOptions]:
@@ -147,6 +156,16 @@ def _order(value: str) -> str:
     return value
 
 
+def _max_ahead(value: str) -> timedelta:
+    try:
+        found = read_duration(value)
+    except ValueError as error:
+        raise SourceError(f"max_ahead: {error}") from None
+    if not found:
+        raise SourceError(f"max_ahead={value!r} must be more than 0, as in 1 DAYS")
+    return found
+
+
 _READ: Final[dict[str, Callable[[str], object]]] = {
     "format": _format,
     "time": _time,
@@ -155,6 +174,7 @@ _READ: Final[dict[str, Callable[[str], object]]] = {
     "header": _header,
     "delimiter": _delimiter,
     "order": _order,
+    "max_ahead": _max_ahead,
 }
 
 #: The names of all options, as they are written in a location.

@@ -1,8 +1,10 @@
-"""The times of rows, and which key each is of → how long a window over them is to begin with, for WITHIN."""
+"""Lengths of time: read from text, and the window to begin with over rows of a file (for WITHIN)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator, Sequence
+from datetime import timedelta
 from itertools import pairwise
 from statistics import median_low
 from typing import Final
@@ -33,6 +35,31 @@ _MANY: Final = 10
 
 #: What a number counts that stands for a time between 1973 and 2128: so many of them are a second.
 _EPOCHS: Final = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
+
+
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
+#: How the units of a duration are written: as in WITHIN, or in short.
+_UNITS: Final = {
+    "ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days",
+    "microsecond": "microseconds", "millisecond": "milliseconds", "second": "seconds",
+    "minute": "minutes", "hour": "hours", "day": "days",
+}  # fmt: skip
+
+
+def read_duration(text: str) -> timedelta:
+    """Return a length of time such as ``5s`` or ``1 DAYS``. Raises ValueError for other texts.
+
+    >>> read_duration("1.5m"), read_duration("250ms"), read_duration("1 DAYS")
+    (datetime.timedelta(seconds=90), datetime.timedelta(microseconds=250000), datetime.timedelta(days=1))
+    """
+    found = _DURATION.fullmatch(text.strip())
+    unit = found[2].lower() if found else ""
+    if found is None or (unit not in _UNITS and unit.removesuffix("s") not in _UNITS):
+        raise ValueError(f"{text!r} is not a duration: write a number and ms, s, m, h or d, as in 5s")
+    try:
+        return timedelta(**{_UNITS.get(unit) or _UNITS[unit.removesuffix("s")]: float(found[1])})
+    except OverflowError:
+        raise ValueError(f"{text!r} is too long a duration") from None
 
 
 def epoch_of(times: Sequence[str]) -> str | None:

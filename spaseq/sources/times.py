@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Final, NamedTuple
 
@@ -72,6 +73,16 @@ def read_time(term: Term) -> Time:
             return Time(Clock.INSTANTS, _instant(text, _DATE_FORM if datatype == _DATE else _DATETIME_FORM))
     hint = "" if datatype != _STRING else '; a JSON-LD context says so by {"@type": "xsd:dateTime"}'
     raise ValueError(f"its time is neither an xsd:dateTime, an xsd:date nor an integer: {term}{hint}")
+
+
+def latest(ahead: timedelta) -> int:
+    """Return the last instant, in microseconds, that is at most ``ahead`` of the wall clock."""
+    return time.time_ns() // 1_000 + ahead // timedelta(microseconds=1)
+
+
+def far_off(value: int, ahead: timedelta) -> str:
+    """Return why an event at this instant is refused: it is more than ``ahead`` of the wall clock."""
+    return f"its time {Clock.INSTANTS.show(value)} is more than {ahead} ahead of the wall clock (max_ahead)"
 
 
 def _tick(text: str) -> int:

@@ -143,6 +143,7 @@ class Flow(Places):
             # It arrives here. No interrupt comes between these: that takes a call, or a loop.
             self._arrivals[stream], self.events = before + 1, self.events + 1
             of.newest = order.watermark = time
+            of.newest_n = before
             intake.position, intake.passed = place + 1, passed
             intake.counts[stream] += 1
         # It has arrived, however: none comes before ``try`` either.
@@ -289,7 +290,7 @@ class Flow(Places):
         """Hands a stream's events to the queries that read it; rejects what comes too late."""
         numbered = batch.renumber(self._arrivals[stream])
         readers = [intake for intake in self._readers.get(stream, ()) if intake.is_live]
-        late: dict[int, int] = {}
+        late: dict[int, tuple[int, Stamp | None]] = {}
         misfit: Intake | None = None
         interrupt: BaseException | None = None
         count, at = len(batch), 0
@@ -315,8 +316,10 @@ class Flow(Places):
                     interrupt = interrupt if isinstance(error, Exception) else error
                     continue
                 intake.late += len(found)
+                moved_by = intake.order.moved_by
                 for index, watermark in found.items():
-                    late[index] = max(watermark, late.get(index, watermark))
+                    if index not in late or watermark > late[index][0]:
+                        late[index] = watermark, moved_by
         except BaseException as error:
             self.visits.fail([query for intake in readers[at:] for query in intake.live], error)
             raise
@@ -325,7 +328,7 @@ class Flow(Places):
         if misfit is not None:
             self._reject_clock(numbered, misfit)
         for index in sorted(late) if not self.is_replayed else ():
-            self._rejects.too_late(numbered, index, late[index])
+            self._rejects.too_late(numbered, index, *late[index])
 
     @property
     def is_behind(self) -> bool:

@@ -252,7 +252,7 @@ class Intake:
         """Such an event has been here, and nobody is told."""
         stream, position = event.at.stream, self.position
         passed = self.followed(event, position) if self.looks_back else self.passed
-        self.order.step(stream, event.at.time)
+        self.order.step(stream, event.at.time, event.at.n)
         # No interrupt comes between these: that takes a call, or a loop.
         self.position, self.passed = position + 1, passed
         self.counts[stream] += 1
@@ -264,7 +264,7 @@ class Intake:
         if self._kin:
             self._kin.regroup(self.position)
         stream, position = event.at.stream, self.position
-        self.order.step(stream, event.at.time)
+        self.order.step(stream, event.at.time, event.at.n)
         self.position = position + 1
         self.counts[stream] += 1
         if self._samples:

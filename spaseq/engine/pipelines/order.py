@@ -7,14 +7,15 @@ two integers that no event can have.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 
 from spaseq.alone import Single, gathered
-from spaseq.events import EARLIEST, LATEST, Clock, EventBatch, Ids, concatenate
+from spaseq.events import EARLIEST, LATEST, Clock, EventBatch, Ids, Stamp, concatenate
 
 #: Before every time, and after every time: further from them than any lateness is long.
 BEGINNING: Final = -(1 << 80)
@@ -32,13 +33,15 @@ class StreamClock:
 
     ``newest`` is the largest time seen; nothing before ``promised`` will come. A stream ``holds`` the others
     back while the engine pulls it (or derives it) and it has neither ended nor gone idle; a stream
-    that is only pushed to does not.
+    that is only pushed to does not. ``newest_n`` is the arrival number of the event whose time is ``newest``,
+    or -1 if that is not known.
     """
 
     rank: int
     newest: int = BEGINNING
     promised: int = BEGINNING
     holds: bool = False
+    newest_n: int = field(default=-1, compare=False)
 
 
 class Reorder:
@@ -56,6 +59,8 @@ class Reorder:
         self._allowed = lateness
         self._lateness = 0
         self._least = EARLIEST
+        #: What had moved the watermark when the first late event of the last ``add`` came, if known.
+        self.moved_by: Stamp | None = None
         self._waiting: list[EventBatch] = []
         # Those made before the first event, whose clock they may be on.
         self._promises: list[tuple[Clock, int, Sequence[int]]] = []
@@ -141,14 +146,26 @@ class Reorder:
         others = self._others(clock)
         late = late & (time < others) | (time < self.watermark)
         kept = batch.take(np.flatnonzero(~late)) if late.any() else batch
-        clock.newest = max(clock.newest, int(seen[-1]))
-        self._hold(kept)
         indices = np.flatnonzero(late)
         reached = (max(newest - self._lateness, clock.promised) for newest in seen[indices].tolist())
-        return {
+        found = {
             index: max(min(own, others), self.watermark)
             for index, own in zip(indices.tolist(), reached, strict=True)
         }
+        for first, watermark in islice(found.items(), 1):
+            self.moved_by = self._moved_by(batch, first, watermark)
+        if (last := int(seen[-1])) > clock.newest:
+            clock.newest, clock.newest_n = last, int(batch.n[int(time.argmax())])
+        self._hold(kept)
+        return found
+
+    def _moved_by(self, batch: EventBatch, before: int, watermark: int) -> Stamp | None:
+        """Return the event that had moved the watermark there before the ``before``-th event of a batch."""
+        time = watermark + self._lateness
+        if EARLIEST <= time <= LATEST and len(at := np.flatnonzero(batch.time[:before] == time)):
+            return batch.stamp(int(at[0]))
+        movers = ((stream, clock) for stream, clock in self.clocks.items() if clock.newest == time)
+        return next((Stamp(time, stream, c.newest_n) for stream, c in movers if c.newest_n >= 0), None)
 
     def is_next(self, clock: Clock, time: int) -> bool:
         """Whether an event would be released at once: none is held, and it is not late."""
@@ -160,15 +177,20 @@ class Reorder:
                 return False
         return True
 
-    def step(self, stream: int, time: int) -> None:
+    def step(self, stream: int, time: int, n: int) -> None:
         """Such an event is taken, and released."""
+        clock = self.clocks[stream]
         # No interrupt comes between these: that takes a call, or a loop.
-        self.clocks[stream].newest = self.watermark = time
+        clock.newest = self.watermark = time
+        clock.newest_n = n
 
     def _add_one(self, batch: EventBatch, time: int, clock: StreamClock) -> Mapping[int, int]:
         """The same, without arrays: an event that is pushed comes alone."""
         watermark = max(min(self._reached(clock), self._others(clock)), self.watermark)
-        clock.newest = max(clock.newest, time)
+        if time < watermark:
+            self.moved_by = self._moved_by(batch, 0, watermark)
+        if time > clock.newest:
+            clock.newest, clock.newest_n = time, batch.n.item(0)
         if time < watermark:
             return {0: watermark}
         self._hold(batch)

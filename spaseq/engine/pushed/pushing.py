@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -31,6 +32,7 @@ from spaseq.events import Clock, Ids, Stamp
 from spaseq.matching.conditions.numbers import Numbers
 from spaseq.sources import BadEvent
 from spaseq.sources.assembly.sink import check_term, check_terms
+from spaseq.sources.times import far_off, latest
 from spaseq.terms.dictionary import UNBOUND
 from spaseq.terms.identified import identified_one
 from spaseq.terms.texts import term_of
@@ -52,8 +54,8 @@ class _Bad(NamedTuple):
 class Pushing:
     """What an engine does with events that it is given one by one, or several at once."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, core: Core, max_ahead: timedelta | None) -> None:
+        self._core, self._max_ahead = core, max_ahead
         self._turn, self._inbox, self._flow = core.turn, core.inbox, core.flow
         self._dictionary, self._rejects, self._limits = core.dictionary, core.rejects, core.limits
         self._numbers, self._plain = Numbers.of(self._dictionary), Plain(self._dictionary)
@@ -141,6 +143,8 @@ class Pushing:
         clock, value = time_given(time)
         builder = core.builder(stream, iri, clock)
         try:
+            if self._max_ahead is not None:
+                self._check_ahead(clock, value, self._max_ahead)
             triples = triples_given(graph, self._limits)
             check_terms(triples, self._limits)
             builder.add(value, 0, triples, graph_name(name, graph))
@@ -164,6 +168,8 @@ class Pushing:
         """
         terms, limits = self._dictionary, self._limits
         try:
+            if self._max_ahead is not None:
+                self._check_ahead(clock, time, self._max_ahead)
             if type(graph) is str and name is None:
                 with terms.lock:
                     waits = self._may_wait(stream, clock, time)
@@ -180,6 +186,11 @@ class Pushing:
                 return self._given(waits, stream, clock, time, *identified_one(terms, triples, named, enter))
         except _MALFORMED as error:
             return _Bad(stream, str(error), str(graph))
+
+    def _check_ahead(self, clock: Clock, time: int, most: timedelta) -> None:
+        """Raise ValueError for an instant that is too far ahead of the wall clock."""
+        if clock is Clock.INSTANTS and time > latest(most):
+            raise ValueError(far_off(time, most))
 
     def _given(
         self, waits: bool, stream: int, clock: Clock, time: int, name: int, found: tuple[int, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from urllib.parse import unquote
@@ -65,9 +66,9 @@ async def send(
     """The IRI is percent-encoded. Turtle and N-Triples are one event; in TriG and N-Quads each named graph is
     one. Times are in the data (`prov:generatedAtTime`), unless given."""
     given = time if time is not None else event_time
-    options = SourceOptions(format=format_of(content_type), triples=triples)
+    options = SourceOptions(format=format_of(content_type), triples=triples, is_live=True)
     if predicate is not None:
-        options = SourceOptions(format=options.format, triples=triples, time=_iri(predicate, "predicate"))
+        options = replace(options, time=_iri(predicate, "predicate"))
     way = Way(
         _stream(iri),
         options,

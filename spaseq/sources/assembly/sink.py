@@ -5,17 +5,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from urllib.parse import quote
 
 import numpy as np
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
 
-from spaseq.errors import SpaseqWarning
+from spaseq.errors import SourceError, SpaseqWarning
 from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
 from spaseq.limits import Limits
-from spaseq.sources._options import SourceOptions
-from spaseq.sources.times import MOMENTS, read_time
-from spaseq.terms.dictionary import Dictionary, Term
+from spaseq.sources._options import LIVE_AHEAD, SourceOptions
+from spaseq.sources.times import MOMENTS, far_off, latest, read_time
+from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 from spaseq.terms.identified import Row
 
 Name = NamedNode | BlankNode
@@ -67,6 +68,8 @@ class EventSink:
         self._has_decimals = False
         #: None when the arrival number is the time.
         self.predicate = None if options.time == "arrival" else options.time
+        self._max_ahead = options.max_ahead
+        self._ahead = options.max_ahead or (LIVE_AHEAD if options.is_live else None)
 
     def warn_of_decimals(self, predicate: Term | Triple | None) -> None:
         """Say, once, that JSON numbers were typed as xsd:decimal, and are none."""
@@ -97,6 +100,8 @@ class EventSink:
             clock, value = self._time(rows, graph, times)
             if clock is not self._on(clock):
                 raise ValueError(f"its time is in {clock}, but the stream's first one was in {self._clock}")
+            if self._ahead is not None and clock is Clock.INSTANTS and value > latest(self._ahead):
+                raise ValueError(far_off(value, self._ahead))
             check_terms(rows, self.limits)
             assert self._builder is not None
             self._builder.add(value, self._n, rows, graph)
@@ -116,9 +121,28 @@ class EventSink:
             return False
         n = np.arange(self._n, self._n + len(graph), dtype=np.int64)
         assert self._builder is not None
+        if time is not None and self._ahead is not None and clock is Clock.INSTANTS:
+            graph, time, offset, triples = self._plausible(graph, time, offset, triples, self._ahead)
+            n = n[: len(graph)]
         self._builder.extend(graph, n if time is None else time, n, offset, triples)
         self._n += len(graph)
         return True
+
+    def _plausible(
+        self, graph: Ids, time: Ids, offset: Ids, triples: tuple[Ids, Ids, Ids], ahead: timedelta
+    ) -> tuple[Ids, Ids, Ids, tuple[Ids, Ids, Ids]]:
+        """Return the events whose time is at most ``ahead`` of the wall clock; report the others."""
+        far = time > latest(ahead)
+        if not far.any():
+            return graph, time, offset, triples
+        stream = np.full(len(graph), self.dictionary.pin(self._stream), dtype=np.int64)
+        n = np.arange(self._n, self._n + len(graph), dtype=np.int64)
+        batch = EventBatch(self.dictionary, Clock.INSTANTS, stream, graph, time, n, offset, *triples)
+        for index in np.flatnonzero(far).tolist():
+            letter = letter_of(batch, index, far_off(int(time[index]), ahead))
+            self.bad(letter.position, letter.reason, letter.payload)
+        kept = batch.take(np.flatnonzero(~far))
+        return kept.graph, kept.time, kept.offset, (kept.s, kept.p, kept.o)
 
     def take(self) -> EventBatch | None:
         """The events added since the last call, if there are any."""
@@ -127,6 +151,11 @@ class EventSink:
     def _on(self, clock: Clock) -> Clock:
         """The clock of the stream: this one, if it is the first event's."""
         if self._builder is None or self._clock is None:
+            if clock is Clock.TICKS and self._max_ahead is not None:
+                raise SourceError(
+                    f"{self._stream.value}: max_ahead is for instants, but its times are ticks, which no "
+                    "wall clock counts: leave max_ahead out"
+                )
             self._builder = BatchBuilder(self.dictionary, self._stream, clock)
             self._clock = clock
         return self._clock
@@ -157,6 +186,16 @@ class EventSink:
                 stacklevel=2,
             )
         return first.clock, first.value
+
+
+def letter_of(batch: EventBatch, index: int, reason: str) -> BadEvent:
+    """Return the dead letter of an event that was read: its stream, number and N-Quads."""
+    term = batch.dictionary.term
+    graph = int(batch.graph[index])
+    name = f" {term(graph)}" if graph != UNBOUND else ""
+    payload = "\n".join(f"{term(s)} {term(p)} {term(o)}{name} ." for s, p, o in batch.triples(index))
+    stream = term(int(batch.stream[index])).value
+    return BadEvent(stream, f"event {batch.n[index] + 1}", reason, payload)
 
 
 def _instead(rows: Iterable[Row]) -> str:

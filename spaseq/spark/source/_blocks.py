@@ -10,6 +10,7 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, Final
@@ -97,6 +98,8 @@ def options_text(options: SourceOptions, form: str) -> str:
         "triples": options.triples,
         "delimiter": options.delimiter,
     }
+    if options.max_ahead is not None:
+        values["max_ahead"] = options.max_ahead.total_seconds()
     values["context"] = str(options.context.resolve()) if options.context else None
     values["header"] = list(options.header) if options.header else None
     return json.dumps({name: value for name, value in values.items() if value is not None})
@@ -112,4 +115,6 @@ def options_of(text: str) -> SourceOptions:
         values["context"] = Path(values["context"])
     if "header" in values:
         values["header"] = tuple(values["header"])
+    if "max_ahead" in values:
+        values["max_ahead"] = timedelta(seconds=values["max_ahead"])
     return SourceOptions(**values)

@@ -9,10 +9,11 @@ import numpy as np
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.chunks.chunk import Chunk, events_of
-from spaseq.engine.rejects import late_reason, letter_of
+from spaseq.engine.rejects import late_reason
 from spaseq.events import Ids
 from spaseq.language.syntax import Triples, Var
 from spaseq.sources import BadEvent
+from spaseq.sources.assembly.sink import letter_of
 from spaseq.terms.dictionary import UNBOUND, Term
 
 #: By GPM: what ``_rows_by_event`` says.

@@ -217,7 +217,7 @@ def _of_streams(batch: EventBatch, declared: set[str], letters: list[BadEvent]) 
     others = [stream for stream, name in names.items() if name not in declared]
     if not others:
         return batch
-    from spaseq.engine.rejects import letter_of
+    from spaseq.sources.assembly.sink import letter_of
 
     mine = ~np.isin(batch.stream, others)
     for index in np.flatnonzero(~mine).tolist():
@@ -227,7 +227,7 @@ def _of_streams(batch: EventBatch, declared: set[str], letters: list[BadEvent]) 
 
 
 def _on_another_clock(batch: EventBatch, clock: Clock) -> Iterator[BadEvent]:
-    from spaseq.engine.rejects import letter_of
+    from spaseq.sources.assembly.sink import letter_of
 
     reason = f"its time is in {batch.clock}, but the query's first event was in {clock}"
     return (letter_of(batch, index, reason) for index in range(len(batch)))
