@@ -29,7 +29,15 @@ from spaseq.spark.sinks.feedback import require_read
 from spaseq.spark.sinks.files import counted
 from spaseq.spark.source._files import normal
 from spaseq.spark.source._reading import first_of, pieces_of
-from spaseq.spark.source._told import Told, check_streams, clock_of, hearing, telling_letters
+from spaseq.spark.source._rows import read_rows
+from spaseq.spark.source._told import (
+    Told,
+    check_streams,
+    clock_of,
+    hearing,
+    hearing_warnings,
+    telling_letters,
+)
 from spaseq.spark.source.datasource import PIECE, streams_text
 from spaseq.spark.source.kafka import messages_behind, topics_of
 from spaseq.spark.stages._bounds import Bound, bound_of
@@ -151,7 +159,8 @@ def _found(
     )
     job = replace(job, topics=topics_of(events), bound=bound)
     messages = messages_behind(events)
-    stage = from_rows(job) if messages is None else from_rows(job, messages.reading.read)
+    reading = read_rows if messages is None else messages.reading.read
+    stage = from_rows(job, hearing_warnings(spark), reading)
     stage = stage if told is None else telling_letters(stage, told)
     if events.isStreaming:
         parts = _by_stream(events, job) if messages is None else messages.by_topic()
@@ -307,7 +316,7 @@ def planned(
         spark, query, kb, clock, start, buckets, evaluator, is_stream=is_stream, kb_changed=kb_changed
     )
     job = replace(job, bound=bound_of(str(query), latency, memory, evaluator))
-    stage = from_blocks(job, milliseconds_of(lateness, clock))
+    stage = from_blocks(job, milliseconds_of(lateness, clock), hearing_warnings(spark))
     if checkpoint is None:
         read = [pieces_of(spark, iri, *source, piece_bytes) for iri, source in located.items()]
     else:

@@ -25,7 +25,17 @@ from pyoxigraph import BlankNode, Literal, NamedNode
 from spaseq.limits import UNLIMITED, Limits
 from spaseq.terms.distinct import distinct, numbered
 from spaseq.terms.texts import ntriples, term_of, text_of
-from spaseq.terms.values import DECIMAL, DOUBLE, EXACT_ORDER, IS_DOUBLE, NO_NUMBER, XSD, Value, decode
+from spaseq.terms.values import (
+    DECIMAL,
+    DOUBLE,
+    EXACT_ORDER,
+    ILL_TYPED,
+    IS_DOUBLE,
+    NO_NUMBER,
+    XSD,
+    Value,
+    decode,
+)
 
 Term = NamedNode | BlankNode | Literal
 
@@ -98,6 +108,8 @@ class Dictionary:
         self._swept = 0
         self._number: npt.NDArray[np.float64] = np.empty(0)
         self._rank: npt.NDArray[np.int8] = np.empty(0, dtype=np.int8)
+        #: Ids of ill-typed literals whose values were read since somebody last took them from here.
+        self.ill_typed: set[int] = set()
 
     @classmethod
     def of(cls, table: TermTable) -> Dictionary:
@@ -219,8 +231,11 @@ class Dictionary:
         return ranks
 
     def value(self, identifier: int) -> Value:
-        """The typed value of an id."""
-        return _decoded(self.written(identifier))
+        """The typed value of an id. One that is ill-typed is noted in ``ill_typed``."""
+        found = _decoded(self.written(identifier))
+        if found.kind == ILL_TYPED:
+            self.ill_typed.add(identifier)
+        return found
 
     def table(self) -> TermTable:
         """The terms as bytes, for readers that find them there. To be used under ``lock``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,3 +106,42 @@ def test_files_of_the_original_engine(shared: Callable[[str], Path], file: str, 
     reading = read(path, f"triples={size}&time=arrival")
     assert reading.bad == []
     assert reading.times == list(range(len(lines) // size))
+
+
+MIXED = "no triple connects"
+
+
+def records(sizes: list[int], *, linked: bool = False) -> str:
+    """Records of that many triples, each about one subject, or, if ``linked``, about its sensor, too."""
+    return "".join(
+        f"<s:{n}> <p:at> {n} .\n"
+        + (f"<s:{n}> <p:by> <o:{n}> .\n<o:{n}> <p:in> <r:1> .\n" if linked else "")
+        + "".join(f"<s:{n}> <p:v> {k} .\n" for k in range(size - (3 if linked else 1)))
+        for n, size in enumerate(sizes)
+    )
+
+
+@pytest.mark.parametrize("repeated", [1, 4000])
+@pytest.mark.parametrize("form", ["nt", "ttl"])
+def test_records_of_different_sizes_are_reported(form: str, repeated: int) -> None:
+    """By the slow reader, and, where there is more text, by the compiled one."""
+    text = records([3] * 3 * repeated + [4, 3, 2, 3])
+    with pytest.warns(SpaseqWarning, match=MIXED) as caught:
+        read(_nt(text), f"format={form}&triples=3&time=p:at")
+    assert len([w for w in caught if MIXED in str(w.message)]) == 1
+    assert f"event {9 * repeated // 3 + 2}:" in str(caught[0].message)
+
+
+def test_records_that_a_chain_connects_are_not() -> None:
+    read(_nt(records([4, 4, 4], linked=True)), "format=nt&triples=4&time=p:at")
+    read(_nt(records([4, 4, 4], linked=True) * 4000), "format=nt&triples=4&time=p:at")
+
+
+def test_a_common_value_connects_nothing() -> None:
+    text = '<s:1> <p:at> 1 .\n<s:1> <p:u> "C" .\n<s:2> <p:u> "C" .\n'
+    with pytest.warns(SpaseqWarning, match="event 1: no triple connects <s:2> with <s:1>"):
+        read(_nt(text), "format=nt&triples=3&time=p:at")
+
+
+def _nt(text: str) -> str:
+    return re.sub(r" (\d+) \.", r' "\1"^^<http://www.w3.org/2001/XMLSchema#integer> .', text)

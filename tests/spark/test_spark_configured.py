@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +17,7 @@ pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the e
 
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402  # after the skip
 
-from spaseq.spark import answers, derived, events, matches  # noqa: E402
+from spaseq.spark import answers, derived, events, matches, run  # noqa: E402
 from spaseq.spark.source._rows import EVENTS  # noqa: E402
 
 pytestmark = [
@@ -26,6 +27,7 @@ pytestmark = [
 ]
 
 PAIRS = query("A ; B", "5 SECONDS SLIDING", {"A": "?a :k ?k .", "B": "?b :k ?k ."}, partition="?k")
+XSD = "http://www.w3.org/2001/XMLSchema#"
 TEMPLATE = f"PREFIX : <{NS}> <{NS}e{{id}}> a <{NS}{{kind}}> ; :v ?id ; :k <{NS}{{key}}> ."
 
 
@@ -71,6 +73,28 @@ def test_what_matches_leaves_out_is_told(spark: SparkSession) -> None:
         assert matches(unknown, PAIRS, clock="instants").collect() == []
     letters = answers(unknown, PAIRS, clock="instants").collect()
     assert [row.kind for row in letters] == ["bad"] * len(ROWS)
+
+
+@pytest.mark.parametrize("correlated", [False, True])
+def test_ill_typed_literals_are_reported(spark: SparkSession, tmp_path: Path, correlated: bool) -> None:
+    """Each stream and predicate once, whether a filter of one GPM reads them or one between GPMs."""
+    (path := tmp_path / "s.nq").write_text(
+        "".join(
+            f'<{NS}g{i}> <http://www.w3.org/ns/prov#generatedAtTime> "{i}"^^<{XSD}integer> .\n'
+            f"<{NS}e{i}> <{NS}k> <{NS}k1> <{NS}g{i}> .\n"
+            f'<{NS}e{i}> <{NS}v> "{["2,5", "3.5", "4,5"][i % 3]}"^^<{XSD}decimal> <{NS}g{i}> .\n'
+            for i in range(30)
+        )
+    )
+    text = f"""
+        PREFIX : <{NS}>
+        SELECT ?a ?b WITHIN 5 SECONDS SLIDING PARTITION BY ?k FROM STREAM S <{NS}S>
+        WHERE {{ SEQ(A ; B) DEFINE GPM A ON S {{ ?x :k ?k ; :v ?a }}
+          DEFINE GPM B ON S {{ ?y :k ?k ; :v ?b . FILTER({"?b >= ?a" if correlated else "?b > 0"}) }} }}"""
+    with pytest.warns(spaseq.SpaseqWarning, match=rf"<{NS}S>, event \d+: <{NS}v> is .*ill-typed") as heard:
+        got = run(spark, text, {f"{NS}S": str(path)}).where("kind = 'match'").count()
+    assert got == (9 if correlated else 28)
+    assert len([w for w in heard if "ill-typed" in str(w.message)]) == 1
 
 
 def test_a_stream_that_the_query_does_not_read(spark: SparkSession) -> None:

@@ -46,7 +46,7 @@ class Flow(Places):
         self.seen: Callable[[EventBatch], None] | None = None
         super().__init__(dictionary, sharing, rejects, limits, lateness)
         #: What must be done when things move on, besides what is stirred: what intakes have released.
-        self.visits = Visits(sharing, self._is_alone, self._pass_on)
+        self.visits = Visits(dictionary, sharing, self._is_alone, self._pass_on)
         #: Events of several streams that have waited, in order: ``move`` takes them first.
         self.arriving: Sequence[tuple[int, EventBatch]] = ()
         #: What takes down all that happens, if somebody asked for that.
@@ -165,6 +165,8 @@ class Flow(Places):
         query.reached = position + 1
         try:
             coming = query.take_alone(at, graph, terms, position, unseen)
+            if self._dictionary.ill_typed:
+                self.visits.warn_of_ill_typed(Single(self._dictionary, clock, at, graph, terms))
             if query.pipeline.waits:
                 query.intake.waiting[query] = None
             if coming is None:

@@ -15,9 +15,12 @@ from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.groups.crowd import Crowd
 from spaseq.engine.pipelines.intake import Visit
 from spaseq.engine.registered import Registered
+from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch, concatenate
+from spaseq.gpm.ill_typed import IllTyped
 from spaseq.gpm.sharing import Sharing
 from spaseq.results.batch import MatchBatch
+from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
     from spaseq.matching.sharing.group import Group
@@ -40,6 +43,7 @@ class Visits:
 
     def __init__(
         self,
+        dictionary: Dictionary,
         sharing: Sharing,
         is_alone: Callable[[Registered], bool],
         pass_on: Callable[[Registered, int], None],
@@ -60,6 +64,13 @@ class Visits:
         self.owing: dict[Registered, None] = {}
         self.is_asked = True
         self._failed: list[Handle | Crowd] = []
+        self._dictionary, self._ill_typed = dictionary, IllTyped(dictionary)
+
+    def warn_of_ill_typed(self, batch: EventBatch) -> None:
+        """Warn of ill-typed literals that filters have read of these events."""
+        if self._dictionary.ill_typed:
+            for message in self._ill_typed.found(batch).values():
+                warn_within(message)
 
     @property
     def has_failed(self) -> bool:
@@ -205,6 +216,7 @@ class Visits:
                 self._find(query, query.process(batch, position), after_all=True, visit=visit)
             else:
                 self._take_one(visit, handle)
+            self.warn_of_ill_typed(batch)
         time = query.intake.order.time
         moves = not handle.is_over and not query.is_behind
         if moves and time is not None and (handle.is_behind or pipeline.heeds(time, batch)):
@@ -236,6 +248,7 @@ class Visits:
         assert first.member is not None
         start = position - first.start + first.member.offset
         is_taken = group.see_alone(event.at, event.named, event.terms, start)
+        self.warn_of_ill_typed(event)
         if is_taken and group.error is None:
             queries = [query for query in queries if query.member and query.member.has_found]
         self.add([Visit(query, event, position) for query in queries])

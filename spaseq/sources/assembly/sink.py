@@ -68,6 +68,8 @@ class EventSink:
         self._has_decimals = False
         #: None when the arrival number is the time.
         self.predicate = None if options.time == "arrival" else options.time
+        # How many triples make an event, until a stray subject was reported.
+        self._group = options.triples
         self._max_ahead = options.max_ahead
         self._ahead = options.max_ahead or (LIVE_AHEAD if options.is_live else None)
 
@@ -146,7 +148,26 @@ class EventSink:
 
     def take(self) -> EventBatch | None:
         """The events added since the last call, if there are any."""
-        return self._builder.build() if self._builder else None
+        batch = self._builder.build() if self._builder else None
+        if batch and self._group and self.predicate is not None:
+            self._warn_of_strays(batch, self.dictionary.pin(self.predicate))
+        return batch
+
+    def _warn_of_strays(self, batch: EventBatch, predicate: int) -> None:
+        """Warn, once, of an event with a subject that has nothing to do with the subject of its time."""
+        stray = _stray(batch, predicate)
+        if stray is None:
+            return
+        event, subject, of_time = stray
+        term, group, self._group = self.dictionary.term, self._group, None
+        warnings.warn(
+            f"{self._stream.value}, event {batch.n[event] + 1}: no triple connects {term(subject)} with "
+            f"{term(of_time)}, whose time the event has. With triples={group} every {group} triples are an "
+            f"event: does each record have {group} triples? If not, events mix records, and matches are "
+            "false or missing",
+            SpaseqWarning,
+            stacklevel=2,
+        )
 
     def _on(self, clock: Clock) -> Clock:
         """The clock of the stream: this one, if it is the first event's."""
@@ -186,6 +207,38 @@ class EventSink:
                 stacklevel=2,
             )
         return first.clock, first.value
+
+
+def _stray(batch: EventBatch, predicate: int) -> tuple[int, int, int] | None:
+    """Return the first event with a subject that no chain of triples connects with that of its time.
+
+    The result is its position in the batch and the ids of both subjects; None if there is no such event.
+    """
+    event = np.repeat(np.arange(len(batch)), np.diff(batch.offset))
+    of_time = np.zeros(len(batch), dtype=np.int64)
+    is_time = batch.p == predicate
+    of_time[event[is_time]] = batch.s[is_time]
+    with_others = np.unique(event[batch.s != of_time[event]])
+    if not len(with_others):
+        return None
+    rows = np.flatnonzero(np.isin(event, with_others))
+    # Nodes are numbered within each event. A literal connects nothing.
+    objects, which = np.unique(batch.o[rows], return_inverse=True)
+    is_literal = np.array([isinstance(term, Literal) for term in batch.dictionary.glance(objects)])[which]
+    ends = np.concatenate((batch.s[rows], np.where(is_literal, batch.s[rows], batch.o[rows])))
+    _, nodes = np.unique(np.tile(event[rows], 2) * batch.dictionary.limit + ends, return_inverse=True)
+    s, o = np.split(nodes, 2)
+    reached, count = np.zeros(nodes.max() + 1, dtype=np.bool_), 0
+    reached[s[is_time[rows]]] = True
+    while (size := int(np.count_nonzero(reached))) > count:
+        count = size
+        touched = reached[s] | reached[o]
+        reached[s[touched]] = reached[o[touched]] = True
+    strays = np.flatnonzero(~reached[s])
+    if not len(strays):
+        return None
+    row = int(rows[strays[0]])
+    return int(event[row]), int(batch.s[row]), int(of_time[event[row]])
 
 
 def letter_of(batch: EventBatch, index: int, reason: str) -> BadEvent:

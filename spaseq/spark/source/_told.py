@@ -18,10 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from spaseq.errors import EngineError, SourceError, SpaseqWarning
 from spaseq.events import Clock
+from spaseq.gpm.ill_typed import Where
 from spaseq.language.syntax import Query
 from spaseq.spark.sinks._lines import SHED
 from spaseq.spark.stages._job import undeclared
@@ -31,6 +32,9 @@ _STREAMS: Final = "spaseq.streams"
 
 #: How many, and the first of them.
 Told = tuple[int, str]
+
+#: By stream and predicate, what to warn of.
+Warnings = dict[Where, str]
 
 Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -97,16 +101,37 @@ class _Heard(AccumulatorParam[Told]):
         told = value1[0] + value2[0], value1[1] or value2[1]
         if told[0] and not self._is_said and TaskContext.get() is None:
             self._is_said = True
-            self._say(self._message.format(count=told[0], first=told[1]))
+            _say(self._message.format(count=told[0], first=told[1]), self._place)
         return told
 
-    def _say(self, message: str) -> None:
-        file, line = self._place
-        try:
-            warnings.warn_explicit(message, SpaseqWarning, file, line)
-        except SpaseqWarning:
-            # Warnings are errors here, and this thread is Spark's: it must go on.
-            logging.getLogger("spaseq").error(message)
+
+class _HeardOnce(AccumulatorParam[Warnings]):
+    """Adds the warnings of tasks; the first of each place is shown in the driver."""
+
+    def __init__(self) -> None:
+        self._line = _caller()
+        self._shown: set[Where] = set()
+
+    def zero(self, value: Warnings) -> Warnings:  # noqa: ARG002  # Spark's
+        return {}
+
+    def addInPlace(self, value1: Warnings, value2: Warnings) -> Warnings:  # noqa: N802  # Spark's name
+        found = value2 | value1
+        if TaskContext.get() is None:
+            for where, message in found.items():
+                if where not in self._shown:
+                    self._shown.add(where)
+                    _say(message, self._line)
+        return found
+
+
+def _say(message: str, place: tuple[str, int]) -> None:
+    """Warn at a line of the caller's."""
+    try:
+        warnings.warn_explicit(message, SpaseqWarning, *place)
+    except SpaseqWarning:
+        # Warnings are errors here, and this thread is Spark's: it must go on.
+        logging.getLogger("spaseq").error(message)
 
 
 def _caller() -> tuple[str, int]:
@@ -123,6 +148,11 @@ def hearing(rows: DataFrame, message: str) -> Accumulator[Told]:
     The first time that it is told something, ``message`` is a warning; it has ``{count}`` and ``{first}``.
     """
     return rows.sparkSession.sparkContext.accumulator((0, ""), _Heard(message))
+
+
+def hearing_warnings(spark: SparkSession) -> Accumulator[Warnings]:
+    """Return an accumulator of tasks' warnings, each of which is shown once in the driver."""
+    return spark.sparkContext.accumulator({}, _HeardOnce())
 
 
 def telling_letters(stage: Stage, told: Accumulator[Told]) -> Stage:

@@ -7,7 +7,7 @@ of several partitions goes to the bucket of each, with the solutions that belong
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -16,15 +16,18 @@ import numpy as np
 from spaseq.chunks.chunk import Chunk, Mask, decode, encode, events_of, hashed
 from spaseq.events import Clock, EventBatch, Ids, concatenate
 from spaseq.gpm.evaluator import GpmEvaluator
+from spaseq.gpm.ill_typed import IllTyped, Where
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.language.scope import mentioned
 from spaseq.language.syntax import Graph
 from spaseq.sources import BadEvent
 from spaseq.spark.background._background import besides, receive
 from spaseq.spark.stages._job import Job, pattern_of, query_of, undeclared
 from spaseq.spark.stages._times_only import stamps
-from spaseq.terms.dictionary import Dictionary
+from spaseq.terms.dictionary import UNBOUND, Dictionary
+from spaseq.terms.values import NO_NUMBER
 
 #: So many events go through the GPMs at once, if there are so many.
 _TOGETHER: Final = 1 << 16
@@ -45,7 +48,8 @@ class Piece:
 class Passed:
     """What became of some events: how many, their largest time, their chunks, and what is malformed.
 
-    ``over``: of a stream, the stamps of those that are in no chunk, see ``_passed_over``.
+    ``over``: of a stream, the stamps of those that are in no chunk, see ``_passed_over``. ``warnings``: by
+    stream and predicate, see ``IllTyped``.
     """
 
     events: int
@@ -53,6 +57,7 @@ class Passed:
     pieces: list[Piece]
     letters: list[BadEvent]
     over: bytes | None = None
+    warnings: Mapping[Where, str] = field(default_factory=dict)
 
 
 class Stateless:
@@ -66,11 +71,17 @@ class Stateless:
         self._buckets = np.array(job.buckets, dtype=np.int64)
         self.dictionary = Dictionary()
         self.dictionary.table()
+        self._ill_typed = IllTyped(self.dictionary)
         self._background = background_of(job, self.dictionary)
+        self._compared = {
+            name: [v for v in part.variables if any(v in mentioned(f.condition) for f in part.correlated)]
+            for name, part in pattern.gpms.items()
+        }
         self._gpms = evaluators(job, self.dictionary, self._background)
 
     def run(self, batches: Iterable[EventBatch], letters: list[BadEvent]) -> Iterator[Passed]:
         """Takes batches of events; ``letters`` are what was found malformed while they were read."""
+        self._ill_typed = IllTyped(self.dictionary)
         for waiting, bad in together(batches, self._job, letters):
             yield self._passed(waiting, bad)
 
@@ -87,7 +98,8 @@ class Stateless:
         left = np.ones(len(batch), dtype=np.bool_)
         pieces = list(self._pieces(batch, left))
         over = stamps(batch, np.flatnonzero(left)) if self._job.is_stream and left.any() else None
-        passed = Passed(len(batch), int(batch.time.max()), pieces, letters, over)
+        warnings = self._ill_typed.found(batch) if self.dictionary.ill_typed else {}
+        passed = Passed(len(batch), int(batch.time.max()), pieces, letters, over, warnings)
         if self.dictionary.unswept > max(_SWEEP_AFTER, len(self.dictionary) // 2):
             self.dictionary.sweep()
         return passed
@@ -95,6 +107,8 @@ class Stateless:
     def _pieces(self, batch: EventBatch, left: Mask) -> Iterator[Piece]:
         """Chunks of the events that are wanted, which are taken from those that are ``left``."""
         solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
+        for name, found in solutions.items():
+            self._look_at(found, self._compared[name])
         if not self._needs.triples:
             batch = _without_triples(batch)
         for number, tables in self._by_bucket(solutions):
@@ -108,6 +122,14 @@ class Stateless:
                 left[events] = False
                 data = encode(chunk, with_triples=self._needs.triples, again=again)
                 yield Piece(int(self._buckets[number]), int(chunk.batch.time.min()), data)
+
+    def _look_at(self, solutions: Solutions, compared: Iterable[str]) -> None:
+        """Read the values that filters between GPMs will compare, so that ill-typed ones are noted here."""
+        for variable in compared:
+            ids = solutions.column(variable)
+            _, ranks = self.dictionary.numbers(ids)
+            for identifier in np.unique(ids[(ranks == NO_NUMBER) & (ids != UNBOUND)]).tolist():
+                self.dictionary.value(identifier)
 
     def _wanted(self, chunk: Chunk) -> Ids:
         if self._needs.all_events:

@@ -33,7 +33,7 @@ from spaseq.spark.background._background import Local
 from spaseq.spark.sinks._lines import BAD, LATE, MATCH, SHED, letter_line
 from spaseq.spark.source._blocks import ALL, read_row
 from spaseq.spark.source._rows import read_rows
-from spaseq.spark.source._told import Told, telling_shed
+from spaseq.spark.source._told import Told, Warnings, telling_shed
 from spaseq.spark.stages._bucket import Bucket, State
 from spaseq.spark.stages._job import END_MS, Job, looks_back, milliseconds, pattern_of, reached
 from spaseq.spark.stages._keeper import Answer, Done, Step, blocks
@@ -71,7 +71,9 @@ Reading = Callable[[pa.RecordBatch, Dictionary, list[BadEvent]], Iterator[EventB
 # --- the stateless stage, or the one before it if there is one ---------------------------------
 
 
-def from_blocks(job: Job, lateness_ms: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def from_blocks(
+    job: Job, lateness_ms: int, told: Accumulator[Warnings]
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """The stateless stage on the rows of ``_blocks``; or that of ``_asking``, if the job has one."""
 
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -85,7 +87,7 @@ def from_blocks(job: Job, lateness_ms: int) -> Callable[[Batches], Iterator[pa.R
                     else:
                         yield from read_row(row, _dictionary(job), letters)
 
-        yield from _staged(job, read)
+        yield from _staged(job, read, told)
         for what in ended:
             yield _end(job, None if what == ALL else (END_MS + lateness_ms) * 1000)
         freeze_worker()
@@ -93,7 +95,9 @@ def from_blocks(job: Job, lateness_ms: int) -> Callable[[Batches], Iterator[pa.R
     return stage
 
 
-def from_rows(job: Job, reading: Reading = read_rows) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def from_rows(
+    job: Job, told: Accumulator[Warnings], reading: Reading = read_rows
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """The same on rows of events, see ``_rows``; or on others, by what reads them."""
 
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -101,13 +105,15 @@ def from_rows(job: Job, reading: Reading = read_rows) -> Callable[[Batches], Ite
             for batch in batches:
                 yield from reading(batch, _dictionary(job), letters)
 
-        yield from _staged(job, read)
+        yield from _staged(job, read, told)
         freeze_worker()
 
     return stage
 
 
-def _staged(job: Job, read: Callable[[list[BadEvent]], Iterator[EventBatch]]) -> Iterator[pa.RecordBatch]:
+def _staged(
+    job: Job, read: Callable[[list[BadEvent]], Iterator[EventBatch]], told: Accumulator[Warnings]
+) -> Iterator[pa.RecordBatch]:
     letters: list[BadEvent] = []
     if job.joined is not None:
         task = TaskContext.get()
@@ -115,6 +121,8 @@ def _staged(job: Job, read: Callable[[list[BadEvent]], Iterator[EventBatch]]) ->
         yield from _asking.records(job, asking_of(job).run(read(letters), letters), number)
         return
     for passed in stage_of(job).run(read(letters), letters):
+        if passed.warnings:
+            told.add(dict(passed.warnings))
         yield record(rows_of(job, passed))
 
 
