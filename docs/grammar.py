@@ -1,6 +1,6 @@
 """The grammar, spaseq/language/reading/spaseq.lark → docs/grammar.svg: railroad diagrams of all but SPARQL.
 
-python docs/grammar.py      draws it (pip install 'spaseq[docs]')
+python docs/grammar.py      draws it (pip install '.[docs]')
 """
 
 from __future__ import annotations

@@ -71,7 +71,9 @@ def _explain(found: Proposal, rows: str, out: Path | None, query: Path | None) -
         say(f"{column.name}: {column.kind}, as {column.cells[0][:40]!r}{f' ({role})' if role else ''}")
     for warning in found.warnings:
         warn(warning)
-    if out is not None and query is not None:
+    if found.refusal is not None:
+        warn(f"no run is proposed: every row would be refused, the first since {found.refusal}")
+    elif out is not None and query is not None:
         options = [] if "?" in rows else ["?"]
         arrival = "" if found.time else "&time=arrival"
         source = f"S={rows}{''.join(options) or '&'}context={out}{arrival}"

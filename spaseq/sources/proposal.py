@@ -9,17 +9,23 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+from pyoxigraph import NamedNode
+
 from spaseq.errors import SourceError
+from spaseq.limits import Limits
 from spaseq.sources._bytes import BrokenBytesError, check_location, read_blocks, whole_lines
 from spaseq.sources._options import GENERATED_AT, SourceOptions, check_options, resolve_format
+from spaseq.sources.assembly.sink import BadEvent, EventSink
+from spaseq.sources.formats.rows import Lifter, read_csv, read_ndjson
 from spaseq.sources.spans import epoch_of, window_of
+from spaseq.terms.dictionary import Dictionary
 
 #: So many rows are looked at.
 SAMPLE: Final = 1_000
@@ -72,7 +78,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What is guessed of a file of rows. ``time``, ``key`` and ``measure`` are columns, or None."""
+    """What is guessed of a file of rows. ``time``, ``key`` and ``measure`` are columns, or None.
+
+    ``refusal``: why the context lifts none of the first rows, if it lifts none.
+    """
 
     location: str
     namespace: str
@@ -81,6 +90,7 @@ class Proposal:
     key: Column | None
     measure: Column | None
     warnings: tuple[str, ...]
+    refusal: str | None = None
 
     def context(self) -> str:
         """The JSON-LD context, as JSON: a term for each column, the time's being prov:generatedAtTime."""
@@ -177,7 +187,8 @@ def propose(
     check_options(str(location), form, options)
     check_location(location)
     lines = _lines(location)
-    rows = _csv_rows(lines, options) if form == "csv" else _json_rows(lines, str(location))
+    unread: list[str] = []
+    rows = _csv_rows(lines, options) if form == "csv" else _json_rows(lines, unread)
     cells: dict[str, list[Any]] = {}
     unsayable: set[str] = set()
     count = 0
@@ -189,15 +200,34 @@ def propose(
             elif value not in ("", None):
                 cells.setdefault(name, []).append(value)
     if not cells:
-        raise SourceError(f"{location}: no row with a value: there is nothing to tell the columns from")
+        why = f" ({unread[0]})" if unread else ""
+        raise SourceError(f"{location}: no row with a value{why}: there is nothing to tell the columns from")
     columns = tuple(_column(name, values) for name, values in cells.items())
     time = _time(columns, count)
     others = [column for column in columns if column is not time]
     key = _key(others)
     measure = _measure([column for column in others if column is not key])
-    return Proposal(
-        str(location), namespace, columns, time, key, measure, tuple(_doubts(columns, time, cells, unsayable))
-    )
+    doubts = [*_doubts(columns, time, cells, unsayable)]
+    found = Proposal(str(location), namespace, columns, time, key, measure, ())
+    events, bad = _lifted(found, form, options)
+    refusal = f"{bad[0].position}: {bad[0].reason}" if bad else None
+    if events and bad:
+        doubts.append(f"{len(bad)} of the first {events + len(bad)} rows are refused; {refusal}")
+    return replace(found, warnings=tuple(doubts), refusal=None if events else refusal)
+
+
+def _lifted(found: Proposal, form: str, options: SourceOptions) -> tuple[int, list[BadEvent]]:
+    """Return how many of the first rows the proposed context lifts to events, and those that it does not."""
+    bad: list[BadEvent] = []
+    options = options if found.time else replace(options, time="arrival")
+    sink = EventSink(NamedNode(found.stream), Dictionary(), options, bad.append, Limits())
+    lifter = Lifter(json.dumps(json.loads(found.context())["@context"]), sink, fast=False)
+    # The first block of a file, and the last line of a short one.
+    texts = islice((text for _, text in whole_lines(read_blocks(found.location), lambda *_: None)), 2)
+    rows = iter([b"\n".join(b"".join(texts).split(b"\n")[:SAMPLE]) + b"\n"])
+    # One step: at the end of the input, a record that the cut left open would be an error.
+    next(read_csv(rows, sink, lifter, options) if form == "csv" else read_ndjson(rows, sink, lifter))
+    return len(sink.take() or ()), bad
 
 
 def _can_be_a_term(name: str) -> bool:
@@ -227,17 +257,20 @@ def _csv_rows(lines: Iterable[str], options: SourceOptions) -> Iterator[dict[str
         raise SourceError(f"line {reader.line_num}: {error}") from None
 
 
-def _json_rows(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
+def _json_rows(lines: Iterable[str], unread: list[str]) -> Iterator[dict[str, Any]]:
+    """The rows that are JSON objects; ``unread`` gets why others are left out."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise SourceError(f"{name}, line {number}: {error}") from None
-        if not isinstance(row, dict):
-            raise SourceError(f"{name}, line {number}: a row must be a JSON object")
-        yield row
+            unread.append(f"line {number}: {error}")
+            continue
+        if isinstance(row, dict):
+            yield row
+        else:
+            unread.append(f"line {number}: a row must be a JSON object")
 
 
 def _column(name: str, values: Sequence[Any]) -> Column:

@@ -123,7 +123,10 @@ HABITS = [
     (one("A &‸& A"), "A & B match at the same time, ALL(A, B) in any order"),
     (one("A ‸or A"), "write A | B: the one or the other"),
     (one("A |‸| A"), "write A | B: the one or the other"),
-    (one("PERMUTE‸(A, A)"), "write ALL(A, B): one match of each, in any order"),
+    (
+        one("PERMUTE‸(A, A)"),
+        "write ALL(A, B): one match of each, in any order; (A , B) | (B , A) if nothing may stand between",
+    ),
     (one("NOT ‸A"), "write !A: no such event"),
     (one("A ‸WITHN 5 SECONDS"), "did you mean WITHIN?"),
     (one("A{‸,2}"), "write {0,n}: from none to n"),

@@ -65,7 +65,7 @@ def test_nothing_is_written_over(here: Path) -> None:
         (["trades.trig"], "which is RDF already"),
         (["trades.csv?delimitr=;"], "delimiter"),
         (["empty.csv"], "no row with a value"),
-        (["bad.ndjson"], "bad.ndjson, line 1"),
+        (["bad.ndjson"], "bad.ndjson: no row with a value (line 1: a row must be a JSON object)"),
         (["trades.csv", "--namespace", "no iri"], "is no IRI"),
     ],
 )
@@ -226,3 +226,30 @@ def test_every_row_is_lifted_and_every_query_is_well_formed(
     lifted = [column for column in found.columns if column is not found.time]
     expected = len(rows) if lifted else 0
     assert len(matches) == expected
+
+
+def test_rows_that_a_run_refuses_are_left_out(here: Path) -> None:
+    """Neither a ``null`` nor a line that is no JSON stops it, as neither stops a run."""
+    rows = ['{"at": 1, "v": 2}', "null", '{"at": 2, "v": 3}', "oops", "[1]"]
+    (here / "rows.ndjson").write_text("\n".join(rows))
+    done = context("rows.ndjson", "-o", "c.jsonld", "--query", "q.rq")
+    assert done.exit_code == 0
+    assert "3 of the first 5 rows are refused; line 2: a row must be a JSON object" in done.stderr
+    assert "next: spaseq run" in done.stderr
+    (here / "none.ndjson").write_text("null\n")
+    done = context("none.ndjson")
+    assert done.exit_code == 2
+    assert "line 1: a row must be a JSON object" in done.stderr
+
+
+def test_no_run_is_proposed_that_refuses_every_row(here: Path) -> None:
+    """Rows with a remote context of their own, as ActivityStreams has them."""
+    row = (
+        '{"@context": "https://www.w3.org/ns/activitystreams", "id": "https://e.org/1", "published": "%s"}\n'
+    )
+    (here / "as.ndjson").write_text("".join(row % f"2024-01-05T10:00:0{n}Z" for n in range(3)))
+    done = context("as.ndjson", "-o", "c.jsonld", "--query", "q.rq")
+    assert done.exit_code == 0
+    assert "no run is proposed" in done.stderr
+    assert "line 1: it names a remote context" in done.stderr
+    assert "next:" not in done.stderr

@@ -9,7 +9,9 @@ from typing import Final
 FOLLOWS: Final = "A ; B is the next B after A, A , B the event right after it, A : B any later one"
 _BOTH: Final = "A & B match at the same time, ALL(A, B) in any order"
 _EITHER: Final = "write A | B: the one or the other"
-_ANY_ORDER: Final = "write ALL(A, B): one match of each, in any order"
+_ANY_ORDER: Final = (
+    "write ALL(A, B): one match of each, in any order; (A , B) | (B , A) if nothing may stand between"
+)
 _ABSENT: Final = "write !A: no such event"
 
 #: Words and signs after an element of SEQ, or where one should begin.
