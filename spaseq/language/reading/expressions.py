@@ -243,7 +243,8 @@ class ExpressionBuilder:
         if back is not None:
             hint = f"PREV({aggregate.name}(…)) is over all iterations before this one"
             raise self._error("PREV of an aggregate takes no number", _start(back), hint)
-        return replace(aggregate, before=True, span=self._span(place))
+        before: s.Aggregate = replace(aggregate, before=True, span=self._span(place))
+        return before
 
     def exists(self, place: Extent, children: list[s.Group]) -> s.Expression:
         return s.Exists(children[0], negated=False, span=self._span(place))
