@@ -51,6 +51,32 @@ def owners(root: Node, variables: Variables) -> tuple[dict[str, tuple[int, ...]]
     return {name: ids for name, ids in groups.items() if ids}, mixed
 
 
+def loops(node: Node) -> frozenset[int]:
+    """The Kleenes that a node has in each of its alternatives, also where they are left out."""
+    match node:
+        case Kleene(id=identity, element=element):
+            return loops(element) | {identity}
+        case Either(operands=operands) if not any(isinstance(operand, Empty) for operand in operands):
+            first, *others = map(loops, operands)
+            return first.intersection(*others)
+        case Absent():
+            return frozenset()
+        case _:
+            return frozenset[int]().union(*map(loops, children(node)))
+
+
+def passed(node: Node, before: frozenset[int] = frozenset()) -> Iterator[tuple[int, frozenset[int]]]:
+    """The id of each node in ``node``, and the Kleenes that stand before it in every alternative."""
+    yield node.id, before
+    if isinstance(node, Chain):
+        for item in node.items:
+            yield from passed(item, before)
+            before |= loops(item)
+    else:
+        for part in children(node):
+            yield from passed(part, before)
+
+
 def _occurrences(
     node: Node, variables: Variables, inside: tuple[Kleene, ...]
 ) -> Iterator[tuple[str, int | None]]:

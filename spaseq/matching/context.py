@@ -6,7 +6,7 @@ rows to rows: ``X(e, Ω) = F(Ω ⋈ [[P]])``. All evaluators share it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pyoxigraph import NamedNode
@@ -14,7 +14,7 @@ from pyoxigraph import NamedNode
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import AnyOrder, Atom, Both, Kleene, SequencePattern, walk
 from spaseq.events import Stamp
-from spaseq.gpm.expressions.aggregates import aggregate
+from spaseq.gpm.expressions.aggregates import Iterations, Summary
 from spaseq.language import scope
 from spaseq.language.syntax import Aggregate
 from spaseq.limits import UNLIMITED, Budget, Limits
@@ -229,25 +229,29 @@ class Context(Filters):
         """Ω of a complete match: the filters of WHERE, also those with unbound variables."""
         return tuple(row for row in rows if self._holds(self._where, row, ()))
 
-    def summarise(self, node: Aggregate, rows: Iterable[Row]) -> int:
-        """An aggregate of SELECT: over all iterations of its Kleene, or over the match's solutions.
+    def summary(self, node: Aggregate) -> Callable[[Sequence[Row]], int]:
+        """An aggregate of SELECT: over all iterations of its loop, or over the match's solutions.
 
         Iterations do not multiply what they have nothing to do with: what has one value in all solutions is
         that one value, and other solutions count once for each of their own.
 
-        Returns a term id; raises ``ExpressionError`` where SPARQL's aggregate has no value.
+        The function returns a term id; it raises ``ExpressionError`` where the aggregate has no value.
         """
         name = self._group_variable(node)
-        rows = list(rows)
-        if name is None or not any(self._kleene_of(name, row, ()) is not None for row in rows):
-            return aggregate(node, [self._unmultiplied(node, rows)], self._dictionary)
-        histories: dict[object, list[Sequence[Solution]]] = {}
-        for row in rows:
-            kleene = self._kleene_of(name, row, ())
-            history = () if kleene is None else _frozen({kleene: row.iterations.get(kleene, ())})
-            histories.setdefault(history, self._range(row, kleene, ()))
-        iterations = [iteration for history in histories.values() for iteration in history]
-        return aggregate(node, iterations, self._dictionary)
+        summary = Summary(node, self._dictionary)
+        is_left_out = self._is_left_out(name, self._all_loops)
+
+        def over(rows: Sequence[Row]) -> int:
+            kleenes = [None if name is None else self._kleene_of(name, row, ()) for row in rows]
+            if all(kleene is None for kleene in kleenes):
+                return summary(of_loop=True) if is_left_out else summary([self._unmultiplied(node, rows)])
+            histories: dict[object, Iterations] = {}
+            for row, kleene in zip(rows, kleenes, strict=True):
+                history = () if kleene is None else _frozen({kleene: row.iterations.get(kleene, ())})
+                histories.setdefault(history, self._range(row, kleene, ()))
+            return summary(*histories.values(), of_loop=True)
+
+        return over
 
     def _unmultiplied(self, node: Aggregate, rows: Sequence[Row]) -> Sequence[Solution]:
         """What an aggregate ranges over that asks for no group variable."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from spaseq.automaton.pattern import Atom, Both, Kleene, SequencePattern, walk
-from spaseq.gpm.expressions.aggregates import aggregate, in_order
+from spaseq.automaton.scopes import loops, passed
+from spaseq.gpm.expressions.aggregates import EarlyError, Iterations, Summary, last_of
 from spaseq.gpm.expressions.compiled import ExpressionError, compile_filter
 from spaseq.gpm.expressions.early import errs_for_want_of
 from spaseq.language import scope
@@ -26,13 +27,15 @@ class _Condition:
     ``summaries`` are its aggregates and ``previous`` its PREVs, each under the name of the variable
     that stands for it in ``test``; an aggregate comes with the group variable that says what it ranges over.
     ``needs`` are the variables with one value that it mentions, ``summarised`` those group variables.
-    ``early``: whether an error comes only from the absence of certain PREVs.
+    ``early``: whether an error comes only from the absence of certain PREVs. ``passed`` are the Kleenes that
+    are over where it is asked, or left out.
     """
 
     test: Callable[[Solution], bool]
     early: Callable[[Solution, frozenset[str]], bool]
-    summaries: tuple[tuple[str, Aggregate, str | None], ...]
+    summaries: tuple[tuple[str, Summary, str | None], ...]
     previous: tuple[tuple[str, Prev], ...]
+    passed: frozenset[int]
     needs: frozenset[str]
     summarised: frozenset[str]
 
@@ -49,22 +52,24 @@ class Filters:
         self._exists = exists
         # By node, and whether read loosely.
         self._conditions: dict[tuple[int, bool], tuple[_Condition, ...]] = {}
+        over = dict(passed(pattern.root))
         for node in walk(pattern.root):
             if isinstance(node, Atom | Both):
                 strict = node.filters if isinstance(node, Atom) else node.deferred
-                self._conditions[node.id, False] = tuple(self._condition(f) for f in strict)
-                self._conditions[node.id, True] = tuple(self._condition(f) for f in node.loose)
-        self._where = tuple(self._condition(f) for f in pattern.where)
+                self._conditions[node.id, False] = tuple(self._condition(f, over[node.id]) for f in strict)
+                self._conditions[node.id, True] = tuple(self._condition(f, over[node.id]) for f in node.loose)
+        self._all_loops = loops(pattern.root)
+        self._where = tuple(self._condition(f, self._all_loops) for f in pattern.where)
 
-    def _condition(self, item: Filter) -> _Condition:
+    def _condition(self, item: Filter, over: frozenset[int]) -> _Condition:
         """Compiles a filter, its aggregates and PREVs taken out and replaced by variables."""
-        summaries: list[tuple[str, Aggregate, str | None]] = []
+        summaries: list[tuple[str, Summary, str | None]] = []
         previous: list[tuple[str, Prev]] = []
 
         def take_out(node: Expression) -> Expression | None:
             if isinstance(node, Aggregate):
-                name = f" {len(summaries)}aggregate"
-                summaries.append((name, node, self._group_variable(node)))
+                name, group = f" {len(summaries)}aggregate", self._group_variable(node)
+                summaries.append((name, Summary(node, self._dictionary), group))
                 return Var(name)
             if isinstance(node, Prev):
                 name = f" {len(previous)}previous"
@@ -76,15 +81,15 @@ class Filters:
         names = {name for name, *_ in summaries} | {name for name, _ in previous}
         single = {
             name
-            for _, node, group in summaries
-            if group is None and node.argument is not None
-            for name in scope.mentioned(node.argument)
+            for _, summary, _ in summaries
+            for name in scope.mentioned(summary.node) - self._pattern.owners.keys()
         }
         return _Condition(
             test=self._compile(plain, item),
             early=self._compile_early(plain, item),
             summaries=tuple(summaries),
             previous=tuple(previous),
+            passed=over,
             needs=(scope.mentioned(plain) - names) | single,
             summarised=frozenset(group for _, _, group in summaries if group is not None),
         )
@@ -142,32 +147,49 @@ class Filters:
         early = set()
         for name, node in condition.previous:
             kleene = self._kleene_of(node.variable.name, row, inside)
-            completed = row.iterations.get(kleene, ()) if kleene is not None and kleene in inside else ()
+            completed = self._completed(row, kleene, inside)
             if len(completed) < node.offset:
                 early.add(name)
-                continue
-            values = in_order([s.get(node.variable.name) for s in completed[-node.offset]], self._dictionary)
-            if values:
-                binding[name] = values[-1]
+            elif value := last_of(completed[-node.offset], node.variable.name, self._dictionary):
+                binding[name] = value
         for name, summary, group in condition.summaries:
             kleene = None if group is None else self._kleene_of(group, row, inside)
-            iterations = [[row.binding]] if kleene is None else self._range(row, kleene, inside)
+            of_loop = kleene is not None or self._is_left_out(group, condition.passed)
+            if summary.node.before:
+                iterations = self._completed(row, kleene, inside)
+                if not iterations:
+                    early.add(name)
+                    continue
+            else:
+                iterations = () if of_loop and kleene is None else self._range(row, kleene, inside)
             try:
-                binding[name] = aggregate(summary, iterations, self._dictionary)
+                binding[name] = summary(iterations, of_loop=of_loop)
+            except EarlyError:
+                early.add(name)
             except ExpressionError:
                 continue  # stays unbound: the filter sees an error
         return condition.test(binding) or (bool(early) and condition.early(binding, frozenset(early)))
 
-    def _range(self, row: Row, kleene: int | None, inside: tuple[int, ...]) -> list[Sequence[Solution]]:
+    def _is_left_out(self, group: str | None, over: frozenset[int]) -> bool:
+        """Whether a group variable has no iterations, because the match leaves its Kleene out."""
+        return group is not None and not over.isdisjoint(self._pattern.owners[group])
+
+    def _range(self, row: Row, kleene: int | None, inside: tuple[int, ...]) -> Iterations:
         """The solutions an aggregate ranges over: all iterations so far, with the one in progress."""
         if kleene is None:
             return [[row.binding]]
+        done = self._done(row, kleene)
+        return [*done, [row.binding]] if kleene in inside else done
+
+    def _completed(self, row: Row, kleene: int | None, inside: tuple[int, ...]) -> Iterations:
+        """The iterations before the one in progress; none if none is."""
+        return self._done(row, kleene) if kleene is not None and kleene in inside else ()
+
+    def _done(self, row: Row, kleene: int) -> Iterations:
+        """The completed iterations, each solution with what all iterations share."""
         own = self._kleenes[kleene].own
         shared = {v: t for v, t in row.binding.items() if v not in own}
-        done: list[Sequence[Solution]] = [
-            [{**shared, **s} for s in iteration] for iteration in row.iterations.get(kleene, ())
-        ]
-        return [*done, [row.binding]] if kleene in inside else done
+        return [[{**shared, **s} for s in iteration] for iteration in row.iterations.get(kleene, ())]
 
     def _filtered(self, rows: tuple[Row, ...], inside: tuple[int, ...]) -> tuple[Row, ...]:
         """Applies each filter of WHERE whose variables are all bound, outside of their Kleenes."""

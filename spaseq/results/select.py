@@ -12,7 +12,9 @@ import pyoxigraph as ox
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.gpm.expressions.comparison import sort_key
-from spaseq.gpm.expressions.compiled import ExpressionError, compile_filter, compile_value
+from spaseq.gpm.expressions.compiled import SEED, ExpressionError, compile_filter, compile_value
+from spaseq.gpm.expressions.functions import new_seed
+from spaseq.gpm.expressions.walk import labels
 from spaseq.language.rewrite import substitute
 from spaseq.language.syntax import Aggregate, Construct, Expression, Select, TriplePattern, Var
 from spaseq.language.syntax.printing import print_group
@@ -27,7 +29,7 @@ class _Value:
     """An expression of SELECT, HAVING or ORDER BY; its aggregates stand in it as variables."""
 
     evaluate: Callable[[Solution], int]
-    aggregates: tuple[tuple[str, Aggregate], ...]
+    aggregates: tuple[tuple[str, Callable[[Sequence[Row]], int]], ...]
 
 
 class Projector:
@@ -42,6 +44,7 @@ class Projector:
         #: How many of the first rows of each match are left out.
         self.offset = query.modifiers.offset
         self._aggregates = 0
+        self._labels = 0
         everything = bound_variables(pattern)
         select = query.form if isinstance(query.form, Select) else Select(None)
         self.variables = (
@@ -72,6 +75,8 @@ class Projector:
         extended: list[tuple[Solution, Sequence[Row]]] = []
         for binding, members in groups:
             solution = dict(binding)
+            if self._labels:
+                solution[SEED] = new_seed()
             for name, value in self._computed:
                 term = self._evaluate(value, solution, members)
                 if term is not None:
@@ -139,20 +144,24 @@ class Projector:
 
     def _value(self, expression: Expression) -> _Value:
         plain, aggregates = self._take_out(expression)
+        self._labels += labels(plain)
         return _Value(compile_value(plain, self._dictionary), aggregates)
 
     def _test(self, expression: Expression) -> tuple[_Value, Callable[[Solution], bool]]:
         plain, aggregates = self._take_out(expression)
+        self._labels += labels(plain)
         return _Value(lambda _: 0, aggregates), compile_filter(plain, self._dictionary)
 
-    def _take_out(self, expression: Expression) -> tuple[Expression, tuple[tuple[str, Aggregate], ...]]:
-        aggregates: list[tuple[str, Aggregate]] = []
+    def _take_out(
+        self, expression: Expression
+    ) -> tuple[Expression, tuple[tuple[str, Callable[[Sequence[Row]], int]], ...]]:
+        aggregates: list[tuple[str, Callable[[Sequence[Row]], int]]] = []
 
         def replacement(node: Expression) -> Expression | None:
             if not isinstance(node, Aggregate):
                 return None
             self._aggregates += 1
-            aggregates.append((f" {self._aggregates}aggregate", node))
+            aggregates.append((f" {self._aggregates}aggregate", self._context.summary(node)))
             return Var(aggregates[-1][0])
 
         return substitute(expression, replacement), tuple(aggregates)
@@ -161,9 +170,9 @@ class Projector:
         if not value.aggregates:
             return solution
         extended = dict(solution)
-        for name, node in value.aggregates:
+        for name, summary in value.aggregates:
             try:
-                extended[name] = self._context.summarise(node, members)
+                extended[name] = summary(members)
             except ExpressionError:
                 continue
         return extended

@@ -16,12 +16,6 @@ from spaseq.gpm.spectra.joins import Spectra, covers
 from spaseq.terms.dictionary import Dictionary
 from tests.gpm.w3c import Case, Rows, cases, same_rows
 
-#: What we do not answer as the W3C does, and why.
-KNOWN = {
-    "sparql11/functions/bnode01": "BNODE(text) gives a new blank node at every call, not one per solution",
-    "sparql11/functions/iri01": "IRI() of a relative IRI: the syntax tree does not keep BASE",
-}
-
 
 def _answers(case: Case, route: type[Spectra] | type[General]) -> Rows:
     dictionary = Dictionary()
@@ -55,4 +49,4 @@ def test_evaluation_suite(suite: str, on_spectra: int, in_all: int, shared: Call
     assert (len(covered), len(tests)) == (on_spectra, in_all)
     failed = {case.name for case in tests if not _passes(case, General)}
     failed |= {case.name for case in covered if not _passes(case, Spectra)}
-    assert failed == {name for name in KNOWN if name.startswith(suite)}
+    assert failed == set()

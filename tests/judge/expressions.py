@@ -8,23 +8,26 @@ from decimal import Decimal
 
 
 class NoValueError(Exception):
-    """A filter has no value; ``early`` if only for want of an earlier iteration."""
+    """A filter has no value, and why.
 
-    def __init__(self, early: bool = False) -> None:
+    ``early``: only for want of an earlier iteration; ``unbound``: only for that and for unbound variables.
+    """
+
+    def __init__(self, why: str = "other") -> None:
         super().__init__()
-        self.early = early
+        self.why = why
 
 
 @dataclass(frozen=True)
 class Env:
     """What a filter sees: values, and the iterations of the Kleenes whose variables are asked for.
 
-    ``iterations(v)``: the values of a group variable, iteration by iteration, the last one the current
-    one if ``current``; None if it has one value.
+    ``iterations(v)``: the solutions of a group variable's Kleene, iteration by iteration, the last one the
+    current one if ``current``; None if it has one value.
     """
 
     values: dict[str, object]
-    iterations: Callable[[str], tuple[list[list[object]], bool] | None]
+    iterations: Callable[[str], tuple[list[list[dict[str, object]]], bool] | None]
 
 
 @dataclass(frozen=True)
@@ -49,14 +52,18 @@ class Num:
 
 @dataclass(frozen=True)
 class Agg:
-    """``SUM(?v)``, ``LAST(?v, n)``"""
+    """``SUM(?v)``, ``LAST(?v, n)``, ``COUNT(DISTINCT ?v)``, and with ``before`` ``PREV(SUM(?v))``."""
 
     function: str
-    name: str
+    of: Expr
     n: int = 0
+    before: bool = False
+    distinct: bool = False
 
     def __str__(self) -> str:
-        return f"{self.function}(?{self.name}{f', {self.n}' if self.n else ''})"
+        how = "DISTINCT " if self.distinct else ""
+        whole = f"{self.function}({how}{self.of}{f', {self.n}' if self.n else ''})"
+        return f"PREV({whole})" if self.before else whole
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,7 @@ def value(e: Expr, env: Env) -> object:
     match e:
         case V(name):
             if name not in env.values:
-                raise NoValueError
+                raise NoValueError("unbound")
             return env.values[name]
         case Num(number):
             return number
@@ -134,25 +141,25 @@ def value(e: Expr, env: Env) -> object:
             found = env.iterations(name)
             earlier = found[0][:-1] if found is not None and found[1] else []
             if len(earlier) < n:
-                raise NoValueError(early=True)
-            values = [v for v in earlier[-n] if v is not None]
+                raise NoValueError("early")
+            values = sorted(s[name] for s in earlier[-n] if name in s)  # type: ignore[type-var]
             if not values:
-                raise NoValueError
+                raise NoValueError("unbound")
             return values[-1]
         case Bound(name, positive):
             return (name in env.values) is positive
         case Coalesce(left, right):
-            try:
-                return value(left, env)
-            except NoValueError:
-                return value(right, env)
+            both = [_try(left, env), _try(right, env)]
+            for one in both:
+                if not isinstance(one, NoValueError):
+                    return one
+            raise _because(both)
         case Bin("&&" | "||" as op, left, right):
             return _logical(op == "||", _try(left, env), _try(right, env))
         case Bin(op, left, right):
             a, b = _try(left, env), _try(right, env)
-            errors = [x for x in (a, b) if isinstance(x, NoValueError)]
-            if errors:
-                raise NoValueError(early=all(x.early for x in errors))
+            if isinstance(a, NoValueError) or isinstance(b, NoValueError):
+                raise _because([a, b])
             assert isinstance(a, Decimal)
             assert isinstance(b, Decimal)
             return _OPERATORS[op](a, b)
@@ -168,36 +175,62 @@ def _try(e: Expr, env: Env) -> object:
 def _logical(decisive: bool, a: object, b: object) -> bool:
     if a is decisive or b is decisive:
         return decisive
-    errors = [x for x in (a, b) if isinstance(x, NoValueError)]
-    if errors:
-        raise NoValueError(early=all(x.early for x in errors))
+    if isinstance(a, NoValueError) or isinstance(b, NoValueError):
+        raise _because([a, b])
     return not decisive
 
 
+def _because(operands: list[object]) -> NoValueError:
+    """Why an operator has no value: because of its operands that have none."""
+    reasons = {x.why for x in operands if isinstance(x, NoValueError)}
+    return NoValueError(max(reasons, key=["early", "unbound", "other"].index))
+
+
 def _aggregate(e: Agg, env: Env) -> object:
-    found = env.iterations(e.name)
+    found = next((x for v in mentioned(e.of) if (x := env.iterations(v)) is not None), None)
+    reasons = set()
+    values: list[object] = []
     if found is None:
-        values = [env.values[e.name]] if e.name in env.values else []
-        complete = bool(values)
+        if e.before:
+            raise NoValueError("early")
+        one = _try(e.of, env)
+        if not isinstance(one, NoValueError):
+            values = [one]
+        elif e.function in ("SUM", "AVG"):
+            raise NoValueError
     else:
-        # None stands for a solution in which the variable is unbound.
-        everything = [v for iteration in found[0] for v in iteration]
-        values = [v for v in everything if v is not None]
-        complete = len(values) == len(everything)
+        iterations, current = found
+        if e.before:
+            iterations = iterations[:-1] if current else []
+            if not iterations:
+                raise NoValueError("early")
+        for i, iteration in enumerate(iterations):
+            here = []
+            for solution in iteration:
+                past = [*iterations[:i], [solution]]
+                x = _try(e.of, Env(solution, lambda _, past=past: (past, True)))  # type: ignore[misc]
+                if not isinstance(x, NoValueError):
+                    here.append(x)
+                elif x.why == "other":
+                    raise NoValueError
+                else:
+                    reasons.add(x.why)
+            values += sorted(here)  # type: ignore[type-var]
+    if e.distinct:
+        values = list(dict.fromkeys(values))
     if e.function == "COUNT":
         return Decimal(len(values))
-    if e.function in ("FIRST", "LAST"):
-        if len(values) <= e.n:
-            raise NoValueError
-        return values[e.n if e.function == "FIRST" else -1 - e.n]
     numbers = [v for v in values if isinstance(v, Decimal)]
-    if not complete:
+    if e.function in ("SUM", "AVG"):
+        total = sum(numbers, Decimal(0))
+        return total / len(numbers) if e.function == "AVG" and numbers else total
+    if not values:
+        raise NoValueError("early" if reasons == {"early"} else "other")
+    if e.function in ("MIN", "MAX"):
+        return min(numbers) if e.function == "MIN" else max(numbers)
+    if len(values) <= e.n:
         raise NoValueError
-    if e.function == "SUM":
-        return sum(numbers, Decimal(0))
-    if not numbers:
-        raise NoValueError
-    return min(numbers) if e.function == "MIN" else max(numbers)
+    return values[-1 - e.n if e.function == "LAST" else e.n]
 
 
 def holds(e: Expr, env: Env) -> bool:
@@ -205,7 +238,7 @@ def holds(e: Expr, env: Env) -> bool:
     try:
         return value(e, env) is True
     except NoValueError as error:
-        return error.early
+        return error.why == "early"
 
 
 def mentioned(e: Expr, plain: bool = False) -> Iterator[str]:
@@ -213,9 +246,12 @@ def mentioned(e: Expr, plain: bool = False) -> Iterator[str]:
     match e:
         case V(name) | Bound(name):
             yield name
-        case Agg(name=name) | Prev(name=name):
+        case Prev(name=name):
             if not plain:
                 yield name
+        case Agg(of=of):
+            if not plain:
+                yield from mentioned(of)
         case Bin(left=left, right=right) | Coalesce(left=left, right=right):
             yield from mentioned(left, plain)
             yield from mentioned(right, plain)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -193,12 +194,23 @@ class _Filters:
             prev: Expr = Prev(rng.choice(mine), rng.choice([1, 1, 2]))
             return Coalesce(prev, self._plain(name)) if rng.random() < 0.3 else prev
         if kind < 0.55 and self._groups:
-            function = rng.choice(["COUNT", "SUM", "MIN", "MAX", "FIRST", "LAST", "LAST"])
-            n = rng.choice([0, 0, 1, 2]) if function in ("FIRST", "LAST") else 0
-            return Agg(function, rng.choice(self._groups), n)
+            return self._aggregate(mine)
         if kind < 0.62:
             return Bin(rng.choice("+-*"), self._plain(name), Num(rng.choice(VALUES[:3])))
         return self._plain(name)
+
+    def _aggregate(self, mine: list[str]) -> Expr:
+        """``mine``: the group variables of the GPM that asks."""
+        rng = self._rng
+        before = bool(mine) and rng.random() < 0.25
+        function = rng.choice(["COUNT", "SUM", "AVG", "MIN", "MAX", "FIRST", "LAST", "LAST", "SAMPLE"])
+        n = rng.choice([0, 0, 1, 2]) if function in ("FIRST", "LAST") else 0
+        v = V(rng.choice(mine if before else self._groups))
+        if rng.random() < 0.75:
+            return Agg(function, v, n, before, function == "COUNT" and rng.random() < 0.2)
+        prev = Prev(v.name, rng.choice([1, 1, 2]))
+        of = rng.choice([Bin("-", v, prev), Coalesce(prev, v), Bin("*", v, Num(rng.choice(VALUES[:3])))])
+        return Agg(function, of, n, before)
 
     def _plain(self, name: str | None) -> Expr:
         numbers = [v for v in {*self._seen, *self._binds.get(name or "", ())} if v.startswith("v")]
@@ -258,6 +270,7 @@ def random_query(rng: random.Random, operator: str | None = None) -> Query:
     positive = set(_names(root, False))
     partition = ("k",) if rng.random() < 0.3 else ()
     sharing = rng.choice([0.0, 0.25, 0.6])
+    optional = 0.0 if simple else rng.choice([0.0, 0.0, 0.5])
     binds = {}
     for name in sorted(set(_everything(root))):
         mine = [f"v{name}"]
@@ -268,6 +281,7 @@ def random_query(rng: random.Random, operator: str | None = None) -> Query:
             for v in ("k", "o")
             if v not in mine and (v, *partition) != ("k", "k") and rng.random() < sharing
         ]
+        mine += [f"w{name}"] * (rng.random() < optional)
         binds[name] = tuple(mine)
     filters = _Filters(rng, root, binds)
     often = 0.0 if simple else rng.choice([0.1, 0.3, 0.6])
@@ -276,9 +290,11 @@ def random_query(rng: random.Random, operator: str | None = None) -> Query:
         wanted = rng.choice([*TYPES, None])
         body = (
             f"[] :v ?v{name}"
-            + "".join(f" ; :{v} ?{v}" for v in mine[1:])
+            + "".join(f" ; :{v} ?{v}" for v in mine[1:] if v in ("k", "o"))
             + f" ; a :{wanted}" * (wanted is not None)
         )
+        if f"w{name}" in mine:
+            body += f" . OPTIONAL {{ [] :w ?w{name} }}"
         found = [filters.condition(name) for _ in range(rng.random() < often)]
         found += [Bin(rng.choice("<>"), V(f"v{name}"), Num(rng.choice(VALUES)))] * (rng.random() < 0.15)
         foreign = {
@@ -328,7 +344,7 @@ def _correlated(f: Expr, mine: set[str], foreign: set[str]) -> bool:
 def random_case(rng: random.Random, query: Query, size: int) -> Case:
     """A stream of at most ``size`` events for a query: ties, several solutions and keys."""
     several = rng.choice([0.0, 0.0, 0.3])
-    types = [gpm.body[-3] for gpm in query.gpms.values() if " a :" in gpm.body] or [*TYPES]
+    types = [found[1] for g in query.gpms.values() if (found := re.search(r" a :(\w)", g.body))] or [*TYPES]
     numbers = sorted(rng.sample(VALUES, 4))
     gaps = rng.choice([[0, 1, 1, 2], [1], [0, 0, 1], [1, 2, 4]])
     time = rng.choice([0, 0, 5, 1_000_000])
@@ -346,6 +362,7 @@ def random_case(rng: random.Random, query: Query, size: int) -> Case:
             "v": rng.sample(numbers, 1 + (rng.random() < several)),
             "k": rng.sample([Decimal(0), Decimal(1)], 1 + (rng.random() < several / 2)),
             "o": rng.sample([Decimal(0), Decimal(1)], 1 + (rng.random() < several)),
+            "w": rng.sample(numbers, rng.choice([0, 1, 1 + (rng.random() < several)])),
         }
         kind = rng.choice([*types, rng.choice(TYPES)])
         unfiltered: dict[str, list[dict[str, object]]] = {}
@@ -353,9 +370,9 @@ def random_case(rng: random.Random, query: Query, size: int) -> Case:
         for name, gpm in query.gpms.items():
             if stream not in gpm.streams or (" a :" in gpm.body and f" a :{kind} ." not in gpm.body):
                 continue
-            columns = [facts[v[0]] for v in gpm.binds]
+            columns = [facts[v[0]] or [None] for v in gpm.binds]
             found = [
-                dict[str, object](zip(gpm.binds, values, strict=True))
+                {v: x for v, x in zip(gpm.binds, values, strict=True) if x is not None}
                 for values in itertools.product(*columns)
             ]
             unfiltered[name] = found
@@ -364,6 +381,6 @@ def random_case(rng: random.Random, query: Query, size: int) -> Case:
             Event(i, at, stream, counts[stream], {g: ss for g, ss in kept.items() if ss}, unfiltered)
         )
         counts[stream] += 1
-        lists = " ; ".join(f":{p} {', '.join(map(str, values))}" for p, values in facts.items())
+        lists = " ; ".join(f":{p} {', '.join(map(str, values))}" for p, values in facts.items() if values)
         written.append((stream, f"@prefix : <{query.prefix}> . [] a :{kind} ; {lists} .", at))
     return Case(query, tuple(events), tuple(written))

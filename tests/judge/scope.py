@@ -82,6 +82,34 @@ def groups(root: Node, gpms: dict[str, Gpm], single: frozenset[str]) -> dict[Nod
     return own
 
 
+def over(root: Node, gpms: dict[str, Gpm]) -> tuple[dict[Node, frozenset[str]], frozenset[str]]:
+    """The variables of Kleenes that stand before each node in every alternative, matched or left out.
+
+    And those of the whole sequence.
+    """
+    found: dict[Node, frozenset[str]] = {}
+
+    def repeated(node: Node) -> frozenset[str]:
+        if isinstance(node, No):
+            return frozenset()
+        if isinstance(node, Times):
+            return frozenset(v for name in names(node) for v in gpms[name.name].binds)
+        parts = [repeated(part) for part in inside(node)]
+        if isinstance(node, Or | Either):
+            return parts[0].intersection(*parts)
+        return frozenset().union(*parts)
+
+    def visit(node: Node, before: frozenset[str]) -> None:
+        found[node] = before
+        for part in (*inside(node), *(node.readings if isinstance(node, Opt) else ())):
+            visit(part, before)
+            if isinstance(node, Seq):
+                before |= repeated(part)
+
+    visit(root, frozenset())
+    return found, repeated(root)
+
+
 def beside(root: Node) -> dict[No, Times]:
     """The negations that stand beside a Kleene of the GPM they negate, with it."""
     return dict(_beside(root))

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from tests.judge.expressions import Env, Expr, holds, mentioned, parts
+from tests.judge.expressions import Agg, Env, Expr, holds, mentioned, parts
 from tests.judge.pattern import And, Event, Name, Node, Or, Query, Times, inside
-from tests.judge.scope import beside, groups
+from tests.judge.scope import beside, groups, names, over
 from tests.judge.state import Mark, Row, State, Values
 
 
@@ -20,6 +20,7 @@ class Solutions:
         self.query = query
         self.own = groups(root, query.gpms, frozenset(query.partition))
         self.exempt = beside(root)
+        self.over, self.repeated = over(root, query.gpms)
         self.innermost: dict[str, Times] = {}
         for kleene, own in self.own.items():  # outer ones come first
             for v in own:
@@ -62,7 +63,8 @@ class Solutions:
                 filters = [f for name in wanted for f in self.query.gpms[name].filters]
                 if s.deaf is not None:
                     filters = [f for f in filters if s.deaf.isdisjoint(mentioned(f))]
-                rows = [r for r in rows if all(self.keeps(f, r, s.inside) for f in filters)]
+                over = self.over[next(names(unit))]
+                rows = [r for r in rows if all(self.keeps(f, r, s.inside, over) for f in filters)]
                 rows = self.early(rows, s.inside)
                 if rows:
                     order = tuple(o for n, (_, e) in zip(key, choice, strict=True) for o in (*n, e.order))
@@ -74,17 +76,21 @@ class Solutions:
                         key=s.key + (order if len(choice) == 1 else (order,)),
                     )
 
-    def keeps(self, f: Expr, r: Row, now: Sequence[Node]) -> bool:
-        def iterations(v: str) -> tuple[list[list[object]], bool] | None:
+    def keeps(self, f: Expr, r: Row, now: Sequence[Node], over: frozenset[str] | None = None) -> bool:
+        """``over``: the variables of Kleenes before this place; all if the match is complete."""
+        left_out = self.repeated if over is None else over
+
+        def iterations(v: str) -> tuple[list[list[Values]], bool] | None:
             kleene = self.innermost.get(v)
-            if kleene is None or (kleene not in now and kleene not in r.past):
+            if kleene is None or (kleene not in now and kleene not in r.past and v not in left_out):
                 return None
+            shared = {v: x for v, x in r.values.items() if v not in self.own[kleene]}
             found = [
-                sorted((dict(solution).get(v) for solution in iteration), key=_rank)
+                [{**shared, **dict(solution)} for solution in iteration]
                 for iteration in r.past.get(kleene, ())
             ]
             if kleene in now:
-                found.append([r.values.get(v)])
+                found.append([r.values])
             return found, kleene in now
 
         return holds(f, Env(r.values, iterations))
@@ -96,7 +102,9 @@ class Solutions:
             for part in parts(f):
                 for v in mentioned(part):
                     kleene = self.innermost.get(v)
-                    if kleene in now or v not in r.values:
+                    if kleene in now:
+                        return False
+                    if v not in r.values and not (isinstance(part, Agg) and kleene in r.past):
                         return False
             return True
 
@@ -184,10 +192,6 @@ def popped(values: Values, mark: str) -> Values:
 
 def _then(s: State, step: str, kleene: object) -> tuple[Mark, ...]:
     return tuple(replace(m, steps=(*m.steps, (step, kleene))) for m in s.marks)
-
-
-def _rank(v: object) -> object:
-    return (v is not None, v) if v is not None else (False,)
 
 
 def whole(unit: Node) -> Node:

@@ -103,6 +103,7 @@ _expression_leaves = st.one_of(
     st.builds(s.Call, st.just("BOUND"), st.tuples(variables)),
     st.builds(s.FunctionCall, iris, st.just(())),
     st.builds(s.Aggregate, st.just("COUNT"), st.none(), st.booleans()),
+    st.builds(s.Aggregate, st.sampled_from(["SUM", "LAST"]), variables, before=st.just(True)),
     st.builds(s.Exists, st.deferred(lambda: groups), st.booleans()),
 )
 expressions = st.recursive(_expression_leaves, _inside, max_leaves=5)

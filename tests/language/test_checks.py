@@ -411,6 +411,36 @@ GROUP_ERRORS = [
     (gpms("A ; B+", A=A, B="{ ?y :p ?p2 BIND(‸PREV(?p2) AS ?v) }"), "PREV cannot stand here"),
     (gpms("A ; B+", A=A, B="{ ?y :p ?p2 FILTER(‸COUNT(*) < 9) }"), "COUNT of no group variable"),
     (gpms("A", A="{ { SELECT (‸LAST(?p1) AS ?l) { ?x :p ?p1 } } }"), "LAST in a subquery"),
+    (gpms("A ; B+", A=A, B="{ ?y :p ?p2 FILTER(MAX(?p2 - PREV(‸?p1)) > 1) }"), "?p1 is no group variable"),
+    (gpms("A ; B+", A=A, B="{ ?y :p ?p2 FILTER(‸PREV(MAX(?p1)) > 1) }"), "MAX of no group variable"),
+    (gpms("B+ ; A", A="{ ?x :p ?p1 FILTER(‸PREV(MAX(?p2)) > 1) }", B=B), "PREV outside of B+"),
+    (gpms("A ; B+", "FILTER(‸PREV(MAX(?p2)) > 1)", A=A, B=B), "PREV cannot stand here"),
+    (gpms("A ; B+", A=A, B=B, head=select("SELECT (‸PREV(MAX(?p2)) AS ?v)")), "PREV cannot stand here"),
+    (
+        gpms("B+", B="{ ?y :p ?p2 { SELECT (‸PREV(MAX(?p3)) AS ?m) { ?y :q ?p3 } } }"),
+        "PREV cannot stand here",
+    ),
+    (
+        gpms("A+ ; B+", A=A, B="{ ?y :p ?p2 FILTER(‸SUM(?p1 * ?p2) > 1) }"),
+        "?p1 and ?p2 are bound by different loops, in one SUM",
+    ),
+    (
+        gpms("(A ; B+)+", A=A, B=B, head=select("SELECT (‸SUM(?p2 - PREV(?p1)) AS ?v)")),
+        "?p1 and ?p2 are bound by different loops, in one SUM",
+    ),
+    (
+        gpms("A ; B+", A=A, B="{ ?y :p ?p2 FILTER(COUNT(‸EXISTS { ?y :q ?p2 }) > 1) }"),
+        "EXISTS inside COUNT",
+    ),
+    (
+        gpms(
+            "A ; B+",
+            A=A,
+            B=B,
+            head=select("SELECT (SUM(IF(‸EXISTS { GRAPH :g { ?y :q ?p2 } }, 1, 0)) AS ?n)"),
+        ),
+        "EXISTS inside SUM",
+    ),
     (
         gpms("A ; B+", A=A, B=B, head=select("SELECT ?p1 ‸?p2 (COUNT(?y) AS ?n)")),
         "?p2 has one value per iteration, and the match is one row",
@@ -431,6 +461,15 @@ GROUP_USES = [
         A="{ ?x :k ?k ; :p ?p1 FILTER(?p1 > PREV(?p1, 2)) }",
         B="{ ?y :k ?k FILTER(?k > PREV(?k)) }",
     ),
+    gpms("A ; B+", A=A, B="{ ?y :p ?p2 FILTER(?p2 > PREV(MAX(?p2)) && SUM(?p2 - PREV(?p2)) < 9) }"),
+    gpms(
+        "B+ ; A",
+        "FILTER(MAX(?p2 - PREV(?p2)) > 1)",
+        A="{ ?x :p ?p1 FILTER(SUM(?p2 - PREV(?p2)) > ?p1) }",
+        B=B,
+    ),
+    gpms("A ; B+", A=A, B=B, head=select("SELECT (SUM(?p2 - PREV(?p2, 2)) AS ?far)")),
+    gpms("(A+ , C) | (B+ , C)", A=A, B="{ ?y :p ?p1 }", C="{ ?z :p ?p3 FILTER(SUM(?p1) > ?p3) }"),
     gpms("(A ; B+) | B", A=A, B="{ ?y :p ?p2 FILTER(?p2 > PREV(?p2)) }"),
     gpms("A ; B+", A=A, B="{ ?y :p ?p2 FILTER(?p2 > PREV(?p2) && ?p2 < ?p1) }"),
     gpms("A ; B+", A=A, B="{ ?y :p ?p2 FILTER(?p2 <= AVG(?p2)) FILTER(COUNT(?p2) < 9) }"),

@@ -276,6 +276,7 @@ def test_aggregates() -> None:
     assert condition("Count(DISTINCT ?x)") == s.Aggregate("COUNT", x, distinct=True)
     assert condition("GROUP_CONCAT(?x ; separator = '\\t')") == s.Aggregate("GROUP_CONCAT", x, False, "\t")
     assert condition("LAST(?x) > prev(?x)") == s.Binary(">", s.Aggregate("LAST", x), s.Prev(x))
+    assert condition("prev(LAST(?x, 2))") == s.Aggregate("LAST", x, offset=2, before=True)
 
 
 # --- literals, escapes, IRIs

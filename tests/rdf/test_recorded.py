@@ -418,3 +418,17 @@ def test_formats_that_cannot_hold_it(store: str) -> None:
         recorded(store).query("SELECT * {}").serialize(format="ndjson")
     with pytest.raises(spaseq.FormatError, match="UTF-8"):
         asked(recorded(store)).serialize(format="ndjson", encoding="latin-1")
+
+
+def test_aggregates_over_loops(store: str) -> None:
+    """PREV inside an aggregate, PREV of an aggregate, and an iteration without a value."""
+    text = (
+        PREFIXED[: PREFIXED.index("SELECT")]
+        + """
+        SELECT (SUM(?p - PREV(?p)) AS ?steps) (COUNT(?p) AS ?n) WITHIN 40 MINUTES
+        FROM STREAM S <http://example.org/trades>
+        WHERE { SEQ(A{2}[,]) DEFINE GPM A ON S { ?c :price ?any OPTIONAL { ?c :price ?p FILTER(?p > 2) }
+          FILTER(COALESCE(?p, 0) <= PREV(MAX(?p))) } }"""
+    )
+    found = rows(asked(recorded(store), text))
+    assert found == [("-1", "2"), ("-2", "2"), ("-9", "2"), ("0", "1")]

@@ -304,3 +304,17 @@ def partition_of(number: int, partitions: int) -> int:
     code = (code ^ (code >> 13)) * 0xC2B2AE35 & 0xFFFFFFFF
     code ^= code >> 16
     return (code - (1 << 32) if code >> 31 else code) % partitions
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["?av > PREV(MAX(?av))", "MAX(?av - PREV(?av)) > 1", "SUM(?av - PREV(?av)) >= 0", "PREV(SUM(?av)) < 4"],
+)
+def test_aggregates_over_loops(condition: str) -> None:
+    """Also in what SELECT computes, where a match is put together."""
+    head = "SELECT (SUM(?av - PREV(?av)) AS ?far) (AVG(?av) AS ?mean)"
+    text = query("A+[,]", gpms={"A": f"FILTER({condition})"}, head=head)
+    events = letters("a1=1 a2=3 a3=2 a4=7")
+    expected = comparable(pushed(text, events))
+    assert len(expected) > 4
+    assert comparable(Cluster(2, (1, 2)).run(text, events)) == expected

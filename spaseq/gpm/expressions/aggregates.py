@@ -1,4 +1,4 @@
-"""Aggregates over solutions: SPARQL 1.1, section 18.5.1, and SPAseq's FIRST and LAST."""
+"""Aggregates: over solutions (SPARQL 1.1, section 18.5.1), and over a loop's iterations (semantics, 4.6)."""
 
 from __future__ import annotations
 
@@ -6,47 +6,111 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from spaseq.gpm.expressions.comparison import arithmetic, sort_key
-from spaseq.gpm.expressions.compiled import ExistsCallback, ExpressionError, Solution, compile_value
+from spaseq.gpm.expressions.compiled import ExpressionError, Solution, compile_value
+from spaseq.gpm.expressions.early import Reason, compile_reason
 from spaseq.gpm.expressions.functions import FUNCTIONS
-from spaseq.language.syntax import Aggregate
+from spaseq.language.rewrite import substitute
+from spaseq.language.syntax import Aggregate, Expression, Prev, Var
 from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.values import INTEGER, STRING, Value
 
+#: Iterations of a loop, each as its solutions.
+Iterations = Sequence[Sequence[Solution]]
 
-def aggregate(
-    node: Aggregate,
-    iterations: Sequence[Sequence[Solution]],
-    dictionary: Dictionary,
-    exists: ExistsCallback | None = None,
-) -> int:
-    """The id of an aggregate's value over solutions, iteration by iteration.
 
-    COUNT, SAMPLE, FIRST and LAST pass over solutions in which the argument has no value; for the
-    others that is an error, as in SPARQL. FIRST and LAST take the values of one iteration in the order of
-    ORDER BY. Raises ``ExpressionError`` where there is no value.
+class EarlyError(ExpressionError):
+    """An aggregate has no value only because PREV has no such iteration, in any iteration."""
+
+
+class Summary:
+    """An aggregate, ready to be computed.
+
+    Over iterations (``of_loop``), one in which the argument has no value contributes nothing, if the only
+    reasons are unbound variables and PREV. Otherwise the aggregate is SPARQL's: COUNT, SAMPLE, FIRST and LAST
+    pass over solutions in which the argument is an error, and the others are an error themselves.
 
     >>> from spaseq.language.syntax import Var
     >>> d = Dictionary()
-    >>> d.term(aggregate(Aggregate("COUNT", Var("x")), [[{"x": 1}, {}]], d)).value
+    >>> d.term(Summary(Aggregate("COUNT", Var("x")), d)([[{"x": 1}, {}]])).value
     '1'
     """
-    if node.argument is None:
-        solutions = [solution for iteration in iterations for solution in iteration]
-        rows = [frozenset(solution.items()) for solution in solutions] if node.distinct else solutions
-        count = len(set(rows)) if node.distinct else len(rows)
-        return dictionary.intern(Value(INTEGER, count).term)
-    evaluate = compile_value(node.argument, dictionary, exists)
-    found: list[int] = []
-    complete = True
-    for iteration in iterations:
-        values: list[int] = []
-        for solution in iteration:
-            try:
-                values.append(evaluate(solution))
-            except ExpressionError:
-                complete = False
-        found += in_order(values, dictionary) if node.name in ("FIRST", "LAST") else values
-    return aggregate_ids(node, found, complete, dictionary)
+
+    def __init__(self, node: Aggregate, dictionary: Dictionary) -> None:
+        self.node = node
+        self._dictionary = dictionary
+        self._previous: list[tuple[str, Prev]] = []
+        if node.argument is not None:
+            argument = substitute(node.argument, self._take_out)
+            self._evaluate = compile_value(argument, dictionary)
+            self._why = compile_reason(argument, dictionary)
+
+    def _take_out(self, node: Expression) -> Expression | None:
+        if not isinstance(node, Prev):
+            return None
+        self._previous.append((f" {len(self._previous)}previous", node))
+        return Var(self._previous[-1][0])
+
+    def __call__(self, *histories: Iterations, of_loop: bool = False) -> int:
+        """Return the id of the value over several histories, each of which has iterations of its own.
+
+        Raises ``ExpressionError`` where there is no value, ``EarlyError`` if that is only because of PREV.
+        """
+        if self.node.argument is None:
+            return self._count(solution for history in histories for part in history for solution in part)
+        found: list[int] = []
+        reasons: set[Reason] = set()
+        for iterations in histories:
+            for number, solutions in enumerate(iterations):
+                previous, absent = self._before(iterations, number)
+                values = []
+                for solution in solutions:
+                    seen = {**solution, **previous} if previous else solution
+                    try:
+                        values.append(self._evaluate(seen))
+                    except ExpressionError:
+                        reasons.add(self._reason(seen, absent) if of_loop else Reason.OTHER)
+                ordered = of_loop or self.node.name in ("FIRST", "LAST")
+                found += in_order(values, self._dictionary) if ordered else values
+        if not found and reasons == {Reason.EARLY}:
+            return self._over_nothing()
+        return aggregate_ids(self.node, found, of_loop or not reasons, self._dictionary)
+
+    def _reason(self, solution: Solution, absent: frozenset[str]) -> Reason:
+        """Why the argument has no value. Raises ``ExpressionError`` if the aggregate has none therefore."""
+        reason = self._why(solution, absent)
+        if reason is None or reason is Reason.OTHER:
+            raise ExpressionError(f"{self.node.name} of an expression that is an error in an iteration")
+        return reason
+
+    def _before(self, iterations: Iterations, number: int) -> tuple[dict[str, int], frozenset[str]]:
+        """The values of PREV in an iteration, and the names of those without an iteration."""
+        if not self._previous:
+            return {}, frozenset()
+        found, absent = {}, set()
+        for name, node in self._previous:
+            if number < node.offset:
+                absent.add(name)
+            elif value := last_of(iterations[number - node.offset], node.variable.name, self._dictionary):
+                found[name] = value
+        return found, frozenset(absent)
+
+    def _over_nothing(self) -> int:
+        try:
+            return aggregate_ids(self.node, [], True, self._dictionary)
+        except ExpressionError as error:
+            raise EarlyError(str(error)) from None
+
+    def _count(self, solutions: Iterable[Solution]) -> int:
+        """``COUNT(*)``"""
+        if self.node.distinct:
+            solutions = {frozenset(solution.items()): solution for solution in solutions}.values()
+        return self._dictionary.intern(Value(INTEGER, sum(1 for _ in solutions)).term)
+
+
+def last_of(solutions: Sequence[Solution], name: str, dictionary: Dictionary) -> int | None:
+    """Return what PREV takes of an iteration: the last value in the order of ORDER BY, None without any."""
+    values = in_order((solution.get(name) for solution in solutions), dictionary)
+    return values[-1] if values else None
 
 
 def in_order(ids: Iterable[int | None], dictionary: Dictionary) -> list[int]:
@@ -58,7 +122,11 @@ def in_order(ids: Iterable[int | None], dictionary: Dictionary) -> list[int]:
 
 
 def aggregate_ids(node: Aggregate, ids: Sequence[int], complete: bool, dictionary: Dictionary) -> int:
-    """The same over the argument's values; ``complete`` is False if it had none somewhere."""
+    """Return the id of an aggregate over its argument's values.
+
+    ``complete`` is False if the argument had none in some solution: then only COUNT, SAMPLE, FIRST and LAST
+    have one. Raises ``ExpressionError`` where there is no value.
+    """
     if node.distinct:
         ids = list(dict.fromkeys(ids))
     match node.name:

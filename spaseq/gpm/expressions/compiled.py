@@ -7,12 +7,13 @@ only an expression sees are never interned.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TypeVar
 
 from spaseq.gpm.expressions.casts import CASTS
 from spaseq.gpm.expressions.comparison import COMPARISONS, NUMERIC, arithmetic, equal, negative, truth
 from spaseq.gpm.expressions.extensions import EXTENSIONS
-from spaseq.gpm.expressions.functions import FUNCTIONS
+from spaseq.gpm.expressions.functions import FUNCTIONS, labelled_node, new_seed
+from spaseq.gpm.expressions.walk import labels
 from spaseq.gpm.general.delegated import ExpressionError
 from spaseq.language.syntax import (
     Aggregate,
@@ -36,11 +37,15 @@ __all__ = ["ExistsCallback", "ExpressionError", "Solution", "compile_filter", "c
 Solution = Mapping[str, int]
 ExistsCallback = Callable[[Group, Solution], bool]
 
+#: A name in solutions that no variable has: of what tells their labelled blank nodes from those of others.
+SEED: Final = " seed"
+
 #: Functions named by IRIs.
 NAMED: Final = {**CASTS, **EXTENSIONS}
 
 _Evaluate = Callable[[Solution], Value]
 _Test = Callable[[Solution], bool]
+_Result = TypeVar("_Result")
 
 
 def compile_value(
@@ -53,7 +58,7 @@ def compile_value(
     """
     if isinstance(expression, Var):
         return _variable_id(expression.name)
-    evaluate = _Compiler(dictionary, exists).value(expression)
+    evaluate = _seeded(_Compiler(dictionary, exists).value(expression), expression)
     return lambda solution: dictionary.intern(evaluate(solution).term)
 
 
@@ -83,7 +88,14 @@ def compile_test(
     expression: Expression, dictionary: Dictionary, exists: ExistsCallback | None = None
 ) -> Callable[[Solution], bool]:
     """As ``compile_filter``, but an error is raised as ``ExpressionError``."""
-    return _Compiler(dictionary, exists).test(expression)
+    return _seeded(_Compiler(dictionary, exists).test(expression), expression)
+
+
+def _seeded(evaluate: Callable[[Solution], _Result], expression: Expression) -> Callable[[Solution], _Result]:
+    """The same with a seed for the solution, if equal labels are to be one blank node."""
+    if labels(expression) < 2:
+        return evaluate
+    return lambda solution: evaluate(solution if SEED in solution else {**solution, SEED: new_seed()})
 
 
 def _unbound(name: str) -> NoReturn:
@@ -217,6 +229,9 @@ class _Compiler:
                 return lambda solution: yes(solution) if test(solution) else no(solution)
             case Call("COALESCE", arguments):
                 return self._coalesce([self.value(argument) for argument in arguments])
+            case Call("BNODE", (label,)):
+                text = self.value(label)
+                return lambda solution: labelled_node(text(solution), solution.get(SEED) or new_seed())
             case Call("BOUND", _) | Binary() | Unary() | In() | Exists():
                 holds = self.test(expression)
                 return lambda solution: boolean(holds(solution))

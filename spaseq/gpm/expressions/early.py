@@ -1,4 +1,4 @@
-"""Why a filter errs: for want of an earlier iteration alone, or for something else (semantics, section 4)."""
+"""Why an expression has no value: for want of an iteration or of a variable, or else (semantics, 4.6)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,19 @@ from spaseq.language.syntax import Call, Expression, Var
 from spaseq.terms.dictionary import Dictionary
 
 
-class _Reason(Enum):
-    """Why an expression has no value."""
+class Reason(Enum):
+    """Why an expression has no value.
+
+    ``EARLY``: only because PREV has no such iteration. ``UNBOUND``: only because of that, or of unbound
+    variables.
+    """
 
     EARLY = auto()
+    UNBOUND = auto()
     OTHER = auto()
 
 
-_Why = Callable[[Solution, frozenset[str]], _Reason | None]
+_Why = Callable[[Solution, frozenset[str]], Reason | None]
 
 
 def errs_for_want_of(
@@ -39,32 +44,41 @@ def errs_for_want_of(
     >>> errs({"a": two}, frozenset("p")), errs({}, frozenset("p"))
     (True, False)
     """
-    why = _compile(expression, dictionary, exists)
-    return lambda solution, absent: why(solution, absent) is _Reason.EARLY
+    why = compile_reason(expression, dictionary, exists)
+    return lambda solution, absent: why(solution, absent) is Reason.EARLY
 
 
-def _compile(expression: Expression, dictionary: Dictionary, exists: ExistsCallback | None) -> _Why:
-    """A function that says why an expression errs, None if it does not."""
+def compile_reason(
+    expression: Expression, dictionary: Dictionary, exists: ExistsCallback | None = None
+) -> _Why:
+    """Return a function that says why an expression errs, None if it does not.
+
+    It takes a solution, and the names of the variables in it that stand for a PREV without an iteration.
+    """
     evaluate = compile_value(expression, dictionary, exists)
-    inner = [_compile(operand, dictionary, exists) for operand in operands(expression)]
+    inner = [compile_reason(operand, dictionary, exists) for operand in operands(expression)]
     name = expression.name if isinstance(expression, Var) else None
     branches = isinstance(expression, Call) and expression.name == "IF"
     condition = compile_filter(operands(expression)[0], dictionary, exists) if branches else None
 
-    def why(solution: Solution, absent: frozenset[str]) -> _Reason | None:
+    def why(solution: Solution, absent: frozenset[str]) -> Reason | None:
         if name in absent:
-            return _Reason.EARLY
+            return Reason.EARLY
         try:
             evaluate(solution)
         except ExpressionError:
             pass
         else:
             return None
+        if name is not None:
+            return Reason.UNBOUND
         asked = inner
         if condition is not None and inner[0](solution, absent) is None:
             asked = inner[1:2] if condition(solution) else inner[2:]
         # An operator errs because an operand does; where none does, the operator is the reason.
         reasons = {reason for operand in asked if (reason := operand(solution, absent)) is not None}
-        return _Reason.EARLY if reasons == {_Reason.EARLY} else _Reason.OTHER
+        if not reasons or Reason.OTHER in reasons:
+            return Reason.OTHER
+        return Reason.UNBOUND if Reason.UNBOUND in reasons else Reason.EARLY
 
     return why

@@ -6,6 +6,7 @@ dates, hashes and regular expressions need is left to Oxigraph (``delegated``).
 
 from __future__ import annotations
 
+import hashlib
 import math
 import random
 import uuid
@@ -18,6 +19,7 @@ from urllib.parse import quote
 from pyoxigraph import BlankNode, Literal, NamedNode
 
 from spaseq.gpm.general.delegated import ExpressionError, delegated
+from spaseq.terms.iris import resolve
 from spaseq.terms.values import (
     BLANK,
     DATETIME_TYPE,
@@ -96,19 +98,25 @@ def _datatype(value: Value) -> Value:
     return Value(IRI, datatype.value, datatype)
 
 
-def _iri(value: Value) -> Value:
+def _iri(value: Value, base: Value | None = None) -> Value:
     if value.kind == IRI:
         return value
+    text = _simple(value)
     try:
-        return decode(NamedNode(_simple(value)))
+        return decode(NamedNode(text) if base is None else resolve(base.text, text))
     except ValueError as error:
         raise ExpressionError(str(error)) from None
 
 
-def _bnode(label: Value | None = None) -> Value:
-    if label is not None:
-        _simple(label)
-    return decode(BlankNode())
+def new_seed() -> int:
+    """What tells the blank nodes of one solution from those of all others."""
+    return uuid.uuid4().int
+
+
+def labelled_node(label: Value, seed: int) -> Value:
+    """Return the blank node of a label in the solution of a seed: always the same."""
+    text = f"{seed} {_simple(label)}".encode(errors="surrogatepass")
+    return decode(BlankNode(f"b{hashlib.blake2b(text, digest_size=16).hexdigest()}"))
 
 
 def _strlang(text: Value, language: Value) -> Value:
@@ -243,7 +251,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "DATATYPE": _datatype,
     "IRI": _iri,
     "URI": _iri,
-    "BNODE": _bnode,
+    "BNODE": lambda: decode(BlankNode()),
     "RAND": lambda: Value(DOUBLE, random.random()),
     "ABS": _abs,
     "CEIL": lambda value: _to_integral(value, ROUND_CEILING),

@@ -37,6 +37,11 @@ def exists_in(expression: Expression) -> list[Exists]:
     return [inner for inner in walk(expression) if isinstance(inner, Exists)]
 
 
+def labels(expression: Expression) -> int:
+    """How many calls of ``BNODE(label)`` it has: in one solution, equal labels are one node."""
+    return sum(isinstance(i, Call) and i.name == "BNODE" and bool(i.arguments) for i in walk(expression))
+
+
 def volatile(expression: Expression) -> bool:
     """Whether two evaluations on the same solution may differ."""
     return any(isinstance(inner, Call) and inner.name in VOLATILE for inner in walk(expression))

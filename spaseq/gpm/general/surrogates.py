@@ -13,10 +13,11 @@ from typing import Final
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
 from spaseq.gpm.expressions.aggregates import aggregate_ids
-from spaseq.gpm.expressions.compiled import ExpressionError, Solution, compile_filter, compile_value
-from spaseq.gpm.expressions.walk import takes_no_step
+from spaseq.gpm.expressions.compiled import SEED, ExpressionError, Solution, compile_filter, compile_value
+from spaseq.gpm.expressions.functions import new_seed
+from spaseq.gpm.expressions.walk import labels, takes_no_step
 from spaseq.language.rewrite import substitute
-from spaseq.language.scope import conjuncts, mentioned, variables
+from spaseq.language.scope import conjuncts, mentioned, variables, walk
 from spaseq.language.syntax import (
     Aggregate,
     Bind,
@@ -77,6 +78,9 @@ class Writer:
         self._graphs = graphs
         self._blank: dict[BlankNode, str] = {}
         self._names = 0
+        # What a group binds, for all its expressions to make labelled blank nodes with.
+        self._seed: str | None = None
+        self._grouped = False
         self._raised: BaseException | None = None
         self.functions: dict[NamedNode, Function] = {}
 
@@ -84,7 +88,19 @@ class Writer:
 
     def group(self, group: Group) -> str:
         """``{ … }``"""
-        return "{ " + " ".join(map(self._element, group.elements)) + " }"
+        outside, self._seed = self._seed, None
+        parts = []
+        for element in group.elements:
+            seed, text = self._seed, self._element(element)
+            if self._seed is not None and seed is None:
+                parts.append(self._bound(self._seed))
+            parts.append(text)
+        self._seed = outside
+        return "{ " + " ".join(parts) + " }"
+
+    def _bound(self, seed: str) -> str:
+        """Binds the seed of a group's solutions."""
+        return f"BIND({self._function([], [], lambda _: surrogate(new_seed()))} AS {seed})"
 
     def _element(self, element: Pattern) -> str:
         match element:
@@ -216,9 +232,10 @@ class Writer:
 
     def _subselect(self, query: SubSelect) -> str:
         """A subquery sees nothing of what is around it; what it projects must agree with the context."""
-        outside, self._context = self._context, {}
+        outside, self._context = (self._context, self._seed, self._grouped), {}
+        self._seed, self._grouped = None, _is_grouped(query)
         text = self._select(query)
-        self._context = outside
+        self._context, self._seed, self._grouped = outside
         projected = (
             None if query.select.items is None else {item.variable.name for item in query.select.items}
         )
@@ -230,7 +247,10 @@ class Writer:
         return " ".join([f"{{ {text} }}", *agreed])
 
     def _select(self, query: SubSelect) -> str:
-        modifiers = query.modifiers
+        modifiers, grouped = query.modifiers, self._grouped
+        self._grouped = False
+        pattern = self.group(query.pattern)
+        self._grouped = grouped
         parts = ["SELECT"]
         if query.select.distinct:
             parts.append("DISTINCT")
@@ -241,11 +261,11 @@ class Writer:
             parts.append(str(item.variable) if call is None else f"({call} AS {item.variable})")
         if len(parts) == 1 + query.select.distinct:
             parts.append(f"(0 AS {self._hidden()})")
-        parts.append(self.group(query.pattern))
+        at = len(parts)
         if modifiers.group_by:
             parts.append("GROUP BY")
             for condition in modifiers.group_by:
-                call = self._call(condition.expression)
+                call = self._of_row(condition.expression)
                 parts.append(call if condition.variable is None else f"({call} AS {condition.variable})")
         if modifiers.having:
             parts.append("HAVING")
@@ -260,6 +280,7 @@ class Writer:
             parts.append(f"OFFSET {modifiers.offset}")
         if query.values is not None:
             parts.append(self._values(query.values))
+        parts.insert(at, pattern if self._seed is None else f"{{ {pattern} {self._bound(self._seed)} }}")
         return " ".join(parts)
 
     # --- expressions --------------------------------------------------------------------------
@@ -311,6 +332,11 @@ class Writer:
             return None
 
         flat = substitute(expression, replacement)
+        if labels(flat):
+            if self._seed is None:
+                self._seed = self._hidden()
+            names.append(SEED)
+            arguments.append(f"SAMPLE({self._seed})" if self._grouped else self._seed)
         for name in sorted(mentioned(flat) - {*names} - self._context.keys()):
             names.append(name)
             arguments.append(f"COALESCE(?{name}, {surrogate(UNBOUND)})")
@@ -320,9 +346,16 @@ class Writer:
         distinct = "DISTINCT " if node.distinct else ""
         if node.argument is None:
             return f"COUNT({distinct}*)"
-        value = f"STR(COALESCE({self._call(node.argument)}, {surrogate(UNBOUND)}))"
+        value = f"STR(COALESCE({self._of_row(node.argument)}, {surrogate(UNBOUND)}))"
         name = self._register(lambda joined: self._over(node, joined))
         return f'COALESCE({name}(GROUP_CONCAT({distinct}{value}; SEPARATOR=" ")), {surrogate(UNBOUND)})'
+
+    def _of_row(self, expression: Expression) -> str:
+        """A call that is computed before rows are grouped."""
+        grouped, self._grouped = self._grouped, False
+        text = self._call(expression)
+        self._grouped = grouped
+        return text
 
     def _over(self, node: Aggregate, joined: Term) -> NamedNode | None:
         ids = [int(text[2:]) for text in joined.value.split()]
@@ -368,3 +401,12 @@ class Writer:
         """Raises what was raised inside a function, other than SPARQL's errors."""
         if self._raised is not None:
             raise self._raised
+
+
+def _is_grouped(query: SubSelect) -> bool:
+    """Whether the rows of a subquery are groups: their expressions see no variable but in aggregates."""
+    modifiers = query.modifiers
+    projected = (item.expression for item in query.select.items or () if item.expression is not None)
+    ordered = (order.expression for order in modifiers.order_by)
+    asked = (*projected, *modifiers.having, *ordered)
+    return bool(modifiers.group_by) or any(isinstance(part, Aggregate) for e in asked for part in walk(e))

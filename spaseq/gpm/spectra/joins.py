@@ -22,7 +22,7 @@ from spaseq.gpm.expressions.compiled import (
     compile_value,
 )
 from spaseq.gpm.expressions.filters import ColumnFilter
-from spaseq.gpm.expressions.walk import exists_in, only_joins, patterns, volatile
+from spaseq.gpm.expressions.walk import exists_in, expressions, labels, only_joins, patterns, volatile
 from spaseq.gpm.spectra.solutions import (
     UNIT,
     Mask,
@@ -93,6 +93,8 @@ def covers(pattern: Pattern, *, is_few: bool = False) -> str | None:
 
     ``is_few``: of a few events at a time, whose paths are all walked.
     """
+    if sum(1 for expression in expressions(pattern) if labels(expression)) > 1:
+        return "BNODE of a label in several expressions"
     for inner in patterns(pattern):
         match inner:
             case Triples(triples):

@@ -124,9 +124,8 @@ class _Rules:
         for operand in operands(aggregate):
             for part in walk(operand):
                 if isinstance(part, s.Aggregate):
-                    raise self._error(
-                        f"{part.name} inside {aggregate.name}: aggregates do not nest", part.span
-                    )
+                    inner = f"PREV({part.name}(…))" if part.before else part.name
+                    raise self._error(f"{inner} inside {aggregate.name}: aggregates do not nest", part.span)
 
     # --- SELECT and the modifiers
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from spaseq.language import syntax as s
@@ -13,6 +13,9 @@ from spaseq.language.scope import (
     gpm_certain,
     gpm_variables,
     group_variables,
+    mentioned,
+    operands,
+    parts,
     plain_variables,
     references,
     variables,
@@ -159,13 +162,17 @@ class VariableChecks:
 
     def _answer(self, expression: s.Expression, names: frozenset[str]) -> None:
         self._all_known(expression, names)
+        for part in walk(expression):
+            if isinstance(part, s.Aggregate):
+                self._aggregate(part)
         self._no_event(expression)
 
     def _no_event(self, expression: s.Expression) -> None:
         """Refuse what needs an event in an expression that belongs to no GPM."""
-        for part in walk(expression):
-            if isinstance(part, s.Prev):
+        for part in _outside_aggregates(expression):
+            if _looks_back(part):
                 self._misplaced_prev(part)
+        for part in walk(expression):
             if isinstance(part, s.Exists) and not _only_knowledge(part.pattern):
                 hint = "move it into a GPM, or ask the background: EXISTS { GRAPH <…> { … } }"
                 raise self._findings.error("EXISTS has no event to look into here", part.span, hint)
@@ -266,7 +273,7 @@ class VariableChecks:
         for expression in (*asked, *after):
             self._all_known(expression, names | computed)
             for part in walk(expression):
-                if isinstance(part, s.Prev):
+                if _looks_back(part):
                     self._misplaced_prev(part)
                 if isinstance(part, s.Aggregate) and part.name in ("FIRST", "LAST"):
                     hint = "a subquery has no iterations; use MIN, MAX or ORDER BY … LIMIT 1"
@@ -280,8 +287,12 @@ class VariableChecks:
         self._all_known(condition, self._visible | own)
         for part in walk(condition):
             if isinstance(part, s.Aggregate):
+                if not mentioned(part):
+                    hint = "count a variable of the repeated GPM: COUNT(?v)"
+                    raise self._findings.error(f"{part.name} of no group variable", part.span, hint)
                 self._aggregate(part)
-            elif isinstance(part, s.Prev) and gpm is not None:
+        for part in _outside_aggregates(condition):
+            if gpm is not None and _looks_back(part):
                 self._prev(part, gpm)
         for variable in plain_variables(condition):
             for kleene in self._kleenes:
@@ -294,24 +305,73 @@ class VariableChecks:
                     )
 
     def _aggregate(self, aggregate: s.Aggregate) -> None:
-        if not any(isinstance(part, s.Var) for part in walk(aggregate)):
-            hint = "count a variable of the repeated GPM: COUNT(?v)"
-            raise self._findings.error(f"{aggregate.name} of no group variable", aggregate.span, hint)
+        """Refuse what an aggregate over iterations cannot have inside."""
+        for part in walk(aggregate):
+            if isinstance(part, s.Exists):
+                hint = "EXISTS asks the event at hand, and an aggregate is over values of all iterations"
+                raise self._findings.error(f"EXISTS inside {aggregate.name}", part.span, hint)
+            if isinstance(part, s.Prev):
+                self._repeated(part)
+        loops = {name: found for name in mentioned(aggregate) if (found := self._loops(name))}
+        if loops and not frozenset[int]().union(*loops.values()).intersection(*loops.values()):
+            names = " and ".join(f"?{name}" for name in sorted(loops))
+            hint = "an aggregate is over the iterations of one loop: take one aggregate for each"
+            raise self._findings.error(
+                f"{names} are bound by different loops, in one {aggregate.name}", aggregate.span, hint
+            )
 
-    def _prev(self, prev: s.Prev, gpm: s.Gpm) -> None:
-        name = prev.variable.name
-        owners = [kleene for kleene in self._kleenes if name in kleene.own]
+    def _loops(self, name: str) -> frozenset[int]:
+        """The innermost loops that bind a variable anew, in one alternative or another, by their places."""
+        owners = {id(kleene.node): i for i, kleene in enumerate(self._kleenes) if name in kleene.own}
+        return frozenset(
+            i
+            for i in owners.values()
+            if not any(id(inner) in owners for inner in _inside(self._kleenes[i].node))
+        )
+
+    def _repeated(self, part: s.Prev | s.Aggregate) -> list[_Kleene]:
+        """The loops that bind what PREV asks for. Refuse PREV of what no loop binds anew."""
+        names = mentioned(part)
+        owners = [kleene for kleene in self._kleenes if names & kleene.own]
         if not owners:
             hint = "PREV takes a variable that each iteration of A+ or (A ; B)+ binds, and nothing else does"
-            raise self._findings.error(f"{prev.variable} is no group variable", prev.variable.span, hint)
+            if isinstance(part, s.Prev):
+                raise self._findings.error(f"{part.variable} is no group variable", part.variable.span, hint)
+            raise self._findings.error(f"{part.name} of no group variable", part.span, hint)
+        return owners
+
+    def _prev(self, part: s.Expression, gpm: s.Gpm) -> None:
+        assert isinstance(part, s.Prev | s.Aggregate)
+        owners = self._repeated(part)
         if not any(gpm.name in kleene.gpms for kleene in owners):
             inner = print_sequence(owners[-1].node)
-            hint = f"only the GPMs of {inner} have an iteration before; LAST({prev.variable}) is its last"
-            raise self._findings.error(f"PREV outside of {inner}", prev.span, hint)
+            instead = f"LAST({part.variable}) is its last" if isinstance(part, s.Prev) else "leave PREV out"
+            hint = f"only the GPMs of {inner} have an iteration before; {instead}"
+            raise self._findings.error(f"PREV outside of {inner}", part.span, hint)
 
-    def _misplaced_prev(self, prev: s.Prev) -> None:
-        hint = "PREV stands in a FILTER directly in the { … } of a repeated GPM"
-        raise self._findings.error("PREV cannot stand here", prev.span, hint)
+    def _misplaced_prev(self, part: s.Expression) -> None:
+        hint = "PREV stands in a FILTER directly in the { … } of a repeated GPM, or inside an aggregate"
+        raise self._findings.error("PREV cannot stand here", part.span, hint)
+
+
+def _looks_back(part: s.Expression) -> bool:
+    """Whether a part of an expression is PREV, of a variable or of an aggregate."""
+    return isinstance(part, s.Prev) or (isinstance(part, s.Aggregate) and part.before)
+
+
+def _outside_aggregates(expression: s.Expression) -> Iterator[s.Expression]:
+    """The parts of an expression that are not inside an aggregate."""
+    yield expression
+    if not isinstance(expression, s.Aggregate):
+        for operand in operands(expression):
+            yield from _outside_aggregates(operand)
+
+
+def _inside(seq: s.Seq) -> Iterator[s.Seq]:
+    """All sequences inside ``seq``."""
+    for part in parts(seq):
+        yield part
+        yield from _inside(part)
 
 
 def _only_knowledge(pattern: s.Group) -> bool:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
 from lark import Token
-from pyoxigraph import Literal, NamedNode, RdfFormat
-from pyoxigraph import parse as parse_rdf
+from pyoxigraph import Literal, NamedNode
 
 from spaseq.errors import QuerySyntaxError
 from spaseq.language import syntax as s
@@ -21,6 +21,7 @@ from spaseq.language.derivation import Extent
 from spaseq.language.reading import shared
 from spaseq.language.reading.hints import undeclared_prefix
 from spaseq.language.reading.source import Source
+from spaseq.terms.iris import resolve
 from spaseq.terms.values import XSD
 
 _CHARACTER_ESCAPES: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
@@ -95,14 +96,9 @@ class ExpressionBuilder:
             hint = "write the whole IRI, or say BASE <…> before the query"
             raise self._error(f"<{iri}> is relative, and the query has no BASE", start, hint)
         try:
-            # pyoxigraph has no function for RFC 3986's resolution; its parser does it.
-            document = f"<{iri}> a <> ."
-            subject = next(iter(parse_rdf(document, RdfFormat.TURTLE, base_iri=self._base))).subject
-        except SyntaxError as problem:
+            return resolve(self._base, iri).value
+        except ValueError as problem:
             raise self._error(f"<{iri}> is not an IRI reference: {problem}", start) from None
-        if not isinstance(subject, NamedNode):
-            raise TypeError(subject)
-        return subject.value
 
     def iri(self, _place: Extent, children: list[Token]) -> NamedNode:
         (token,) = children
@@ -202,7 +198,21 @@ class ExpressionBuilder:
             raise self._error(f"{name} takes {wanted}, not {len(arguments)}", place.start_pos)
         if name == "BOUND" and not isinstance(arguments[0], s.Var):
             raise self._error("BOUND takes a variable, nothing else", place.start_pos)
-        return s.Call(_SYNONYMS.get(name, name), tuple(arguments), span=self._span(place))
+        name = _SYNONYMS.get(name, name)
+        if name == "IRI" and self._base is not None:
+            return self._iri_of(arguments[0], self._base, self._span(place))
+        return s.Call(name, tuple(arguments), span=self._span(place))
+
+    def _iri_of(self, argument: s.Expression, base: str, span: s.Span) -> s.Expression:
+        """``IRI(x)`` under a BASE: of a constant, the IRI itself."""
+        if isinstance(argument, s.Constant):
+            text = argument.term.value
+            if isinstance(argument.term, NamedNode):
+                return shared.constant(argument.term, span)
+            with suppress(ValueError):
+                if argument.term == Literal(text):
+                    return shared.constant(resolve(base, text), span)
+        return s.Call("IRI", (argument, s.Constant(shared.named_node(base))), span=span)
 
     def aggregate(self, place: Extent, children: list[Any]) -> s.Expression:
         name, distinct, argument, *offset = children
@@ -227,6 +237,14 @@ class ExpressionBuilder:
             hint = f"{variable} itself is the value of this iteration"
             raise self._error("PREV looks back: at least 1", _start(back), hint)
         return s.Prev(self._var(variable), offset, span=self._span(place))
+
+    def prev_aggregate(self, place: Extent, children: list[Any]) -> s.Expression:
+        aggregate, back = children
+        if back is not None:
+            hint = f"PREV({aggregate.name}(…)) is over all iterations before this one"
+            raise self._error("PREV of an aggregate takes no number", _start(back), hint)
+        before: s.Aggregate = replace(aggregate, before=True, span=self._span(place))
+        return before
 
     def exists(self, place: Extent, children: list[s.Group]) -> s.Expression:
         return s.Exists(children[0], negated=False, span=self._span(place))

@@ -49,7 +49,10 @@ class In(Placed):
 
 @dataclass(frozen=True, slots=True)
 class Call(Placed):
-    """A built-in function by its upper-case name: ``BOUND``, ``IF``, ``STRLEN``, ``REGEX``…"""
+    """A built-in function by its upper-case name: ``BOUND``, ``IF``, ``STRLEN``, ``REGEX``…
+
+    ``IRI`` has the query's BASE as a second argument, if there is one.
+    """
 
     name: str
     arguments: tuple[Expression, ...]
@@ -77,6 +80,7 @@ class Aggregate(Placed):
     """``COUNT SUM AVG MIN MAX SAMPLE GROUP_CONCAT``, and SPAseq's ``FIRST LAST``.
 
     ``argument`` is None for ``COUNT(*)``. ``offset`` counts on from the first, or back from the last value.
+    ``before``: it is ``PREV`` of the aggregate, which leaves out the current iteration.
     """
 
     name: str
@@ -84,6 +88,7 @@ class Aggregate(Placed):
     distinct: bool = False
     separator: str | None = None
     offset: int = 0
+    before: bool = False
 
 
 @dataclass(frozen=True, slots=True)

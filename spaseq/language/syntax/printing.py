@@ -95,7 +95,8 @@ _PRIMARY: Final = 7
 def print_query(query: Query) -> str:
     """The canonical text of a query; its prefixes are kept and used."""
     printer = _Printer(query.prefixes)
-    return "\n".join(printer.query(query)) + "\n"
+    text = "\n".join(printer.query(query)) + "\n"
+    return text if printer.base is None else f"BASE {printer.base}\n{text}"
 
 
 def print_group(group: Group) -> str:
@@ -137,6 +138,8 @@ def print_sequence(seq: Seq) -> str:
 
 class _Printer:
     def __init__(self, prefixes: Iterable[tuple[str, str]] = ()) -> None:
+        #: What IRI() resolves against, if something printed so far does.
+        self.base: Term | None = None
         # The longest namespace that fits is the best.
         self._prefixes = sorted(prefixes, key=lambda item: -len(item[1]))
 
@@ -299,6 +302,9 @@ class _Printer:
                 own = _COMPARISON
                 word = "NOT IN" if negated else "IN"
                 text = f"{inside(operand, own + 1)} {word} ({', '.join(map(inside, items))})"
+            case Call("IRI", (argument, Constant(base))):
+                self.base = base
+                return f"IRI({inside(argument)})"
             case Call(name, arguments):
                 return f"{name}({', '.join(map(inside, arguments))})"
             case FunctionCall(function, arguments, distinct):
@@ -306,12 +312,13 @@ class _Printer:
                 return f"{self.term(function)}({how}{', '.join(map(inside, arguments))})"
             case Exists(pattern, negated):
                 return f"{'NOT ' if negated else ''}EXISTS {self.group(pattern, margin)}"
-            case Aggregate(name, argument, distinct, separator, offset):
+            case Aggregate(name, argument, distinct, separator, offset, before):
                 how = "DISTINCT " if distinct else ""
                 what = "*" if argument is None else inside(argument)
                 end = f", {offset}" if offset else ""
                 end += "" if separator is None else f" ; SEPARATOR = {Literal(separator)}"
-                return f"{name}({how}{what}{end})"
+                whole = f"{name}({how}{what}{end})"
+                return f"PREV({whole})" if before else whole
             case Prev(variable, offset):
                 return f"PREV({variable})" if offset == 1 else f"PREV({variable}, {offset})"
         return f"({text})" if own < level else text

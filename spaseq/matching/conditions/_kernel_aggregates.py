@@ -23,6 +23,7 @@ from spaseq.matching.conditions._kernel_values import (
     CALC,
     DOUBLE,
     ERROR,
+    FAULT,
     MANY,
     MISSING,
     N_KLEENES,
@@ -41,7 +42,7 @@ def kind_of(identifier: int, codes: Codes) -> int:
     """The kind of a term; of none, or of one of many values, that."""
     if identifier == MANY:
         return BEYOND
-    if identifier <= 0:
+    if identifier <= 0 or codes[identifier] == FAULT:
         return NOTHING
     return int(codes[identifier])
 
@@ -49,10 +50,10 @@ def kind_of(identifier: int, codes: Codes) -> int:
 @part
 def _better(kind: int, a: int, b: int, numbers: Floats, codes: Codes) -> int:
     """The smaller (ACC_MIN) or greater term of two; MANY if the tables cannot tell."""
-    if a == ERROR or b == ERROR or b == 0:
-        return ERROR
     if a == 0 or a == b:
         return b
+    if b == 0:
+        return a
     if a == MANY or b == MANY:
         return MANY
     p, q = codes[a], codes[b]
@@ -90,9 +91,11 @@ def _further(kind: int, known: int, nearer: int, current: int) -> int:
 
 @part
 def _folded(
-    kind: int, offset: int, known: int, nearer: int, current: int, first: bool, numbers: Floats, codes: Codes
+    kind: int, offset: int, known: int, nearer: int, current: int, numbers: Floats, codes: Codes
 ) -> int:
-    """An aggregate that is a term or a count, with one more value. ``first``: it is the first one."""
+    """An aggregate that is a term or a count, with one more value; without one if that is unbound."""
+    if kind != ACC_PREVIOUS and (known == ERROR or (current > 0 and codes[current] == FAULT)):
+        return ERROR
     if offset > 0:
         return _further(kind, known, nearer, current)
     if kind == ACC_COUNT:
@@ -105,8 +108,6 @@ def _folded(
         return known if known != 0 else current
     if kind == ACC_LAST:
         return current if current != 0 else known
-    if first:
-        return current if current != 0 else ERROR
     return _better(kind, known, current, numbers, codes)
 
 
@@ -114,15 +115,15 @@ def _folded(
 def _summed(
     k: int, x: float, e: float, current: int, numbers: Floats, codes: Codes
 ) -> tuple[int, float, float]:
+    if current == 0:
+        return k, x, e
     kind = kind_of(current, codes)
     y = numbers[current] if kind >= SHORT else 0.0
     return calculate(ADD, k, x, e, kind, y, 0.0)
 
 
 @part
-def fold(
-    t: Ints, m: Ints, f: Floats, w: int, sums: int, number: int, first: bool, numbers: Floats, codes: Codes
-) -> None:
+def fold(t: Ints, m: Ints, f: Floats, w: int, sums: int, number: int, numbers: Floats, codes: Codes) -> None:
     """An iteration ends: an aggregate of a wait takes the value of its slot."""
     a = t[AGGREGATES] + number * A_SIZE
     current = m[w + SLOTS + t[a + A_SLOT]]
@@ -134,7 +135,7 @@ def fold(
         f[at + 2] = k
         return
     at = w + SLOTS + t[N_SLOTS] + 2 * t[N_KLEENES] + number
-    m[at] = _folded(t[a + A_KIND], t[a + A_OFFSET], m[at], m[at + 1], current, first, numbers, codes)
+    m[at] = _folded(t[a + A_KIND], t[a + A_OFFSET], m[at], m[at + 1], current, numbers, codes)
 
 
 @part
@@ -157,8 +158,8 @@ def aggregated(
     if kind == ACC_PREVIOUS and m[completed] <= offset:
         return MISSING, 0, 0.0, 0.0
     if inside:
-        known = _folded(kind, offset, known, m[at + 1], current, m[completed] == 0, numbers, codes)
+        known = _folded(kind, offset, known, m[at + 1], current, numbers, codes)
     if kind == ACC_COUNT:
-        return (BEYOND if known == MANY else CALC), 0, float(known), 0.0
+        return (CALC if known >= 0 else kind_of(known, codes)), 0, float(known), 0.0
     k = kind_of(known, codes)
     return k, known, (numbers[known] if k >= SHORT else 0.0), 0.0

@@ -37,6 +37,7 @@ from spaseq.matching.conditions._kernel_values import (
     EARLY,
     ERRED,
     FALSE,
+    FAULT,
     FUNCTION,
     FUNCTION_2,
     IF_BOUND,
@@ -181,7 +182,9 @@ def _by_stack(
             kind = kind_of(identifier, codes)
             x = numbers[identifier] if kind >= SHORT else 0.0
             if op == ONE:
-                kind = CALC if identifier != MANY else BEYOND
+                # Of none it is 0; of a faulty one it is an error.
+                kind = CALC if identifier <= 0 or codes[identifier] != FAULT else NOTHING
+                kind = kind if identifier != MANY else BEYOND
                 x = 1.0 if identifier > 0 else 0.0
             _set(m, f, kinds, top, kind, identifier, x, 0.0)
             top += 1

@@ -71,11 +71,12 @@ WONDERED: Final = MEMO + 2
 WONDERS: Final = MEMO + 3
 MOST_WONDERS: Final = MEMO + 4
 STACK: Final = MEMO + 5
-#: Instead of an id: of several values, or beyond the tables; and: an error.
+#: Instead of an id: of several values, or beyond the tables; and: an error, for good in an aggregate.
 MANY: Final = -1
 ERROR: Final = -2
 
 # Kinds of values; those of terms are the codes of the id table, where -1 is "not looked at yet".
+FAULT: Final = -3  # an error that makes an aggregate over it one
 MISSING: Final = -2  # an error for want of an earlier iteration alone
 BEYOND: Final = 0
 NOTHING: Final = 1  # any other error

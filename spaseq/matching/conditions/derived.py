@@ -17,6 +17,7 @@ import pyoxigraph as ox
 from spaseq.automaton.pattern import Atom, Both, GpmPart, Kleene, Node, SequencePattern
 from spaseq.automaton.scopes import owners, rebuilt
 from spaseq.gpm.expressions.compiled import ExpressionError, Solution, compile_value
+from spaseq.gpm.expressions.early import Reason, compile_reason
 from spaseq.gpm.expressions.extensions import BINARY, DISTANCE, PI, UNARY, metres, point
 from spaseq.gpm.expressions.walk import VOLATILE
 from spaseq.language.rewrite import substitute
@@ -34,9 +35,9 @@ from spaseq.language.syntax import (
     Prev,
     Var,
 )
-from spaseq.matching.conditions.numbers import ERROR
+from spaseq.matching.conditions.numbers import ERROR, FAULT
 from spaseq.matching.conditions.postfix import METRES
-from spaseq.terms.dictionary import UNBOUND, Dictionary
+from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.values import DOUBLE, Value, decode
 
 #: Aggregates of an expression's values; some are the expression of the aggregate.
@@ -59,18 +60,18 @@ class Of(StrEnum):
 class Derived:
     """A column that is computed of others: an expression that one GPM's rows decide.
 
-    Where there is no value it holds ``ERROR``; if it is ``open``, nothing. The place of what is no point is
-    ``NO_POINT``.
+    Where there is no value it holds ``ERROR``; if it is ``summed``, by an aggregate, ``FAULT``. The place of
+    what is no point is ``NO_POINT``.
     """
 
     expression: Expression
     of: Of = Of.VALUE
-    open: bool = False
+    summed: bool = False
 
     def column(self, dictionary: Dictionary) -> Callable[[Solution], int]:
         """What computes the ids of the column from solutions."""
         evaluate = compile_value(self.expression, dictionary)
-        error = UNBOUND if self.open else dictionary.pin(ERROR)
+        error = dictionary.pin(FAULT if self.summed else ERROR)
         no_point = dictionary.pin(NO_POINT)
 
         def value(solution: Solution) -> int:
@@ -167,7 +168,7 @@ class _Splitter:
             case Exists() | Prev():
                 return part
             case Aggregate(name, argument) if argument is not None and not isinstance(argument, Var):
-                if name in _OF_VALUES and (column := self._column(argument, is_open=True)) is not None:
+                if name in _OF_VALUES and (column := self._summed(argument)) is not None:
                     return replace(part, argument=column)
                 return part
             case FunctionCall(function, (first, second, Constant(unit))) if function.value == DISTANCE:
@@ -230,7 +231,17 @@ class _Splitter:
         column = self._column(operand, of)
         return column or self._of_earlier(operand, lambda e: self._column(e, of))
 
-    def _column(self, expression: Expression, of: Of = Of.VALUE, is_open: bool = False) -> Var | None:
+    def _summed(self, argument: Expression) -> Var | None:
+        """The column of an aggregate over iterations. Without the variables it must err because of them."""
+        if not mentioned(argument) & self._pattern.owners.keys():
+            return None
+        if any(isinstance(part, Aggregate | Prev | Exists) for part in walk(argument)):
+            return None
+        if compile_reason(argument, Dictionary())({}, frozenset()) is not Reason.UNBOUND:
+            return None
+        return self._column(argument, summed=True)
+
+    def _column(self, expression: Expression, of: Of = Of.VALUE, summed: bool = False) -> Var | None:
         """The variable of a column, if one GPM's rows decide the expression wherever its variables are bound.
 
         Without a value for any variable it must be an error, so that a match without the GPM's events has
@@ -247,7 +258,7 @@ class _Splitter:
                 return None
         if not binding:
             return None
-        derived = Derived(expression, of, is_open)
+        derived = Derived(expression, of, summed)
         return Var(self._derived.setdefault(derived, f" {len(self._derived)}"))
 
 

@@ -54,6 +54,10 @@ _SHORT: Final = re.compile(
 
 #: Stands for what has no value. (A term, so that it can stand in a column and in a slot.)
 ERROR: Final = NamedNode("urn:x-spaseq:no-value")
+#: Stands for what has no value where an aggregate is over it, which has none therefore.
+FAULT: Final = NamedNode("urn:x-spaseq:no-value-at-all")
+#: Stands for what programs cannot tell.
+OPEN: Final = NamedNode("urn:x-spaseq:unknown")
 #: Stands for what has no value only for want of an earlier iteration.
 EARLY: Final = NamedNode("urn:x-spaseq:no-value-yet")
 
@@ -69,6 +73,7 @@ class Numbers:
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
         self._error, self._early = dictionary.pin(ERROR), dictionary.pin(EARLY)
+        self._fault, self._open = dictionary.pin(FAULT), dictionary.pin(OPEN)
         self.numbers: npt.NDArray[np.float64] = np.zeros(0)
         self.codes: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
         self._ranks: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
@@ -133,7 +138,8 @@ class Numbers:
             codes = np.concatenate([self.codes, np.full(room, _UNKNOWN, dtype=np.int8)])
             # What is no term, and the terms that stand for errors, are what they are without a look.
             codes[0] = codes[self._error] = v.NOTHING
-            codes[self._early] = v.MISSING
+            codes[self._early], codes[self._fault] = v.MISSING, v.FAULT
+            codes[self._open] = v.BEYOND
             few = codes.data
             # No interrupt comes between these: that takes a call, or a loop.
             self.numbers, self.codes, self._codes = numbers, codes, few

@@ -31,7 +31,7 @@ from spaseq.language.syntax import (
 from spaseq.language.syntax.printing import print_expression
 from spaseq.matching.conditions._kernel_memo import MEMO_LIMIT
 from spaseq.matching.conditions._kernel_values import DEEPEST
-from spaseq.matching.conditions.numbers import EARLY, ERROR
+from spaseq.matching.conditions.numbers import EARLY, ERROR, OPEN
 from spaseq.matching.obstacles import Obstacle
 
 _COMPARISONS: Final = ("=", "!=", "<", ">", "<=", ">=")
@@ -136,12 +136,12 @@ def steps(item: Filter, site: Site, owners: Owners) -> list[Step]:
 
 
 def needs(expression: Expression, owners: Owners) -> frozenset[str]:
-    """The variables outside PREV and aggregates of group variables."""
+    """The variables outside PREV, and in aggregates those that are no group variables."""
     match expression:
         case Prev():
             return frozenset()
-        case Aggregate() if mentioned(expression) & owners.keys():
-            return frozenset()
+        case Aggregate() if (names := mentioned(expression)) & owners.keys():
+            return names - owners.keys()
         case Var() | Exists() | Aggregate():
             return mentioned(expression)
         case _:
@@ -302,7 +302,7 @@ class _Writer:
         if (
             not isinstance(node.argument, Var)
             or function not in _AGGREGATES
-            or (node.distinct and function not in _DISTINCT)
+            or (node.distinct and (function not in _DISTINCT or node.offset))
         ):
             raise _beyond(_DEMAND, node)
         name = node.argument.name
@@ -310,21 +310,36 @@ class _Writer:
         codes = []
         for kleene in kleenes:
             kinds = ("SUM", "COUNT") if function == "AVG" else (function,)
-            code = [Step("AGGREGATE", Accumulator(kleene, kind, name, node.offset), inside) for kind in kinds]
+            current = inside and not node.before
+            code = [
+                Step("AGGREGATE", Accumulator(kleene, kind, name, node.offset), current) for kind in kinds
+            ]
             codes.append((kleene, code + [Step("AVERAGE")] * (function == "AVG")))
+        if node.before:
+            yield from _first_completed(codes if inside else [], [Step("CONSTANT", EARLY)])
+            return
         # Where no Kleene of it has been, there is the one solution.
-        single = list(self._single(node, name))
+        single = list(self._single(node, name, of_loop=bool(kleenes)))
         yield from codes[0][1] if inside else _first_completed(codes, single)
 
     @staticmethod
-    def _single(node: Aggregate, name: str) -> Iterator[Step]:
-        """An aggregate over one solution."""
+    def _single(node: Aggregate, name: str, of_loop: bool) -> Iterator[Step]:
+        """An aggregate over one solution; ``of_loop``: its variable may be of a loop that is not there."""
         if node.offset:
             yield Step("CONSTANT", ERROR)
         elif node.name == "COUNT":
             yield Step("ONE", name)
         elif node.name in ("SUM", "AVG"):
-            yield from (Step("CONSTANT", Literal(0)), Step("PUSH", name), Step("ADD"))
+            summed = [Step("CONSTANT", Literal(0)), Step("PUSH", name), Step("ADD")]
+            if of_loop:
+                # Of a loop that is left out it is 0, of one in another alternative an error.
+                summed = [
+                    Step("IF_BOUND", name, skip=4),
+                    *summed,
+                    Step("JUMP", skip=1),
+                    Step("CONSTANT", OPEN),
+                ]
+            yield from summed
         else:
             yield Step("PUSH", name)
 

@@ -169,6 +169,8 @@ class _Reader:
                 raise _Open
             if isinstance(part, Aggregate):
                 found = {group_of.get(name) for name in mentioned(part)}
+                if part.before and not found <= {*inside}:
+                    raise _Open
                 if len(found) != 1 or None in found:
                     raise _Open
                 yield from (kleene for kleene in found if kleene is not None and kleene not in inside)
@@ -244,7 +246,10 @@ def accumulators(conditions: Iterable[tuple[Step, ...]]) -> list[Accumulator]:
 def _tests(filters: Iterable[Filter]) -> Iterator[Filter]:
     """What the filters ask, each part by itself where it can be asked so."""
     for item in filters:
-        if any(isinstance(part, Prev) for part in walk(item.condition)):
+        if any(
+            isinstance(part, Prev) or (isinstance(part, Aggregate) and part.before)
+            for part in walk(item.condition)
+        ):
             yield item  # as a whole it does not apply to a first iteration
         else:
             yield from (Filter(part) for part in conjuncts(item.condition))

@@ -68,7 +68,7 @@ def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, star
         if action == actions.LEAVE and iterations < most:
             return False
         for j in range(kleenes.aggregates(t, kleene), kleenes.aggregates_end(t, kleene)):
-            fold(t, m, f, w, waits.sums(m, w), j, m[completed + number] == 0, numbers, codes)
+            fold(t, m, f, w, waits.sums(m, w), j, numbers, codes)
         m[completed + number] += 1
         own = kleenes.own(t, kleene)
         if action == actions.AGAIN:

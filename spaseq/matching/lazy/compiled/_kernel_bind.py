@@ -83,7 +83,7 @@ def end_iteration(
     w = record - SLOTS
     completed = record + t[N_SLOTS] + t[N_KLEENES] + iteration.number(t, kleene)
     for j in range(iteration.aggregates(t, kleene), iteration.aggregates_end(t, kleene)):
-        fold(t, m, f, w, sums, j, m[completed] == 0, numbers, codes)
+        fold(t, m, f, w, sums, j, numbers, codes)
     m[completed] += 1
     if not last:
         for i in range(iteration.own(t, kleene), iteration.own_end(t, kleene)):
