@@ -78,9 +78,7 @@ def shared() -> Callable[[str], Path]:
     def find(name: str) -> Path:
         path = SHARED / name
         if not path.exists():
-            pytest.skip(
-                f"reference data {name!r} is not beside this checkout (SPASEQ_SHARED names its folder)"
-            )
+            pytest.skip(f"reference data, not part of this repository: no {path} (see tests/README.md)")
         return path
 
     return find

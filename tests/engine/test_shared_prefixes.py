@@ -444,7 +444,7 @@ def test_those_that_are_over_are_forgotten() -> None:
         if len(handles) > 5:
             handles.pop(1).cancel()
     gc.collect()
-    assert sum(isinstance(thing, Member) for thing in gc.get_objects()) < 60
+    assert sum(type(thing) is Member for thing in gc.get_objects()) < 60
 
 
 def test_more_gpms_than_a_group_has_room_for_are_several_groups() -> None:
