@@ -26,6 +26,10 @@ Ids = npt.NDArray[np.int64]
 EARLIEST: Final = -(1 << 63)
 LATEST: Final = (1 << 63) - 1
 
+#: Before and after all times, further from them than any window or lateness is long: too far for arrays.
+BEGINNING: Final = -(1 << 80)
+END: Final = 1 << 80
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -12,10 +12,9 @@ import pyoxigraph as ox
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.groups.crowd import Crowd
 from spaseq.engine.pipelines.intake import Intake
-from spaseq.engine.pipelines.order import BEGINNING
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import Stats
-from spaseq.events import EventBatch, Stamp
+from spaseq.events import BEGINNING, EventBatch, Stamp
 from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.sample import Sample

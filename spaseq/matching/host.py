@@ -18,7 +18,7 @@ from spaseq.automaton.pattern import (
     may_trail,
     walk,
 )
-from spaseq.events import Stamp
+from spaseq.events import BEGINNING, END, Stamp
 from spaseq.language.syntax import Consume, Emit
 from spaseq.limits import UNLIMITED, Budget
 from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Solution
@@ -35,10 +35,6 @@ KeyOrder = Callable[[Key], tuple[Any, ...]]
 
 #: About how many bytes a partition takes, without what it keeps of events.
 _PARTITION: Final = 4_096
-
-#: Before all places of events on a window's axis; and after all times.
-_NOWHERE: Final = -(1 << 63)
-_NEVER: Final = 1 << 62
 
 
 @dataclass(slots=True)
@@ -127,7 +123,7 @@ class Matcher:
         self._open: deque[Occurrence] = deque()
         self._moments = _Moments(pattern, bounds) if self._trails and not bounds.counted else None
         # All up to there on the window's axis is there.
-        self._at = _NOWHERE
+        self._at = BEGINNING
         self.watcher: Watcher | None = None
 
     @property
@@ -167,7 +163,7 @@ class Matcher:
         """No event will come any more: every window ends."""
         last = max((self._bounds.closing(p.newest) for p in self._partitions.values()), default=None)
         if last is not None:
-            yield from self._advance(last, _NEVER)
+            yield from self._advance(last, END)
 
     def settled(self, time: int) -> int:
         """The time up to which all matches were delivered, when the query's time has come to ``time``.

@@ -146,9 +146,13 @@ class Bounds:
         """Where an event lies on the axis that the window measures."""
         return occurrence.position if self.counted else occurrence.time
 
+    def begins(self, at: int) -> int:
+        """Return where the tumbling window begins that contains a place on the axis."""
+        return at - (at - self.start) % self.size
+
     def index(self, at: int) -> int:
-        """The number of the tumbling window that contains a place on the axis."""
-        return (at - self.start) // self.size
+        """Return the number of the tumbling window that contains a place on the axis; they grow with time."""
+        return (at - self._phase) // self.size
 
     def places(self, batch: EventBatch, start: int) -> Ints:
         """Where the events of a batch lie on that axis, the first at position ``start``; shape ``(events,)``.
@@ -156,22 +160,21 @@ class Bounds:
         For tumbling windows, in which of them.
         """
         at = start + np.arange(len(batch)) if self.counted else batch.time
-        return at if self.sliding else np.asarray((at - self.start) // self.size)
+        if self.sliding:
+            return at
+        # As ``index``, without differences of times: these may be beyond 64 bits.
+        number, within = np.divmod(at, self.size)
+        return np.asarray(number - (within < self._phase))
 
     def place(self, time: int, position: int) -> int:
         """The same of one event."""
         at = position if self.counted else time
         return at if self.sliding else self.index(at)
 
-    def steps(self, batch: EventBatch, start: int) -> Ints:
-        """The same, times counted from the first window's: as far apart, and far from the ends of 64 bits."""
-        places = self.places(batch, start)
-        return places if self.counted or not self.sliding else places - self.start
-
-    def step(self, time: int, position: int) -> int:
-        """The same of one event."""
-        place = self.place(time, position)
-        return place if self.counted or not self.sliding else place - self.start
+    @property
+    def _phase(self) -> int:
+        """Where the tumbling window with number 0 begins."""
+        return self.start % self.size
 
     @property
     def reach(self) -> int:
@@ -187,13 +190,13 @@ class Bounds:
         """The first place on the axis that belongs to the window of a match ``first … last``."""
         if self.sliding:
             return self.measure(last) - self.size
-        return self.start + self.index(self.measure(first)) * self.size
+        return self.begins(self.measure(first))
 
     def closing(self, first: Occurrence) -> int:
         """The last place on the axis that belongs to the window of a match that starts at ``first``."""
         if self.sliding:
             return self.measure(first) + self.size
-        return self.start + (self.index(self.measure(first)) + 1) * self.size - 1
+        return self.begins(self.measure(first)) + self.size - 1
 
 
 def bounds(window: Window, ticks: bool, start: int) -> Bounds:

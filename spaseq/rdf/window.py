@@ -27,7 +27,7 @@ from rdflib.store import VALID_STORE
 from rdflib.term import Node
 
 from spaseq.errors import EngineError, SpaseqWarning
-from spaseq.events import Clock, EventBatch
+from spaseq.events import EARLIEST, Clock, EventBatch
 from spaseq.language.syntax import Window
 from spaseq.matching.model import Bounds, Ints, bounds
 from spaseq.rdf._quads import Pattern, Quad, QuadStore, Triple
@@ -82,7 +82,7 @@ class Recent:
             if time is not None and not self._bounds.counted:
                 place = max(place, time if self._bounds.sliding else self._bounds.index(time))
             self._drop(place)
-            oldest = place - self._bounds.reach
+            oldest = max(EARLIEST, place - self._bounds.reach)
             return [
                 (part.start + i, part.batch, i)
                 for part in self._parts

@@ -58,15 +58,21 @@ def diagnose(evidence: Evidence, seconds: float) -> Diagnosis:
             [item for item in absent if item.gpm == name],
             [item for item in filters if item.gpm == name],
         )
-        cause = f"{events}, of which GPM {name} matched none: {found}"
+        # That no event came is known of all events.
+        of_some = counted[name].events and evidence.sampled < evidence.events
+        first = f"; in the first {evidence.sampled:,} of them" if of_some else ":"
+        cause = f"{events}, of which GPM {name} matched none{first} {found}"
     else:
         tried = tried_out(evidence, seconds * _TRIALS)
-        cause = f"{events}, each GPM matched some"
+        some = "each GPM" if all(gpm.matched for gpm in counted.values()) else "each GPM that a match needs"
+        cause = f"{events}, {some} matched some"
         if tried.failing is not None:
-            first = f" of the first {tried.events:,}" if tried.events < evidence.sampled else ""
-            cause = f"{events}, all{first} ended in {tried.failing}"
+            first = f"; in the first {tried.events:,} of them" if tried.events < evidence.events else ","
+            cause = f"{events}{first} all ended in {tried.failing}"
         elif tried.undecided:
             cause += f"; to find out where all ended takes more than {seconds:g} s of the processor's time"
+        elif evidence.sampled < evidence.events:
+            cause += f", and the first {evidence.sampled:,} of them do not tell where all ended"
         if tried.cause is not None:
             cause += f": {tried.cause}"
         elif any(trial.matches is None for trial in tried.trials):

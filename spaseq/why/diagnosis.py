@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
+
+#: Of so many solutions at most a FILTER is asked that one event decides.
+ROWS: Final = 10_000
 
 
 @dataclass(slots=True)
@@ -78,7 +81,7 @@ class BranchCount:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A change to the query, in words, and whether there would then be a match in the sample.
+    """A change to the query, in words, and whether there would then be a match of all of it in the sample.
 
     None: it took too long to find out.
     """
@@ -200,9 +203,10 @@ def counted(item: FilterCount) -> str:
     """A filter's counts, in words."""
     where = "WHERE" if item.gpm is None else f"GPM {item.gpm}"
     first = f" ({item.error})" if item.error is not None else ""
+    most = f", of the first {ROWS:,} solutions" if item.asked == ROWS else ""
     return (
         f"{where}: FILTER({item.text}) held {item.held:,}×, failed {item.failed:,}×, "
-        f"erred {item.erred:,}×{first}"
+        f"erred {item.erred:,}×{first}{most}"
     )
 
 

@@ -11,11 +11,8 @@ from spaseq.gpm.expressions.compiled import ExpressionError, Solution, compile_t
 from spaseq.gpm.sharing import Sharing
 from spaseq.language.syntax import Filter, Gpm, Group, Optional, Pattern, Union
 from spaseq.language.syntax.printing import print_expression, print_group
-from spaseq.why.diagnosis import BranchCount, FilterCount
+from spaseq.why.diagnosis import ROWS, BranchCount, FilterCount
 from spaseq.why.evidence import Evidence
-
-#: Of so many solutions at most.
-ROWS = 10_000
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from spaseq.automaton.pattern import GpmPart
 from spaseq.language.syntax import Filter, Graph, Group, Pattern, Triples
 from spaseq.language.syntax.printing import print_group
-from spaseq.why.diagnosis import FilterCount, Missing, plural, told
+from spaseq.why.diagnosis import ROWS, FilterCount, Missing, plural, told
 from spaseq.why.evidence import Evidence
 from spaseq.why.filters import evaluator_of
 
@@ -33,7 +33,8 @@ def reason(
 
 def _filtered(filters: Sequence[FilterCount]) -> str:
     worst = min(filters, key=lambda item: item.held)
-    text = f"FILTER({worst.text})"
+    first = f"in the first {ROWS:,} solutions " if worst.asked == ROWS else ""
+    text = f"{first}FILTER({worst.text})"
     if worst.erred == worst.asked:
         return f"{text} erred {_times(worst.erred)}: {worst.error}"
     if not worst.held:

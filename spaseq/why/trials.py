@@ -10,15 +10,14 @@ from rdflib import BNode
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import Absent, walk
 from spaseq.language.syntax import Query
-from spaseq.language.syntax.durations import decimal
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.results.match import Match
 from spaseq.why.diagnosis import FilterCount, Trial, plural
 from spaseq.why.evidence import Evidence
 from spaseq.why.replay import Replays, plain, shrinking
-from spaseq.why.variants import Variant, longer, prefixes, sliding, variants
+from spaseq.why.variants import Step, Variant, joined_alone, longer, sliding, steps, variants
 
-#: Of so many matches in a longer window the shortest is told.
+#: Where a longer window has fewer matches than these, what the shortest of them spans is told.
 _MATCHES = 100
 
 
@@ -44,7 +43,7 @@ class Tried:
         return self.undecided or (self.failing is not None and self.cause is None and no_time)
 
     def with_fewer(self, fewer: Tried) -> Tried:
-        """The same, where fewer of the first events told more: what has a match in these has one in all."""
+        """Return the same, where fewer of the first events told more: a match in these is one in all."""
         if self.undecided:
             return fewer
         if fewer.failing != self.failing or fewer.cause is None:
@@ -62,79 +61,135 @@ def tried_out(evidence: Evidence, seconds: float) -> Tried:
         tried = tried.with_fewer(replace(try_out(evidence, replays), events=replays.events))
         if not tried.is_open:
             break
+    errs = [item for item in tried.filters if item.erred and item.erred == item.asked]
+    if tried.failing is not None and errs:
+        text = f"FILTER({errs[0].text}) of {_place(errs[0])} always errs: {errs[0].error}"
+        return replace(tried, cause=text)
     return tried
 
 
 def try_out(evidence: Evidence, replays: Replays) -> Tried:
     """Looks for the first step at which all ends, then for what would have helped there."""
     filters: tuple[FilterCount, ...] = ()
-    for query in prefixes(plain(evidence.query)):
-        found, filters = replays.watched(query)
+    for step in steps(plain(evidence.query)):
+        found, filters = replays.watched(step.query)
         if found is None:
             return Tried(filters=filters, undecided=True)
         if not found:
-            return _changed(replays, query, filters)
+            return _changed(replays, step, filters)
     return Tried(filters=filters)
 
 
-def _changed(replays: Replays, query: Query, filters: tuple[FilterCount, ...]) -> Tried:
-    failing = f"SEQ({print_sequence(query.sequence)})"
-    trials: list[Trial] = []
-    causes = [
-        f"FILTER({item.text}) of {_place(item)} always errs: {item.error}"
-        for item in filters
-        if item.erred and item.erred == item.asked
-    ]
-    for variant in sliding(query):
-        causes += _try(replays, variant, trials)
-    if not any(trial.matches for trial in trials):
-        causes += _longer(replays, query, trials)
-        for variant in variants(query):
-            causes += _try(replays, variant, trials)
-    return Tried(failing, causes[0] if causes else None, tuple(trials), filters)
+class _Trials:
+    """What was tried of a step, and what it says: first what has a match as a whole."""
+
+    def __init__(self, replays: Replays, step: Step) -> None:
+        self._replays, self._step = replays, step
+        self.trials: list[Trial] = []
+        self._causes: list[tuple[bool, str]] = []
+
+    @property
+    def is_found(self) -> bool:
+        """Whether some change to the whole query has a match."""
+        return any(trial.matches for trial in self.trials)
+
+    @property
+    def cause(self) -> str | None:
+        """The likeliest cause."""
+        return min(self._causes, key=lambda cause: not cause[0])[1] if self._causes else None
+
+    def add(self, variant: Variant) -> None:
+        """Tries a variant: up to the step first, which takes less, then as a whole."""
+        short = self._step.of(variant.query)
+        if short is None:
+            return
+        found = self._replays.matches(short)
+        whole = found if short == variant.query or not found else self._replays.matches(variant.query)
+        self._tell(variant, whole)
+        if found and not self._is_partitioned(variant):
+            self._explain(variant, found, whole)
+
+    def longer(self) -> None:
+        """Tries longer windows: for a match of the whole query, or else of the step."""
+        variant, found = self._shortest(self._step.whole)
+        if variant is None:
+            return
+        self._tell(variant, found)
+        if not found and self._step.count is not None:
+            variant, short = self._shortest(self._step.query)
+            if variant is not None and short:
+                self._explain(variant, short, found, f" up to there{_shortest_span(short)}")
+        elif found:
+            self._explain(variant, found, found, _shortest_span(found))
+
+    def _tell(self, variant: Variant, found: list[Match] | None) -> None:
+        self.trials.append(Trial(variant.change, None if found is None else bool(found)))
+
+    def _explain(
+        self, variant: Variant, found: list[Match], whole: list[Match] | None, more: str = ""
+    ) -> None:
+        """Notes what it means that a variant has matches up to the step, and perhaps as a whole."""
+        text = variant.reason
+        if variant.advice is None:
+            if variant.joined is not None and _is_blank(variant.joined, found):
+                text += ": it is a blank node, and no two events have the same"
+        elif whole:
+            text += f": {variant.advice} there is a match{more}"
+        else:
+            text += f": {variant.advice} there is a match{more or ' up to there'}"
+            text += "; the rest is not found out" if whole is None else ", but none of the whole sequence"
+        self._causes.append((bool(whole), text))
+
+    def _is_partitioned(self, variant: Variant) -> bool:
+        """Whether a variable is not to be blamed: a partition by it has events of all its GPMs."""
+        query = self._step.query
+        if variant.joined not in [variable.name for variable in query.partition]:
+            return False
+        return _forbids(query) or self._replays.matches(joined_alone(query)) != []
+
+    def _shortest(self, query: Query) -> tuple[Variant | None, list[Match] | None]:
+        """Return the first longer window with a match, and its matches; or the last one tried, and none."""
+        windows = list(longer(query))
+        if not windows:
+            return None, None
+        # A longer window has all that a shorter one has, unless something must not come: the longest says
+        # whether there is any sense in the others.
+        if not _forbids(query) and self._replays.matches(windows[-1].query) == []:
+            return windows[-1], []
+        for variant in windows:
+            found = self._replays.matches(variant.query, _MATCHES)
+            if found is None or found:
+                break
+        return variant, found
+
+
+def _changed(replays: Replays, step: Step, filters: tuple[FilterCount, ...]) -> Tried:
+    tried = _Trials(replays, step)
+    for variant in sliding(step.whole):
+        tried.add(variant)
+    if not tried.is_found:
+        tried.longer()
+        for variant in variants(step.whole):
+            tried.add(variant)
+    failing = f"SEQ({print_sequence(step.query.sequence)})"
+    return Tried(failing, tried.cause, tuple(tried.trials), filters)
 
 
 def _place(item: FilterCount) -> str:
     return "WHERE" if item.gpm is None else f"GPM {item.gpm}"
 
 
-def _try(replays: Replays, variant: Variant, trials: list[Trial]) -> list[str]:
-    """What it means if a variant has a match."""
-    found = replays.matches(variant.query)
-    trials.append(Trial(variant.change, None if found is None else bool(found)))
-    if not found:
-        return []
-    joined = variant.joined
-    if joined is not None and any(isinstance(row.get(joined), BNode) for row in found[0].bindings):
-        return [f"{variant.meaning}: it is a blank node, and no two events have the same"]
-    return [variant.meaning]
-
-
-def _longer(replays: Replays, query: Query, trials: list[Trial]) -> list[str]:
-    """What it means if a longer window has a match."""
-    window = query.window
-    found: list[Match] | None = []
-    windows = list(longer(query))
-    variant = windows[-1]
-    # A longer window has all that a shorter one has, unless something must not come: the longest says whether
-    # there is any sense in the others.
-    if _forbids(query) or (found := replays.matches(variant.query)) != []:
-        for variant in windows:
-            found = replays.matches(variant.query, _MATCHES)
-            if found is None or found:
-                break
-    trials.append(Trial(variant.change, None if found is None else bool(found)))
-    if not found:
-        return []
-    span = min(match.end - match.start for match in found)  # type: ignore[operator]  # on one clock
-    shortest = "" if window.unit == "EVENTS" else f" (the shortest spans {_span(span)})"
-    size = f"{decimal(window.size)} {window.unit}"
-    return [f"a window of {size} is too short: {variant.meaning}{shortest}"]
+def _is_blank(name: str, found: list[Match]) -> bool:
+    return any(isinstance(row.get(name), BNode) for row in found[0].bindings)
 
 
 def _forbids(query: Query) -> bool:
     return any(isinstance(node, Absent) for node in walk(normalise(query).root))
 
 
-def _span(span: timedelta | int) -> str:
-    return f"{span}" if isinstance(span, timedelta) else plural(span, "tick")
+def _shortest_span(found: list[Match]) -> str:
+    """Return in words what the shortest match of a longer window spans; nothing if not all were looked at."""
+    if len(found) == _MATCHES:
+        return ""
+    span = min(match.end - match.start for match in found)  # type: ignore[operator]  # on one clock
+    return f" (the shortest spans {span if isinstance(span, timedelta) else plural(span, 'tick')})"

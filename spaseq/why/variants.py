@@ -8,8 +8,10 @@ from typing import Any
 
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.normal import normalise
+from spaseq.events import LATEST
 from spaseq.language.scope import gpm_variables, mentioned, references
 from spaseq.language.syntax import (
+    UNITS,
     All,
     Bounded,
     Conjunction,
@@ -35,19 +37,55 @@ from spaseq.language.syntax.printing import print_expression, print_sequence
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A query, what is different, and what it means if only this one has a match.
+    """A query that differs from a given one in one respect (``change``), and why it may have a match.
 
-    ``joined``: the variable that its GPMs have in common in the given query, and not in this one.
+    ``reason``: what is true of the given query if only this one has a match. ``advice``: what to write then;
+    None if ``reason`` says it all. ``joined``: the variable that its GPMs have in common in the given query,
+    and not in this one.
     """
 
     query: Query
     change: str
-    meaning: str
+    reason: str
+    advice: str | None = None
     joined: str | None = None
 
 
-def prefixes(query: Query) -> Iterator[Query]:
-    """The query cut short after one element of its sequence, after two, and so on; itself at the end.
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A query as far as the first ``count`` elements of its sequence; all of it if that is None."""
+
+    whole: Query
+    count: int | None = None
+
+    @property
+    def query(self) -> Query:
+        """The query cut short."""
+        return self._cut(self.whole)
+
+    def of(self, variant: Query) -> Query | None:
+        """Return a variant of the query cut short at the same step; None if nothing differs up to there."""
+        if self.count is None:
+            return variant
+        before, after = self.whole.sequence, variant.sequence
+        assert isinstance(before, Elements)
+        if after == before:
+            return self._cut(variant)
+        if not isinstance(after, Elements):
+            return variant
+        if _cut(after, range(min(self.count, len(after.elements)))) == _cut(before, range(self.count)):
+            return None  # a later element differs
+        return replace(self, count=self.count - len(before.elements) + len(after.elements))._cut(variant)
+
+    def _cut(self, query: Query) -> Query:
+        sequence = query.sequence
+        if self.count is None or not isinstance(sequence, Elements):
+            return query
+        return with_sequence(query, _cut(sequence, range(self.count)))
+
+
+def steps(query: Query) -> Iterator[Step]:
+    """Yield the query up to the first element of its sequence, up to the second, and so on; then all of it.
 
     Not after a negation, which says something of what follows it.
     """
@@ -55,8 +93,8 @@ def prefixes(query: Query) -> Iterator[Query]:
     if isinstance(sequence, Elements):
         for count in range(1, len(sequence.elements)):
             if not _is_negation(sequence.elements[count - 1]):
-                yield with_sequence(query, _cut(sequence, range(count)))
-    yield query
+                yield Step(query, count)
+    yield Step(query)
 
 
 def with_sequence(query: Query, sequence: Seq) -> Query:
@@ -78,7 +116,8 @@ def sliding(query: Query) -> Iterator[Variant]:
         yield Variant(
             replace(query, window=replace(window, kind=WindowKind.SLIDING)),
             f"WITHIN {size} SLIDING",
-            f"windows of {size} TUMBLING cut it: with SLIDING there is a match",
+            f"windows of {size} TUMBLING cut it",
+            "with SLIDING",
         )
 
 
@@ -102,21 +141,42 @@ def variants(query: Query) -> Iterator[Variant]:
 
 
 def longer(query: Query) -> Iterator[Variant]:
-    """SLIDING windows of twice the size, of four times the size, and so on."""
+    """SLIDING windows of twice the size, of four times the size, and so on, as far as 64 bits go."""
     window = query.window
+    given = f"{decimal(window.size)} {window.unit}"
     for power in range(1, 11):
         size = window.size * 2**power
+        if size * (UNITS[window.unit] or 1) > LATEST:
+            return
         text = f"{decimal(size)} {window.unit}"
+        # What was tried is said, or a TUMBLING window of that size may cut the match.
+        kind = " SLIDING" if window.kind is WindowKind.TUMBLING else ""
         wider = Window(size, window.unit, WindowKind.SLIDING, span=window.span)
-        yield Variant(replace(query, window=wider), f"WITHIN {text} SLIDING", f"with {text} there is a match")
+        changed = replace(query, window=wider)
+        reason = f"a window of {given} is too short"
+        yield Variant(changed, f"WITHIN {text} SLIDING", reason, f"with {text}{kind}")
 
 
-def _sequences(query: Query, change: Callable[[Seq], Iterator[Seq] | Seq], meaning: str) -> Iterator[Variant]:
+def joined_alone(query: Query) -> Query:
+    """Return a query that asks of its GPMs' events only their order, and what their variables have in common.
+
+    It skips any events, has no FILTER in WHERE or at the top of a GPM, and the longest ``longer`` window.
+    """
+    longest = [query, *(variant.query for variant in longer(query))][-1]
+    gpms = []
+    for gpm in query.gpms:
+        kept = tuple(element for element in gpm.pattern.elements if not isinstance(element, Filter))
+        gpms.append(replace(gpm, pattern=replace(gpm.pattern, elements=kept)))
+    sequence = _with_operators(_both(query.sequence), Strategy.NEXT, Strategy.ANY)
+    return replace(longest, sequence=sequence, gpms=tuple(gpms), filters=())
+
+
+def _sequences(query: Query, change: Callable[[Seq], Iterator[Seq] | Seq], reason: str) -> Iterator[Variant]:
     changed = change(query.sequence)
     for sequence in [changed] if isinstance(changed, Seq) else changed:
         if sequence != query.sequence:
             text = f"SEQ({print_sequence(sequence)})"
-            yield Variant(with_sequence(query, sequence), text, f"{meaning}: with {text} there is a match")
+            yield Variant(with_sequence(query, sequence), text, reason, f"with {text}")
 
 
 def _joined(query: Query) -> Iterator[Variant]:
@@ -128,7 +188,8 @@ def _joined(query: Query) -> Iterator[Variant]:
             yield Variant(
                 replace(query, partition=(Var(name),)),
                 text,
-                f"events of another ?{name} come in between: with {text} there is a match",
+                f"events of another ?{name} come in between",
+                f"with {text}",
             )
     negated = {ref.name for ref, inside in references(query.sequence) if inside}
     gpms = [gpm for gpm in query.gpms if gpm.name not in negated]
@@ -146,7 +207,7 @@ def _joined(query: Query) -> Iterator[Variant]:
             ),
             f"?{name} of {names} need not be the same",
             f"{names} never have the same ?{name} where it is wanted",
-            name,
+            joined=name,
         )
 
 

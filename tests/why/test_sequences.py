@@ -54,7 +54,7 @@ def events(text: str) -> list[tuple[int, str]]:
             "100 SECONDS",
             "a1 c2 b3 c4",
             "4 events, all ended in SEQ(A , B): other events come in between: "
-            "with SEQ(A ; B) there is a match",
+            "with SEQ(A ; B ; C) there is a match",
         ),
         (
             "A ; !C ; B",
@@ -80,7 +80,8 @@ def events(text: str) -> list[tuple[int, str]]:
             "A{3,} ; B",
             "100 SECONDS",
             "a1 a2 b3",
-            "3 events, all ended in SEQ(A{3,}): there are too few iterations: with SEQ(A+) there is a match",
+            "3 events, all ended in SEQ(A{3,}): there are too few iterations: "
+            "with SEQ(A+ ; B) there is a match",
         ),
         ("B ; A", "100 SECONDS", "a1 b2", "2 events, all ended in SEQ(B ; A)"),
     ],

@@ -89,7 +89,7 @@ def test_less_is_looked_at_where_the_whole_is_too_much() -> None:
     told = why(text, *events("b0 " + " ".join(f"a{time}" for time in range(1, 200))))
     # Pairs of a and d are more than a replay keeps, from a101 on.
     assert (told.sampled, told.tried, told.traced) == (200, 25, 100)
-    assert told.cause.startswith("200 events, all of the first 25 ended in SEQ(A : D : B)")
+    assert told.cause.startswith("200 events; in the first 25 of them all ended in SEQ(A : D : B)")
     assert told.states[2].came == 99 * 98 // 2
     assert "    in the first 100 of them, for which there was time:" in str(told).splitlines()
 

@@ -11,8 +11,7 @@ from spaseq.engine.durable.entry import Orders
 from spaseq.engine.durable.journal import Kept
 from spaseq.engine.pipelines.cuts import begins_anew, looks_behind
 from spaseq.engine.pipelines.flow import Flow
-from spaseq.engine.pipelines.order import BEGINNING
-from spaseq.events import Clock
+from spaseq.events import BEGINNING, Clock
 from spaseq.language.syntax import Query
 from spaseq.matching.model import Bounds, bounds
 

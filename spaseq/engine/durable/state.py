@@ -24,11 +24,11 @@ from spaseq.engine.durable.resume import Position
 from spaseq.engine.durable.store import Commit, Query, Store, changed
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.flow import Flow
-from spaseq.engine.pipelines.order import BEGINNING
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import COUNTS
 from spaseq.engine.rejects import Rejects
 from spaseq.errors import EngineError
+from spaseq.events import BEGINNING
 from spaseq.language import syntax
 from spaseq.terms.dictionary import Dictionary
 

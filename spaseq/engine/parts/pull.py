@@ -10,8 +10,7 @@ from contextlib import suppress
 from datetime import timedelta
 
 from spaseq.connect import Live
-from spaseq.engine.pipelines.order import BEGINNING
-from spaseq.events import Clock, EventBatch
+from spaseq.events import BEGINNING, Clock, EventBatch
 
 #: What happened to one stream: a batch of its events, or None when it has ended, or IDLE.
 Step = tuple[int, EventBatch | object | None]

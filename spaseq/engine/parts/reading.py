@@ -16,10 +16,9 @@ from spaseq.connect import Live, LiveSource, Location, open_source, resolved
 from spaseq.connect.again import Count, Place, resumed
 from spaseq.engine.parts.core import Core
 from spaseq.engine.parts.pull import IDLE, WallClock, close, in_turn, with_idle
-from spaseq.engine.pipelines.order import BEGINNING
 from spaseq.engine.pushed.arguments import GivenTime, StreamName, stream_iri, time_given
 from spaseq.errors import EngineError
-from spaseq.events import EventBatch
+from spaseq.events import BEGINNING, EventBatch
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources import open_source as read_source
 

@@ -15,11 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from spaseq.alone import Single, gathered
-from spaseq.events import EARLIEST, LATEST, Clock, EventBatch, Ids, Stamp, concatenate
-
-#: Before every time, and after every time: further from them than any lateness is long.
-BEGINNING: Final = -(1 << 80)
-END: Final = 1 << 80
+from spaseq.events import BEGINNING, EARLIEST, END, LATEST, Clock, EventBatch, Ids, Stamp, concatenate
 
 #: Up to so many events that came alone and are held are looked at one by one.
 _FEW: Final = 64

@@ -43,7 +43,7 @@ class Alone:
 
     def take(self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None) -> bool:
         """Takes an event, of which nothing is enumerated; false, and nothing done, if it is large."""
-        update, axis = self._update, self._bounds.step(at.time, start)
+        update, axis = self._update, self._bounds.place(at.time, start)
         update.memory.forget_read()
         batch = self.taking.take(at, graph, terms, start, axis, update.oldest(axis), event)
         if batch is None:

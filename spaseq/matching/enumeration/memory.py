@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from spaseq.events import EARLIEST
 from spaseq.limits import Budget
 from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.enumeration.compiled import _kernel_active as active_state
@@ -84,7 +85,7 @@ class Memory(Roots):
         self.nodes, self.found, self.seen = lay.arrays(
             (_NODES, node.SIZE), (_FOUND, root.SIZE), (_KEYS, keys + 2)
         )
-        self.nodes[1] = node.MARK, 0, 0, np.iinfo(np.int64).min
+        self.nodes[1] = node.MARK, 0, 0, EARLIEST
         self.parts, self.table, self.work = lay.arrays((0, 0), (0,), (0,))
         self._allocate(_PARTITIONS if keys else 1)
 
@@ -111,7 +112,7 @@ class Memory(Roots):
             most_list *= 2
         else:
             active *= 2
-        self._move(old, len(old), active, most_list, np.iinfo(np.int64).min)
+        self._move(old, len(old), active, most_list, EARLIEST)
 
     def more_nodes(self) -> None:
         """A ring twice as large."""
@@ -147,7 +148,7 @@ class Memory(Roots):
         c = self.counters
         found = self.found[first : c[counter.FOUND_COUNT]]
         tops = self.nodes[found[:, root.NODE] & c[counter.MASK], node.TOP]
-        return New(found, found[:, root.STATE], tops, int(c[counter.LIMIT]))
+        return New(found, found[:, root.STATE], tops)
 
     def reach(self, limit: int) -> None:
         """Windows reach so far from now on, and no further than before."""
@@ -180,17 +181,17 @@ class Memory(Roots):
 
 
 class New(NamedTuple):
-    """Roots of one batch: their states, their latest starts of runs, how far the window reaches."""
+    """Roots of one batch: their states, their latest starts of runs."""
 
     roots: lay.Ints
     states: lay.Ints
     tops: lay.Ints
-    limit: int
 
     def some(self, numbers: lay.Ints, limit: int) -> lay.Ints:
         """Those of them that have a match in a window that reaches so far, which is no further."""
         roots = self.roots[numbers]
-        roots[:, root.LEAST] += self.limit - limit
+        axis = roots[:, root.AXIS]
+        roots[:, root.LEAST] = np.where(axis >= EARLIEST + limit, axis - limit, EARLIEST)
         return roots[self.tops[numbers] >= roots[:, root.LEAST]]
 
 

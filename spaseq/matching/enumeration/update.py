@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import EventBatch
+from spaseq.events import EARLIEST, EventBatch
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.language.syntax import Consume
 from spaseq.limits import Budget
@@ -94,7 +94,7 @@ class Update:
             elif status == lay.WIDER:
                 m.widen()
             elif status == lay.PARTITIONS_FULL:
-                m.make_partitions(int(columns.axis[c[counter.EVENT]] - c[counter.LIMIT]))
+                m.make_partitions(max(EARLIEST, int(columns.axis[c[counter.EVENT]]) - int(c[counter.LIMIT])))
             elif status == lay.NODES_FULL:
                 m.more_nodes()
             else:
@@ -119,7 +119,7 @@ class Update:
             tables = tuple(table.by_key(self.partition) for table in tables)
         if not ordered or several.any():
             events = np.concatenate([table.events for table in tables])
-        axis = self._bounds.steps(batch, start)
+        axis = self._bounds.places(batch, start)
         chunk = Chunk(start, batch, tables, int(axis[-1]))
         self.history.add(chunk, self.oldest(int(axis[0])))
         values = [

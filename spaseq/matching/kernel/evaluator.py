@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.events import LATEST, Clock, EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone._kernel_alone import alone
@@ -47,9 +46,6 @@ from spaseq.matching.model import Bounds
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
-
-#: Later than any event, and far from overflow.
-_NEVER: Final = 1 << 62
 
 
 @cache
@@ -218,7 +214,7 @@ class Kernel:
     def close(self) -> Iterator[Block]:
         """No event will come any more: every window ends."""
         if self._trails:
-            yield from self._finish(_NEVER, _NEVER)
+            yield from self._finish(LATEST, LATEST, closes=True)
 
     def settled(self, time: int) -> int:
         """The time up to which all matches were delivered, when the query's time has come to ``time``.
@@ -227,15 +223,18 @@ class Kernel:
         """
         return self._open.since(time) if self._trails else time
 
-    def _finish(self, at: int, time: int) -> Iterator[Block]:
-        """The matches that are due before a place on the window's axis."""
+    def _finish(self, at: int, time: int, *, closes: bool = False) -> Iterator[Block]:
+        """The matches that are due before a place on the window's axis; all of them if no event will come."""
         if self._columns.renew():
             self._memory.forget_answers()
             self._sweep(at, time, 0)
-        self._open.advance(at)
+        if closes:
+            self._open.close()
+        else:
+            self._open.advance(at)
         self._start = 0
         m, numbers = self._memory, self._columns.numbers
-        k.finish(self._tables, m.ints, m.floats, at, numbers.numbers, numbers.codes)
+        k.finish(self._tables, m.ints, m.floats, at, closes, numbers.numbers, numbers.codes)
         yield from self._found()
 
     # --- matches out --------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from spaseq.automaton.pattern import Atom, SequencePattern
+from spaseq.events import EARLIEST, LATEST
 from spaseq.matching.columns.history import History
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
@@ -56,7 +57,7 @@ class Exact:
         """The events of the match's window, as its partition sees them."""
         chosen = sorted((event for _, event in events), key=lambda event: (event.time, event.position))
         opening, closing = self._bounds.opening(chosen[0], chosen[-1]), self._bounds.closing(chosen[0])
-        return list(self._seen(opening, closing, key))
+        return list(self._seen(max(opening, EARLIEST), min(closing, LATEST), key))
 
     def _seen(self, opening: int, closing: int, key: Key) -> Iterator[Occurrence]:
         for chunk in self._history:

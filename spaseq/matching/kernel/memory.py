@@ -237,8 +237,6 @@ def memory(
     m[: header.SIZE] = fields
     m[m[header.OFFSETS] : m[header.OFFSETS] + len(compiled.offsets)] = compiled.offsets
     m[m[header.WAITS] + STREAM] = lay.NOWHERE
-    if tables[v.N_GAPS]:
-        m[m[header.WAITS] + tables[v.GAPS] + lay.LED] = lay.NEVER
     m[m[header.PARTITIONS] + partitions.DROPPED] = -1
     # Those that are there from the first; a new one gets its floats when it is made, so that what is not
     # used is not even touched.

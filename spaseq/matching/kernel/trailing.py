@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.events import BEGINNING, EARLIEST
 from spaseq.matching.host import Key, Order
 from spaseq.matching.kernel.records import findings
 from spaseq.matching.kernel.replay import Path, Replay
@@ -45,10 +46,14 @@ class Open:
         while self._batches and self._now - int(self._batches[0][0][-1]) > self._limit:
             self._batches.popleft()
 
+    def close(self) -> None:
+        """No event will come: all windows end."""
+        self._batches.clear()
+
     def since(self, time: int) -> int:
         """The time of the first event that is open, if that is before ``time``."""
         for axis, times in self._batches:
-            first = int(np.searchsorted(axis, self._now - self._limit))
+            first = int(np.searchsorted(axis, max(EARLIEST, self._now - self._limit)))
             if first < len(times):
                 return min(time, int(times[first]))
         return time
@@ -83,7 +88,7 @@ class Certain:
         self._replay = replay
         self._limit = limit
         self._runs: dict[object, tuple[int, Path, int]] = {}
-        self._before = -(1 << 62)
+        self._before = BEGINNING
 
     def repeated(self, runs: Sequence[Ended], now: int) -> list[bool]:
         """Which of the runs repeat a certain match; ``now`` is the place on the axis to which they belong."""

@@ -147,7 +147,7 @@ class Lazy(Immediate):
         self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None
     ) -> Ints:
         """An event that came alone as the kernel reads it; see ``Quick.take_single``."""
-        axis = self._bounds.step(at.time, start)
+        axis = self._bounds.place(at.time, start)
         oldest = axis - self._bounds.reach
         columns = self._columns.taking.take(at, graph, terms, start, axis, oldest, event)
         if columns is None:
@@ -207,7 +207,7 @@ class Lazy(Immediate):
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> tuple[Ints, Chunk]:
         """A batch as the kernel reads it, and with its solutions."""
-        axis = self._bounds.steps(batch, start)
+        axis = self._bounds.places(batch, start)
         chunk = self._columns.add(batch, start, solutions, axis, int(axis[0]) - self._bounds.reach)
         self._columns.renew()
         return self._columns.packed(chunk, axis), chunk

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.events import EARLIEST
 from spaseq.limits import Budget
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.lazy.compiled import _kernel as k
@@ -152,7 +153,7 @@ class Memory:
             status = self.run(self.rings.ravel(), numbers, codes)
             if status == lay.DONE:
                 break
-            self.grow(status, self.counts, -lay.FAR)
+            self.grow(status, self.counts, EARLIEST)
         c[counter.REPEATING] = 0
 
     def _wake(self, orders: Sequence[Sequence[int]]) -> None:
@@ -176,7 +177,7 @@ class Memory:
 
     def restrict(self, over: Sequence[int], reach: int) -> None:
         """Some plans find no match any more; the events of others reach so far on the window's axis."""
-        self.counters[counter.LIMIT], self.counters[counter.EXPIRED] = reach, -lay.FAR
+        self.counters[counter.LIMIT], self.counters[counter.EXPIRED] = reach, EARLIEST
         t = self._tables
         begin = int(t[lay.T_PLANS])
         rows = t[begin : int(t[lay.T_PLANS_END])].reshape(-1, plan.SIZE)
@@ -201,7 +202,7 @@ class Memory:
                 self.waits,
                 self.spans,
                 self.size,
-                axis - int(self.counters[counter.LIMIT]),
+                max(EARLIEST, axis - int(self.counters[counter.LIMIT])),
             )
             self._budget.partial(self.waiting)
             room = len(self.waits) // self.size // len(self.lists)

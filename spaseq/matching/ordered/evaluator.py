@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.alone import Single, gathered
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.events import EARLIEST, END, LATEST, Clock, EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.singles import Counts
@@ -41,7 +41,6 @@ from spaseq.terms.dictionary import Dictionary
 Ints = npt.NDArray[np.int64]
 
 #: Later than any event, and far from overflow.
-NEVER: Final = 1 << 62
 
 
 class Preferred(NamedTuple):
@@ -251,15 +250,15 @@ class OrderedKernel:
             yield from self._released(self._ranked, time)
         if self._bounds.counted:
             # It ends no window, but what must be WITHIN a time.
-            yield from self._finish(-NEVER, time)
+            yield from self._finish(EARLIEST, time)
         else:
             yield from self._finish(time if self._bounds.sliding else self._bounds.index(time), time)
 
     def close(self) -> Iterator[Block]:
         """No event will come any more: every window ends."""
         if self._ranked is not None:
-            yield from self._released(self._ranked, NEVER)
-        yield from self._finish(NEVER, NEVER)
+            yield from self._released(self._ranked, END)
+        yield from self._finish(LATEST, LATEST, closes=True)
 
     def settled(self, time: int, members: int = -1) -> int:
         """The time up to which all matches were delivered, when the query's time has come to ``time``.
@@ -269,10 +268,10 @@ class OrderedKernel:
         held = time if self._ranked is None else self._ranked.oldest(time)
         return min(time, held, self.families.oldest(time, families.TIME, members))
 
-    def _finish(self, at: int, time: int) -> Iterator[Block]:
-        """The matches that are due before a place on the window's axis, and a time."""
+    def _finish(self, at: int, time: int, *, closes: bool = False) -> Iterator[Block]:
+        """The matches that are due before a place on the window's axis, and a time; all if no event comes."""
         every = self.families
-        k.finish(self._tables, self._options, every.runs.ints, every.rows, every.newest, at, time)
+        k.finish(self._tables, self._options, every.runs.ints, every.rows, every.newest, at, time, closes)
         yield from self._found()
 
     # --- matches out --------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.events import EARLIEST, LATEST
 from spaseq.limits import Budget
 from spaseq.matching.conditions import _kernel_values as v
-from spaseq.matching.kernel.compiled import _kernel_layout as status
 from spaseq.matching.kernel.memory import Memory, Room, memory
 from spaseq.matching.kernel.records import header
 from spaseq.matching.ordered.compiled import _kernel as k
@@ -38,7 +38,7 @@ class Families:
         self.rows[roster.LEVELS] = levels // lay.LEVEL_SIZE
         self.rows[roster.NEXT] = roster.SIZE
         self.rows[roster.END] = len(self.rows)
-        self.rows[roster.TIME], self.rows[roster.DUE] = status.NEVER, roster.NEVER_DUE
+        self.rows[roster.TIME], self.rows[roster.DUE] = EARLIEST, LATEST
         self.seen = self._nothing_seen()
 
     @property

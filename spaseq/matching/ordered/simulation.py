@@ -12,9 +12,9 @@ import math
 from bisect import insort
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Final
 
 from spaseq.automaton.pattern import AnyOrder, SequencePattern, walk
+from spaseq.events import BEGINNING
 from spaseq.language.syntax import SkipMode
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Found, Occurrence
@@ -25,8 +25,6 @@ from spaseq.matching.ordered.skipping import Moment, resumed_at
 from spaseq.matching.runs.evaluator import found_of
 from spaseq.matching.runs.program import Program
 from spaseq.matching.runs.state import Run, Trace
-
-_LONG_AGO: Final = -(1 << 63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ class Ordered:
     def _restart(self) -> None:
         self._families: list[Family] = []
         self._by_position: dict[int, Family] = {}
-        self._at = self._time = _LONG_AGO
+        self._at = self._time = BEGINNING
         # No event will come before this moment; none will be gathered that is before that one.
         self._now = self._tick = ALWAYS
         # From where on the next match may begin.

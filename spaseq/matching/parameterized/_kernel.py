@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq._jit import inlined, kernel
+from spaseq.matching._kernel_times import reach_after
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions import batch as heads
 from spaseq.terms.dictionary import UNBOUND
@@ -188,7 +189,7 @@ def run(
                     ):
                         unsure = False
         oldest = HEADER + next_slot * wide + tracks
-        if (complete or unsure) and axis[i] - state[text, oldest + 1] <= limit:
+        if (complete or unsure) and axis[i] <= reach_after(state[text, oldest + 1], limit):
             for offset in range(size):
                 place = HEADER + _slot(next_slot, offset, size) * wide + tracks
                 found[count, offset] = state[text, place]

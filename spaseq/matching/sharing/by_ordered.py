@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import EventBatch, Stamp
+from spaseq.events import END, EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.blocks.found import Block
@@ -21,7 +21,7 @@ from spaseq.matching.kernel.tables.alike import like_tables
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.model import Bounds
 from spaseq.matching.ordered.compiled import _kernel as k
-from spaseq.matching.ordered.evaluator import NEVER, OrderedKernel, Preferred
+from spaseq.matching.ordered.evaluator import OrderedKernel, Preferred
 from spaseq.matching.ordered.records import preferences
 from spaseq.matching.ordered.tables import Members, Ordering, Step, ordering
 from spaseq.matching.sharing.automata.merge import Tables, tables
@@ -111,7 +111,7 @@ class OrderedGroup(Group):
     def close(self) -> None:
         """No event will come any more."""
         if self.error is None:
-            self.attempt(lambda: self._let_pass(NEVER, self._ordered.close()))
+            self.attempt(lambda: self._let_pass(END, self._ordered.close()))
 
     def settled(self, part: OrderedPart, time: int) -> int:
         """See ``ByColumns.settled``."""

@@ -221,7 +221,7 @@ class Bucket:
         """The time of the first event that may still matter."""
         if self._bounds.sliding:
             return self.reached - self._back * self._bounds.size
-        return self._bounds.start + self._bounds.index(self.reached) * self._bounds.size
+        return self._bounds.begins(self.reached)
 
     def _forget_counted(self) -> None:
         """The same for windows that count events: what is older than so many of the newest goes.

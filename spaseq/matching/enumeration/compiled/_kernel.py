@@ -6,6 +6,7 @@ from typing import Final
 
 from spaseq._fields import reads, writes
 from spaseq._jit import inlined, kernel, part
+from spaseq.matching._kernel_times import reach_before
 from spaseq.matching.enumeration.compiled import _kernel_active as active
 from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.compiled import _kernel_keys as keys_of
@@ -39,7 +40,8 @@ _SIZE: Final = 4
 @inlined
 def _fire(
     nodes: Ints, c: Ints, target: Ints, accepting: Ints, outgoing: Ints, found: Ints, block: Ints,
-    state: int, before: int, top: int, last: int, labels: int, position: int, least: int, pending: int,
+    state: int, before: int, top: int, last: int, labels: int, position: int, axis: int, least: int,
+    pending: int,
 ) -> None:  # fmt: skip
     """The runs of a node, which are in ``state``, take the event as each of ``labels``."""
     while labels:
@@ -53,6 +55,7 @@ def _fire(
         root.set_least(found, i, least)
         root.set_position(found, i, position)
         root.set_state(found, i, reached)
+        root.set_axis(found, i, axis)
         for key in range(c[counter.N_KEYS]):
             found[i, root.KEYS + key] = block[key]
         c[counter.FOUND_COUNT] = i + accepting[reached]
@@ -111,7 +114,7 @@ def _step(
 ) -> int:  # fmt: skip
     """One event, in one partition, where it is relevant for the GPMs of ``labels``."""
     block = parts[where]
-    least = axis - c[counter.LIMIT]
+    least = reach_before(axis, c[counter.LIMIT])
     pending = -1
     if not c[counter.SINGLE]:
         pending = stream
@@ -156,7 +159,7 @@ def _step(
         state = index(_state(work, at))
         _fire(
             nodes, c, target, accepting, outgoing, found, block, state, _runs(work, at), _latest(work, at),
-            _last(work, at), labels & outgoing[state], position, least, pending,
+            _last(work, at), labels & outgoing[state], position, axis, least, pending,
         )  # fmt: skip
     if c[counter.CONSUME] and c[counter.FOUND_COUNT] > before:
         partition.empty(c, block)

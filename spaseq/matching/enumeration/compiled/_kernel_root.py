@@ -9,12 +9,14 @@ from spaseq._fields import reads, writes
 #: At most so many variables tell runs apart.
 KEY_LIMIT: Final = 4
 
-# The node, the least top in the window, the event's position, the state that it led to, where the keys begin.
+# The node, the least top in the window, the event's position, the state that it led to, its place on the
+# window's axis, where the keys begin.
 NODE: Final = 0
 LEAST: Final = 1
 POSITION: Final = 2
 STATE: Final = 3
-KEYS: Final = 4
+AXIS: Final = 4
+KEYS: Final = 5
 SIZE: Final = KEYS + KEY_LIMIT
 
 #: The node from which the matches are enumerated.
@@ -25,3 +27,4 @@ least, set_least = reads(LEAST), writes(LEAST)
 position, set_position = reads(POSITION), writes(POSITION)
 #: The state that the last event led to.
 set_state = writes(STATE)
+set_axis = writes(AXIS)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq._jit import inlined, kernel, part, rare
+from spaseq.matching._kernel_times import reach_before
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
     APART,
@@ -172,7 +173,7 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
         if is_due(t, m, header.now(m)):
             if header.found_count(m) + header.parked_count(m) > header.most_found(m):
                 return DRAIN
-            end_due(t, m, f, numbers, codes, header.now(m), e, batch.start(b))
+            end_due(t, m, f, numbers, codes, header.now(m), e, batch.start(b), False)
         count = find_keys(t, m, b, e, True) if t[N_KEYS] > 0 else 1
         if count < 0:
             return MORE_KEYS if count == -1 else UNRANKED
@@ -220,9 +221,13 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
 
 
 @kernel
-def finish(tables: Ints, ints: Ints, floats: Floats, axis: int, numbers: Floats, codes: Codes) -> None:
-    """The matches that are due before a place on the window's axis. Nothing is found yet."""
-    end_due(pointer(tables), pointer(ints), pointer(floats), pointer(numbers), pointer(codes), axis, 0, 0)
+def finish(
+    tables: Ints, ints: Ints, floats: Floats, axis: int, closes: bool, numbers: Floats, codes: Codes
+) -> None:
+    """The matches that are due before a place on the window's axis, or all. Nothing is found yet."""
+    end_due(
+        pointer(tables), pointer(ints), pointer(floats), pointer(numbers), pointer(codes), axis, 0, 0, closes
+    )
 
 
 @kernel
@@ -305,9 +310,9 @@ def sweep(
     old: Ints = pointer(ints)
     new: Ints = pointer(new_ints)
     wait_count, entry_count = 0, 0
-    oldest = axis - t[LIMIT]
+    oldest = reach_before(axis, t[LIMIT])
     if header.parked_count(old) != 0:
-        oldest = min(oldest, waits.due(old, old[header.parked(old)]) - t[LIMIT])
+        oldest = min(oldest, reach_before(waits.due(old, old[header.parked(old)]), t[LIMIT]))
     for x in range(header.entries(old), header.next_entry(old), header.entry_width(old)):
         if entries.axis(old, x) >= oldest:
             entry_count += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spaseq._jit import part, rare
+from spaseq.matching._kernel_times import reach_after
 from spaseq.matching.conditions._kernel_aggregates import clear_sum, fold
 from spaseq.matching.conditions._kernel_machine import holds
 from spaseq.matching.conditions._kernel_values import (
@@ -21,15 +22,13 @@ from spaseq.matching.conditions._kernel_values import (
     N_KLEENES,
     N_SLOTS,
     SINCES,
+    SINCES_END,
     SLOTS,
     Codes,
     Floats,
     Ints,
 )
 from spaseq.matching.kernel.compiled._kernel_gaps import gap_action
-from spaseq.matching.kernel.compiled._kernel_layout import (
-    NEVER,
-)
 from spaseq.matching.kernel.records import header, waits
 from spaseq.matching.kernel.records.tables import actions, kleenes
 
@@ -43,10 +42,10 @@ def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, star
     for i in range(start, end, actions.SIZE):
         action, kleene, most = actions.kind(t, i), actions.about(t, i), actions.number(t, i)
         if action == actions.SINCE:
-            m[w + t[SINCES] + kleene] = NEVER
+            m[w + t[SINCES] + kleene], m[w + t[SINCES_END] + kleene] = 0, 1
             continue
         if action == actions.UNTIL:
-            if waits.time(m, w) - m[w + t[SINCES] + kleene] > t[most]:
+            if waits.time(m, w) > reach_after(m[w + t[SINCES] + kleene], t[most]):
                 return False
             continue
         if action >= actions.FORBID:

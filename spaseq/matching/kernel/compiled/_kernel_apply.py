@@ -24,7 +24,6 @@ from spaseq.matching.kernel.compiled._kernel_gaps import begin
 from spaseq.matching.kernel.compiled._kernel_gather import bind_entries
 from spaseq.matching.kernel.compiled._kernel_judge import belongs
 from spaseq.matching.kernel.compiled._kernel_layout import (
-    NEVER,
     NOWHERE,
     SEVERAL,
     rows_of,
@@ -51,9 +50,10 @@ _NO_STREAM: Final = 62
 @inlined
 def begin_bounds(t: Ints, m: Ints, w: int, time: int) -> None:
     """A run takes an event: time counts from there where it was to begin."""
+    count = t[SINCES_END] - t[SINCES]
     for j in range(w + t[SINCES], w + t[SINCES_END]):
-        if m[j] == NEVER:
-            m[j] = time
+        if m[j + count] != 0:
+            m[j], m[j + count] = time, 0
 
 
 @part

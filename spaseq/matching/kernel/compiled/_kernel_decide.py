@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spaseq._jit import inlined, part, rare
+from spaseq.matching._kernel_times import reach_after
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
     LIMIT,
@@ -196,7 +197,7 @@ def _visit_heap(
             if x < most or (closed and x == most):
                 note(m, child, c, -1)
             child = waits.link(m, child)
-        if batch.axis(b, e) - waits.first(m, w) > t[LIMIT]:
+        if batch.axis(b, e) > reach_after(waits.first(m, w), t[LIMIT]):
             decisions.set_what(m, at, decisions.SKIP)
         else:
             decisions.set_row(m, at, judge(t, m, f, b, numbers, codes, share, key, w, c)[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spaseq._jit import inlined, part, rare
+from spaseq.matching._kernel_times import reach_after, reach_before
 from spaseq.matching.conditions._kernel_values import (
     FALSE,
     GAPS,
@@ -20,6 +21,7 @@ from spaseq.matching.conditions._kernel_values import (
 from spaseq.matching.kernel.compiled._kernel_gaps import look_back
 from spaseq.matching.kernel.compiled._kernel_layout import (
     FIRST_GAP,
+    IS_LED,
     LED,
     UNSURE,
 )
@@ -73,7 +75,7 @@ def end(t: Ints, m: Ints, w: int, e: int, accept: int) -> bool:
     """A run ends here, unless something forbidden has led to it in its window; whether it waits now."""
     unsure = 0
     if t[N_GAPS] != 0:
-        if m[w + t[GAPS] + LED] >= header.now(m) - t[LIMIT]:
+        if m[w + t[GAPS] + IS_LED] != 0 and m[w + t[GAPS] + LED] >= reach_before(header.now(m), t[LIMIT]):
             return False
         unsure = m[w + t[GAPS] + UNSURE]
         if t[HOLDS] != 0 or _is_open(t, m, w):
@@ -89,20 +91,22 @@ def end(t: Ints, m: Ints, w: int, e: int, accept: int) -> bool:
 @part
 def is_due(t: Ints, m: Ints, axis: int) -> bool:
     """Whether some match has waited long enough, at a place on the window's axis."""
-    return bool(
-        t[TRAILS] != 0 and header.parked_count(m) != 0 and axis - waits.due(m, m[header.parked(m)]) > t[LIMIT]
-    )
+    if t[TRAILS] == 0 or header.parked_count(m) == 0:
+        return False
+    return bool(axis > reach_after(waits.due(m, m[header.parked(m)]), t[LIMIT]))
 
 
 @rare
 def end_due(
-    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, axis: int, e: int, start: int
-) -> None:
+    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, axis: int, e: int, start: int,
+    closes: bool,
+) -> None:  # fmt: skip
     """The matches that are due at an event, or before it: found, unless something forbidden has happened.
 
-    ``start`` is the position of the batch's first event. There must be room for all that wait.
+    ``start`` is the position of the batch's first event; ``closes``: no event will come, and all are due.
+    There must be room for all that wait.
     """
-    while is_due(t, m, axis):
+    while is_due(t, m, axis) or (closes and header.parked_count(m) != 0):
         w = unpark(m)
         knows = w + t[GAPS]
         first = knows + FIRST_GAP
@@ -110,7 +114,7 @@ def end_due(
         for gap in range(first, first + t[N_GAPS] * gaps.SIZE, gaps.SIZE):
             if gaps.forbidden(m, gap) != 0 and verdict != TRUE:
                 waited = 1
-                verdict, _ = look_back(t, m, f, numbers, codes, w, gap, t[LAST_VIEW], True)
+                verdict, _, _ = look_back(t, m, f, numbers, codes, w, gap, t[LAST_VIEW], True)
                 if verdict == UNKNOWN:
                     unsure = 1
         if verdict != TRUE:

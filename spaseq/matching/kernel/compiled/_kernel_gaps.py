@@ -10,6 +10,7 @@ if it becomes a match, that is asked exactly.
 from __future__ import annotations
 
 from spaseq._jit import inlined, part, rare
+from spaseq.matching._kernel_times import reach_after, reach_before
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
     CHAINS,
@@ -29,8 +30,8 @@ from spaseq.matching.kernel.compiled._kernel_judge import belongs, judge_row
 from spaseq.matching.kernel.compiled._kernel_layout import (
     FIRST_GAP,
     FORBIDDEN_SIZE,
+    IS_LED,
     LED,
-    NEVER,
     NOWHERE,
     UNSURE,
     rows_of,
@@ -135,15 +136,15 @@ def begin(t: Ints, m: Ints, w: int, time: int, stream: int, number: int) -> None
 @part
 def look_back(
     t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, gap: int, view: int, end: bool
-) -> tuple[int, int]:
-    """Whether something forbidden is in a gap; since the window began: the latest place on its axis.
+) -> tuple[int, bool, int]:
+    """Whether something forbidden is in a gap; whether since the window began, and its latest place there.
 
     ``end``: the gap lasts to the end of the window.
     """
     forbidden = gaps.forbidden(m, gap) + view * FORBIDDEN_SIZE
     leads = gaps.after_stream(m, gap) == NOWHERE
-    oldest = header.now(m) - t[LIMIT]
-    unknown, latest = False, NEVER
+    oldest = reach_before(header.now(m), t[LIMIT])
+    unknown, led, latest = False, False, 0
     for check in range(t[forbidden], t[forbidden + 1], checks.SIZE):
         at = checks.keys(t, check)
         size = checks.keys_end(t, check) - at
@@ -176,7 +177,7 @@ def look_back(
                 number,
             )
             if end:
-                inside = inside and entries.axis(m, x) <= waits.first(m, w) + t[LIMIT]
+                inside = inside and entries.axis(m, x) <= reach_after(waits.first(m, w), t[LIMIT])
             else:
                 inside = inside and _precedes(
                     time,
@@ -190,13 +191,14 @@ def look_back(
                 verdict = judge_row(t, m, f, m, numbers, codes, w, checks.unit(t, check), x)
                 if verdict == TRUE and checks.sure(t, check) != 0:
                     if not leads:
-                        return TRUE, NEVER
-                    latest = max(latest, entries.axis(m, x))
+                        return TRUE, False, 0
+                    latest = max(latest, entries.axis(m, x)) if led else entries.axis(m, x)
+                    led = True
                     break
                 if verdict > FALSE:
                     unknown = True
             x = entries.link(m, x)
-    return (UNKNOWN if unknown else FALSE), latest
+    return (UNKNOWN if unknown else FALSE), led, latest
 
 
 @part
@@ -222,11 +224,13 @@ def gap_action(
             if gaps.owner(m, gap) == 0:
                 gaps.set_owner(m, gap, number)
         elif gaps.owner(m, gap) == number:
-            verdict, latest = look_back(t, m, f, numbers, codes, w, gap, about, False)
+            verdict, led, latest = look_back(t, m, f, numbers, codes, w, gap, about, False)
             if verdict == UNKNOWN:
                 m[knows + UNSURE] = 1
             if verdict == TRUE:
                 return False
-            m[knows + LED] = max(m[knows + LED], latest)
+            if led:
+                m[knows + LED] = max(m[knows + LED], latest) if m[knows + IS_LED] != 0 else latest
+                m[knows + IS_LED] = 1
             gaps.set_forbidden(m, gap, 0)
     return True

@@ -7,6 +7,7 @@ events is tried on a copy of the run: row by row, each part is judged and binds 
 from __future__ import annotations
 
 from spaseq._jit import inlined, part
+from spaseq.matching._kernel_times import reach_after
 from spaseq.matching.conditions._kernel_machine import holds
 from spaseq.matching.conditions._kernel_values import (
     BARS,
@@ -211,7 +212,7 @@ def gather(
             oldest = min(oldest, entries.position(m, x))
             if entries.stream(m, x) != stream:
                 stream = SEVERAL
-        begins = header.now(m) - first <= t[LIMIT] and oldest > partitions.dropped(m, p)
+        begins = header.now(m) <= reach_after(first, t[LIMIT]) and oldest > partitions.dropped(m, p)
         if has_it and (waits.node(m, w) != 0 or begins):
             into = header.gathered(m) + min(header.decided(m), header.most_decisions(m)) * GATHERED_SIZE
             if _judge_events(t, m, f, numbers, codes, w, c, into) == TRUE:

@@ -22,20 +22,18 @@ DRAIN: Final = 5
 CONSUME: Final = 6
 UNRANKED: Final = 7
 
-# What a wait knows of negations, from GAPS on: the latest place on the window's axis of something that is
-# forbidden before the match, whether something is left to be asked exactly; then its gaps.
-LED: Final = 0
-UNSURE: Final = 1
-FIRST_GAP: Final = 2
+# What a wait knows of negations, from GAPS on: whether something that is forbidden before the match was
+# there, its latest place on the window's axis, whether something is left to be asked exactly; then its gaps.
+IS_LED: Final = 0
+LED: Final = 1
+UNSURE: Final = 2
+FIRST_GAP: Final = 3
 #: Shares of an event that take up no more room are looked at one by one.
 _FEW_SHARES: Final = 4 * batch.SHARE
 
 #: Instead of a stream: no event, and events of several streams.
 NOWHERE: Final = -2
 SEVERAL: Final = -1
-#: Instead of a place on the window's axis, or a time.
-NEVER: Final = -(1 << 63)
-
 # Of a negation: where its checks begin and end, for each view (the Kleenes in progress when it is decided).
 FORBIDDEN_SIZE: Final = 2
 

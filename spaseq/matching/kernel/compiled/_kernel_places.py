@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spaseq._jit import inlined, part, rare
+from spaseq.matching._kernel_times import reach_after
 from spaseq.matching.conditions._kernel_values import DOUBLE, SHORT, SLOTS, Codes, Floats, Ints
 from spaseq.matching.kernel.compiled._kernel_layout import value
 from spaseq.matching.kernel.compiled._kernel_memory import (
@@ -185,7 +186,7 @@ def unpark(m: Ints) -> int:
 @inlined
 def is_over(m: Ints, w: int, limit: int, axis: int, time: int) -> bool:
     """Whether a wait is none, or can never go on at a place on the window's axis and a time."""
-    if waits.gate(m, w) == 0 or axis - waits.first(m, w) > limit:
+    if waits.gate(m, w) == 0 or axis > reach_after(waits.first(m, w), limit):
         return True
     return bool(waits.barred(m, w) != 0 and time > waits.bar_time(m, w))
 

@@ -44,6 +44,8 @@ BUCKET: Final = 11
 bucket, set_bucket = reads(BUCKET), writes(BUCKET)
 #: In a pairing heap.
 child, set_child = reads(12), writes(12)
+#: Of one in a list that a bound passes over instead, its number among those.
+listed, set_listed = reads(12), writes(12)
 #: Where its floats are.
 SUMS: Final = 13
 sums, set_sums = reads(SUMS), writes(SUMS)

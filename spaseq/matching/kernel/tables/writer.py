@@ -97,7 +97,7 @@ class _Writer:
             accepts=accepts,
             gates=len(analysis.gates),
             constants=tuple(self._programs.constants),
-            width=since + len(analysis.absences.withins),
+            width=since + 2 * len(analysis.absences.withins),
             sums=sums,
             entry=entries.VALUES + max(map(len, self._remembered.values()), default=0),
             offsets=tuple(offsets.get(i, 0) for i in range(len(self._columns))),

@@ -7,6 +7,7 @@ section 6), so that nothing is done while some element of the sequence has no ev
 from __future__ import annotations
 
 from spaseq._jit import kernel, part
+from spaseq.matching._kernel_times import EARLIEST, LATEST, reach_before
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
     N_GPMS,
@@ -26,7 +27,6 @@ from spaseq.matching.lazy.compiled._kernel_buffers import (
 )
 from spaseq.matching.lazy.compiled._kernel_layout import (
     DONE,
-    FAR,
     MORE_KEYS,
     NOTHING,
     ROOM,
@@ -173,7 +173,7 @@ def _next_of_chain(
             if c[counter.ROW] == -1:
                 c[counter.ROW] = ring.now(r, g)
                 if level:
-                    drop_old(c, lists, waits, spans, size, number, axis - c[counter.LIMIT])
+                    drop_old(c, lists, waits, spans, size, number, reach_before(axis, c[counter.LIMIT]))
             some = 1 if level == 0 else lists[number]
             while some and c[counter.ROW] < ring.until(r, g):
                 c[counter.WAIT] += 1
@@ -302,12 +302,12 @@ def _repeat(
     c[counter.FIRST_GPM], c[counter.LAST_GPM] = 0, t[N_GPMS]
     while True:
         if c[counter.STAGE] == 0:
-            position = FAR
+            position = LATEST
             for g in range(t[N_GPMS]):
                 ring.set_now(r, g, ring.until(r, g))
                 if ring.until(r, g) < ring.tail(r, g):
                     position = min(position, stored.position(rows, place(t, r, g, ring.until(r, g))))
-            if position == FAR:
+            if position == LATEST:
                 return DONE
             for g in range(t[N_GPMS]):
                 while ring.until(r, g) < ring.tail(r, g) and (
@@ -317,7 +317,7 @@ def _repeat(
             _start(t, c, r, order, position)
         status = _look(
             t, c, m, f, r, rows, ordered, index, width, floats, order, lists, waits, spans, size, found,
-            choices, 0, -FAR, numbers, codes, p,
+            choices, 0, EARLIEST, numbers, codes, p,
         )  # fmt: skip
         if status != DONE:
             return status

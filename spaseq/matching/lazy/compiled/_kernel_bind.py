@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spaseq._jit import inlined, part
+from spaseq.matching._kernel_times import LATEST
 from spaseq.matching.conditions._kernel_aggregates import clear_sum, fold
 from spaseq.matching.conditions._kernel_machine import holds
 from spaseq.matching.conditions._kernel_values import (
@@ -191,7 +192,7 @@ def absent(
             continue
         g = absence.gpm(t, h)
         after, before = absence.after(t, h), absence.before(t, h)
-        high = earliest(m, before, 1 << 62)
+        high = earliest(m, before, LATEST)
         number = first_after(t, r, rows, g, latest(m, after, -1) + 1)
         end = first_after(t, r, rows, g, high)
         column = bounded_column(t, absence.ranges(t, h), absence.ranges_end(t, h), bound)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import inlined, part
+from spaseq.matching._kernel_times import reach_before
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
     N_GPMS,
@@ -148,7 +149,7 @@ def expire(t: Ints, c: Ints, r: Ints, rows: Ints, index: Ints, axis: int) -> Non
     if c[counter.EXPIRED] == axis:
         return
     c[counter.EXPIRED] = axis
-    least = axis - c[counter.LIMIT]
+    least = reach_before(axis, c[counter.LIMIT])
     for g in range(t[N_GPMS]):
         head, tail = ring.head(r, g), ring.tail(r, g)
         # Of many GPMs, an event lets those of few go.

@@ -31,5 +31,3 @@ HEADER: Final = TABLES_HEADER + 7
 #: The floats of a frame, and those of a partial match that waits, end with the bounds of a row's values.
 BOUNDS: Final = 2
 NOTHING: Final = -1
-#: Beyond all places on the window's axis, and all positions.
-FAR: Final = 1 << 62

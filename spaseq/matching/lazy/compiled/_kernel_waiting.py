@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import part
+from spaseq.matching._kernel_times import LATEST
 from spaseq.matching.conditions._kernel_values import Floats, Ints
 from spaseq.matching.lazy.compiled._kernel_bind import earliest, latest
 from spaseq.matching.lazy.compiled._kernel_buffers import place
 from spaseq.matching.lazy.compiled._kernel_choice import find_linked, find_rows
-from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, FAR, NOTHING
+from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, NOTHING
 from spaseq.matching.lazy.compiled._kernel_passing import is_resumed, shows
 from spaseq.matching.lazy.compiled._kernel_ranges import beyond, bounded_column, column_of
 from spaseq.matching.lazy.records import counter, frame, moment, ordering, passing, ring, stored, waiting
@@ -65,7 +66,7 @@ def wait(
     for i in range(count * moment.SIZE):
         waits[to + i] = m[moment.BEGIN + i]
     to += count * moment.SIZE
-    axis = FAR
+    axis = LATEST
     for k in range(1, c[counter.DEPTH]):
         taken = frame.BEGIN + k * width
         waits[to] = frame.item(m, taken)

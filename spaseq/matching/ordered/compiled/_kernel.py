@@ -100,7 +100,7 @@ def _run(
     e = header.event(m)
     while e < batch.size(b):
         header.set_now(m, batch.axis(b, e))
-        expire(t, o, m, a, n, header.now(m), e)
+        expire(t, o, m, a, n, header.now(m), e, False)
         if batch.time(b, e) > roster.time(a):
             roster.set_time(a, batch.time(b, e))
             go_on(t, o, m, a, n, roster.time(a), e)
@@ -141,14 +141,19 @@ def _run(
 
 
 @kernel
-def finish(tables: Ints, options: Ints, ints: Ints, alive: Ints, newest: Ints, axis: int, time: int) -> None:
-    """The families end whose windows are over at a place on its axis, and what else no event can take on."""
+def finish(
+    tables: Ints, options: Ints, ints: Ints, alive: Ints, newest: Ints, axis: int, time: int, closes: bool
+) -> None:
+    """The families end whose windows are over at a place on its axis, and what else no event can take on.
+
+    ``closes``: no event will come, and all of them end.
+    """
     t: Ints = pointer(tables)
     o: Ints = pointer(options)
     m: Ints = pointer(ints)
     a: Ints = pointer(alive)
     n: Ints = pointer(newest)
-    expire(t, o, m, a, n, axis, 0)
+    expire(t, o, m, a, n, axis, 0, closes)
     if time > roster.time(a):
         roster.set_time(a, time)
         go_on(t, o, m, a, n, time, 0)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from spaseq._jit import part
+from spaseq.matching._kernel_times import LATEST, reach_after
 from spaseq.matching.conditions import batch
-from spaseq.matching.conditions._kernel_values import N_GPMS, N_KEYS, Ints
+from spaseq.matching.conditions._kernel_values import N_GPMS, N_KEYS, SINCES, SINCES_END, Ints
 from spaseq.matching.kernel.compiled._kernel_judge import belongs
 from spaseq.matching.kernel.records import header, nodes, partitions, waits
 from spaseq.matching.kernel.records.tables import gates
@@ -177,12 +178,12 @@ def deliver_decided(
 
 
 @part
-def expire(t: Ints, o: Ints, m: Ints, a: Ints, n: Ints, now: int, turn: int) -> None:
-    """The families end whose windows are over at a place on the window's axis."""
+def expire(t: Ints, o: Ints, m: Ints, a: Ints, n: Ints, now: int, turn: int, closes: bool) -> None:
+    """The families end whose windows are over at a place on the window's axis; all if it ``closes``."""
     for level in range(roster.levels(a)):
         i = preferences.levels(o) + level * LEVEL_SIZE
         family = roster.level(a, 0, level)
-        while family != 0 and now - families.first(a, family) > o[i]:
+        while family != 0 and (closes or now > reach_after(families.first(a, family), o[i])):
             roster.set_level(a, 0, level, families.later(a, family))
             mine = families.members(a, family) & o[i + 1]
             if mine != 0:
@@ -203,7 +204,8 @@ def is_past(t: Ints, o: Ints, m: Ints, w: int, time: int) -> bool:
     if preferences.bounded(o) != 0:
         bounds = preferences.bounds(o) + 2 * gates.number(t, waits.gate(m, w))
         for i in range(o[bounds], o[bounds + 1], BOUND_SIZE):
-            if time - m[w + o[i]] > t[o[i + 1]]:
+            has_begun = m[w + o[i] + t[SINCES_END] - t[SINCES]] == 0
+            if has_begun and time > reach_after(m[w + o[i]], t[o[i + 1]]):
                 return True
     return False
 
@@ -234,7 +236,7 @@ def look_out(t: Ints, o: Ints, m: Ints, a: Ints, p: int) -> None:
         while w != 0:
             bounds = preferences.bounds(o) + 2 * gates.number(t, waits.gate(m, w))
             for i in range(o[bounds], o[bounds + 1], BOUND_SIZE):
-                roster.set_due(a, min(roster.due(a), m[w + o[i]] + t[o[i + 1]]))
+                roster.set_due(a, min(roster.due(a), reach_after(m[w + o[i]], t[o[i + 1]])))
             w = waits.link(m, w)
         family = families.next(a, family)
 
@@ -264,7 +266,7 @@ def go_on(t: Ints, o: Ints, m: Ints, a: Ints, n: Ints, time: int, turn: int) -> 
         family = following
     if time <= roster.due(a):
         return
-    roster.set_due(a, roster.NEVER_DUE)
+    roster.set_due(a, LATEST)
     family = roster.oldest(a)
     while family != 0:
         p, earlier = families.partition(a, family), families.earlier(a, family)

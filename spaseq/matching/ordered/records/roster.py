@@ -44,4 +44,3 @@ levels = reads_head(LEVELS)
 level, set_level = reads_item(13, 1), writes_item(13, 1)
 
 SIZE: Final = 13 + MOST_MEMBERS
-NEVER_DUE: Final = (1 << 63) - 1

@@ -77,7 +77,7 @@ def is_dead(t: Ints, m: Ints, f: Floats, n: Floats, c: Codes, w: int, time: int,
             continue
         # As if the gap ended now: what has the same time need not be before what is to come.
         gaps.set_before_time(m, gap, time)
-        verdict, _ = look_back(t, m, f, n, c, w, gap, 0, False)
+        verdict, _, _ = look_back(t, m, f, n, c, w, gap, 0, False)
         if verdict == TRUE:
             return True
     return False

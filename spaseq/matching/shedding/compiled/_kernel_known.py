@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import inlined, part
+from spaseq.matching._kernel_times import reach_after
 from spaseq.matching.conditions._kernel_machine import holds
 from spaseq.matching.conditions._kernel_values import (
     CALC,
@@ -78,6 +79,8 @@ def age(t: Ints, axis: int, first: int, now: int) -> int:
     """How old a run is; ``now``: in tumbling windows, where all are alike."""
     if t[LIMIT] <= 0:
         return now
+    if axis > reach_after(first, t[LIMIT]):
+        return AGES - 1
     return int(min(AGES - 1, max(0, (axis - first) * AGES // (t[LIMIT] + 1))))
 
 

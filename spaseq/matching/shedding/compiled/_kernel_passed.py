@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import kernel, part
+from spaseq.matching._kernel_times import LATEST
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.conditions._kernel_values import N_KEYS, WOKEN, Floats, Ints, pointer
 from spaseq.matching.kernel.compiled._kernel import find_keys
@@ -22,7 +23,6 @@ from spaseq.matching.shedding.compiled._kernel_known import AGES, CODE, age, kno
 
 #: Barred from the events of all streams, until long after the last of them.
 PASSED_OVER: Final = -1
-_NEVER: Final = 1 << 62
 
 
 @part
@@ -77,12 +77,13 @@ def _list(
             while w != 0 and count < most:
                 if waits.barred(m, w) == 0:
                     waits.set_barred(m, w, PASSED_OVER)
-                    waits.set_bar_time(m, w, _NEVER + count)
+                    waits.set_bar_time(m, w, LATEST)
+                    waits.set_listed(m, w, count)
                     listed[count], times[count] = w, 1
                     cells[count] = _cell(t, m, known, bases, w, gate, axis, now)
                     count += 1
                 elif waits.barred(m, w) == PASSED_OVER:
-                    times[waits.bar_time(m, w) - _NEVER] += 1
+                    times[waits.listed(m, w)] += 1
                 w = waits.link(m, w)
     return count
 

@@ -50,10 +50,9 @@ class Window:
                 self.age += weight * (each - self.age)
                 self.is_timed = True
                 self._end_open()
-        elif axis != self._axis:
+        elif self._seen and axis != self._axis:
             self.age = max(1.0, (position - self._opened) / k.AGES)
-            if self._seen:
-                self._end_open()
+            self._end_open()
             self._opened = position
         else:
             self.age = max(self.age, (position - self._opened) / k.AGES)
