@@ -45,6 +45,9 @@ _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 #: So many bytes are unpacked at once.
 _PART: Final = 1 << 18
 
+#: So many packed bytes are given to the decompressor at once.
+_SLICE: Final = 1 << 14
+
 #: So many parts of a body wait.
 _WAITING: Final = 16
 
@@ -232,6 +235,11 @@ class _Unpacker:
             if data:
                 yield data
             return
+        # In small slices, since the rest of a slice is copied at the end of each member.
+        for begin in range(0, len(data), _SLICE):
+            yield from self._members(data[begin : begin + _SLICE])
+
+    def _members(self, data: bytes) -> Iterator[bytes]:
         while data or self._is_full:
             if self._member.eof:
                 self._member = zlib.decompressobj(wbits=31)

@@ -46,6 +46,8 @@ class _Graph:
     rows: list[Row] = field(default_factory=list)
     times: list[Term] = field(default_factory=list)
     problem: str = ""
+    #: How many of the rows are known to say no time.
+    searched: int = 0
 
 
 class GraphAssembler:
@@ -149,9 +151,11 @@ class GraphAssembler:
         self._current.problem = self._current.problem or lost
 
     def _is_complete(self, event: _Graph) -> bool:
-        sink = self._sink
-        known = event.problem or event.times or sink.predicate is None
-        return bool(known or sink.times_inside(event.rows, event.name))
+        if event.problem or event.times or self._sink.predicate is None:
+            return True
+        # Only what is new: graphs that take turns are asked at each turn.
+        rows, event.searched = event.rows[event.searched :], len(event.rows)
+        return bool(self._sink.times_inside(rows, event.name))
 
     def _timed(self, graph: Any, time: Term) -> None:
         """The default graph says the time of a graph."""

@@ -192,16 +192,18 @@ def add_dataset(sink: EventSink, quads: Iterable[Quad], position: str, problem: 
     """
     default: list[Row] = []
     named: dict[Name, list[Row]] = {}
+    times: dict[object, list[Term]] = {}
     for s, p, o, g in quads:
         if isinstance(g, DefaultGraph):
             default.append((s, p, o))
+            if p == sink.predicate and not isinstance(o, Triple):
+                times.setdefault(s, []).append(o)
         else:
             named.setdefault(g, []).append((s, p, o))
     if not named and (default or problem):
         sink.add(default, None, (), position, problem)
     for graph, rows in named.items():
-        times = [o for s, p, o in default if s == graph and p == sink.predicate and not isinstance(o, Triple)]
-        sink.add(rows, graph, times, position, problem)
+        sink.add(rows, graph, times.get(graph, ()), position, problem)
 
 
 def _nquads(
