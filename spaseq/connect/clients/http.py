@@ -24,7 +24,7 @@ from spaseq.connect.clients.websocket import advice, authorization, refuse_certi
 from spaseq.connect.messages import Message, now
 from spaseq.connect.reconnect import DisconnectedError
 from spaseq.errors import SourceError
-from spaseq.sources._bytes import LONGEST
+from spaseq.sources._bytes import GATHERED, LONGEST
 
 #: So many blocks are read ahead, each what one read of the network gives.
 _AHEAD: Final = 16
@@ -53,6 +53,7 @@ class Body:
         )
         self._response: Any = None
         self._blocks: queue.Queue[bytes | Exception | None] = queue.Queue(_AHEAD)
+        self._last: list[Exception | None] = []  # what ended the body, once it was reached
         self._is_ended = threading.Event()
         self._thread = threading.Thread(target=self._read, name="spaseq-http", daemon=True)
         try:
@@ -102,14 +103,30 @@ class Body:
                 return
 
     def take(self, seconds: float) -> bytes | None:
-        """The next block; empty when none has come; None at the end. Raises DisconnectedError."""
-        try:
-            block = self._blocks.get(timeout=seconds) if seconds else self._blocks.get_nowait()
-        except queue.Empty:
-            return b""
-        if isinstance(block, Exception):
-            raise block
-        return block
+        """What has come, after a wait for the first of it; empty if nothing has; None at the end.
+
+        Raises DisconnectedError.
+        """
+        parts: list[bytes] = []
+        held = 0
+        while held < GATHERED and not self._last:
+            try:
+                block = (
+                    self._blocks.get(timeout=seconds) if seconds and not parts else self._blocks.get_nowait()
+                )
+            except queue.Empty:
+                break
+            if isinstance(block, bytes):
+                parts.append(block)
+                held += len(block)
+            else:
+                self._last.append(block)
+        if parts or not self._last:
+            return b"".join(parts)
+        [last] = self._last
+        if last is not None:
+            raise last
+        return None
 
     def close(self) -> None:
         """Ends the connection and the thread."""
