@@ -140,6 +140,7 @@ class Scheme:
 
 
 _WEB: Final = _TRIES | _HTTP
+_SOURCE_BY_HTTP: Final = _WEB | {"read": _seconds}
 _SOURCE_OF_KAFKA: Final = _TRIES | _KAFKA | {"group": _text, "from": _beginning}
 
 SCHEMES: Final[Mapping[str, Scheme]] = {
@@ -148,8 +149,8 @@ SCHEMES: Final[Mapping[str, Scheme]] = {
     "mqtts": Scheme(8883, "TOPIC", _TRIES | _MQTT, _TRIES | _MQTT, is_secure=True),
     "ws": Scheme(80, "PATH", _WEB),
     "wss": Scheme(443, "PATH", _WEB, is_secure=True),
-    "http": Scheme(80, "PATH", _WEB, _WEB),
-    "https": Scheme(443, "PATH", _WEB, _WEB, is_secure=True),
+    "http": Scheme(80, "PATH", _SOURCE_BY_HTTP, _WEB),
+    "https": Scheme(443, "PATH", _SOURCE_BY_HTTP, _WEB, is_secure=True),
     "file": Scheme(None, "/PATH", {}),
 }
 

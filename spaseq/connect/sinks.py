@@ -15,7 +15,7 @@ from spaseq.connect.address import Address, parse_address
 from spaseq.connect.clients._extra import required
 from spaseq.connect.clients._tls import context
 from spaseq.connect.live import CONNECT
-from spaseq.connect.reconnect import DisconnectedError, Retries
+from spaseq.connect.reconnect import DisconnectedError, Retries, retry_after
 from spaseq.errors import SinkError, SourceError
 
 #: Seconds in which a sink must take what it was given, unless ``retry=`` says it.
@@ -285,19 +285,21 @@ class _HttpSink:
         while True:
             try:
                 answer = self._client.post(self._address.url, content=body, headers=headers)
+                after = retry_after(answer.headers.get("Retry-After"))
             except self._errors as error:
                 from spaseq.connect.clients.websocket import refuse_certificate
 
                 refuse_certificate(self._address, error)
-                why = str(error) or type(error).__name__
+                why, after = str(error) or type(error).__name__, 0.0
             else:
                 if answer.is_success:
                     self.delivered += len(records)
                     return
-                why = f"the server answers {answer.status_code}"
+                asks = f", and asks to wait for {after:g} s" if after else ""
+                why = f"the server answers {answer.status_code}{asks}"
                 if answer.status_code < 500 and answer.status_code not in (408, 425, 429):
                     raise failed(self._address, self.delivered, why)
-            delay = retries.wait()
+            delay = retries.wait(after)
             if delay is None:
                 raise failed(self._address, self.delivered, why)
             self._wait(delay)

@@ -22,7 +22,7 @@ from spaseq.connect.clients._tls import context
 from spaseq.connect.clients.sse import Parser, TooLongError
 from spaseq.connect.clients.websocket import advice, authorization, refuse_certificate
 from spaseq.connect.messages import Message, now
-from spaseq.connect.reconnect import DisconnectedError
+from spaseq.connect.reconnect import DisconnectedError, SilentError, retry_after
 from spaseq.errors import SourceError
 from spaseq.sources._bytes import GATHERED, LONGEST
 
@@ -31,6 +31,10 @@ _AHEAD: Final = 16
 
 #: A connection that brings nothing is asked after so many seconds whether it is still there, by TCP.
 _KEEPALIVE: Final = 30
+
+#: Seconds after which a connection that brings nothing is made anew, unless the URL says it. A guess: proxies
+#: give up silent connections after one to ten minutes, and servers send comments more often.
+SILENCE: Final = 300.0
 
 #: With this status a server says that a stream of events is over.
 _NO_MORE: Final = 204
@@ -52,6 +56,8 @@ class Body:
             timeout=httpx.Timeout(None, connect=seconds),
         )
         self._response: Any = None
+        self._silence = address.seconds("read", SILENCE)
+        self._timeout = httpx.ReadTimeout
         self._blocks: queue.Queue[bytes | Exception | None] = queue.Queue(_AHEAD)
         self._last: list[Exception | None] = []  # what ended the body, once it was reached
         self._is_ended = threading.Event()
@@ -79,19 +85,21 @@ class Body:
             return response
         response.close()
         if status >= 500 or status in (408, 425, 429):
-            raise DisconnectedError(f"the server answers {status}")
+            after = retry_after(response.headers.get("Retry-After"))
+            raise DisconnectedError(f"the server answers {status}", after)
         to = f" to {response.headers.get('Location', 'nowhere')}: give that" if response.is_redirect else ""
         raise SourceError(f"{address}: the server answers {status}{to}{advice(status)}")
 
     def _read(self) -> None:
-        # What waits for the next byte does so without a bound: a live stream may be silent for hours.
-        self._response.request.extensions["timeout"]["read"] = None
+        self._response.request.extensions["timeout"]["read"] = self._silence
         last: Exception | None = None
         try:
             for block in self._response.iter_bytes():
                 self._put(block)
                 if self._is_ended.is_set():
                     return
+        except self._timeout:
+            last = SilentError(f"nothing came for {self._silence:g} s (read= says how long is waited)")
         except Exception as error:  # of whatever kind: the other side raises it
             last = DisconnectedError(str(error) or type(error).__name__)
         self._put(last)

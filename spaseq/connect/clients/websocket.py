@@ -12,7 +12,7 @@ from spaseq.connect.clients._extra import required
 from spaseq.connect.clients._tls import context
 from spaseq.connect.live import ENOUGH_BYTES
 from spaseq.connect.messages import Message, now
-from spaseq.connect.reconnect import DisconnectedError
+from spaseq.connect.reconnect import DisconnectedError, retry_after
 from spaseq.errors import SourceError
 from spaseq.sources._bytes import LONGEST
 
@@ -60,7 +60,8 @@ class WebSocketClient:
             status = error.response.status_code
             if status < 500 and status != 429:
                 raise SourceError(f"{self._address}: the server answers {status}{advice(status)}") from None
-            raise DisconnectedError(f"the server answers {status}") from None
+            after = retry_after(error.response.headers.get("Retry-After"))
+            raise DisconnectedError(f"the server answers {status}", after) from None
         except (OSError, WebSocketException) as error:
             refuse_certificate(self._address, error)
             raise DisconnectedError(str(error) or type(error).__name__) from None
