@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 from spaseq.connect.address import Address, parse_address
@@ -257,7 +258,11 @@ class _HttpSink:
         self._wait = wait
         self.delivered = 0
         seconds = address.seconds("connect", CONNECT)
-        self._client = httpx.Client(verify=context(address) or True, timeout=seconds, trust_env=False)
+        # Not a client of httpx, which logs each URL with its query.
+        self._transport = httpx.HTTPTransport(verify=context(address) or True, trust_env=False)
+        self._request = partial(
+            httpx.Request, "POST", address.url, extensions={"timeout": httpx.Timeout(seconds).as_dict()}
+        )
 
     def write(self, records: Sequence[Record]) -> None:
         batch: list[Record] = []
@@ -275,7 +280,7 @@ class _HttpSink:
         """Nothing: what was written was taken."""
 
     def close(self) -> None:
-        self._client.close()
+        self._transport.close()
 
     def _post(self, records: Sequence[Record]) -> None:
         body = b"".join(record.value for record in records)
@@ -284,7 +289,8 @@ class _HttpSink:
         retries = Retries(self._address.seconds("retry", PATIENCE))
         while True:
             try:
-                answer = self._client.post(self._address.url, content=body, headers=headers)
+                answer = self._transport.handle_request(self._request(content=body, headers=headers))
+                answer.read()
                 after = retry_after(answer.headers.get("Retry-After"))
             except self._errors as error:
                 from spaseq.connect.clients.websocket import refuse_certificate

@@ -14,6 +14,7 @@ import spaseq
 from spaseq.connect import reconnect
 from spaseq.connect.clients.http import HttpClient
 from spaseq.connect.live import Ending
+from spaseq.connect.sinks import Record, open_sink
 from spaseq.errors import SourceError
 from spaseq.sources import BadEvent
 from tests.connect.conftest import Tls
@@ -138,6 +139,37 @@ def test_a_document_that_breaks_off_is_an_error() -> None:
         pytest.raises(SourceError, match=r"the connection was lost after \d+ bytes"),
     ):
         found(f"http://127.0.0.1:{server.port}/past")
+
+
+def test_no_log_has_the_credentials(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(0)
+    options = "format=nq&token=hush&query=key%3Dhush"
+    with http(Answer([server_sent([0])]), Answer(status=204)) as server:
+        assert found(f"http://127.0.0.1:{server.port}/e?{options}") == [0]
+
+    def script(_number: int, connection: Any) -> None:
+        connection.send(event(0))
+
+    with websocket(script) as other:
+        assert found(f"ws://127.0.0.1:{other.port}/e?{options}", limited(1)) == [0]
+    with http(Answer(status=200)) as server:
+        sink = open_sink(f"http://127.0.0.1:{server.port}/in?token=hush&query=key%3Dhush")
+        sink.write([Record("q", 1, b"{}\n")])
+        sink.close()
+        assert server.paths == ["/in?key=hush"]
+    # The servers of these tests log, too.
+    ours = [record.getMessage() for record in caplog.records if record.name != "websockets.server"]
+    assert "hush" not in "\n".join(ours)
+
+
+def test_where_a_server_sends_us_is_said_without_its_query() -> None:
+    answer = Answer(status=302, headers={"Location": "http://me:hush@elsewhere/?key=hush"})
+    with (
+        http(answer) as server,
+        pytest.raises(SourceError, match=r"http://…@elsewhere/\?key=…: give that") as raised,
+    ):
+        found(f"http://127.0.0.1:{server.port}/e?format=nq&query=key%3Dhush")
+    assert "hush" not in str(raised.value)
 
 
 # --- silence, and servers that ask to wait ------------------------------------------------------

@@ -24,6 +24,7 @@ from spaseq.connect.clients.websocket import advice, authorization, refuse_certi
 from spaseq.connect.messages import Message, now
 from spaseq.connect.reconnect import DisconnectedError, SilentError, retry_after
 from spaseq.errors import SourceError
+from spaseq.excerpts import hide
 from spaseq.sources._bytes import GATHERED, LONGEST
 
 #: So many blocks are read ahead, each what one read of the network gives.
@@ -48,12 +49,16 @@ class Body:
     def __init__(self, address: Address, seconds: float, last: str = "") -> None:
         """Raises DisconnectedError if the server may answer later, SourceError if not."""
         httpx = required("httpx", "http")
-        headers = {"Accept-Encoding": "identity", "Cache-Control": "no-store"} | authorization(address)
+        headers = {
+            "Accept": "*/*",
+            "Accept-Encoding": "identity",
+            "Cache-Control": "no-store",
+        } | authorization(address)
         if last:
             headers["Last-Event-ID"] = last
-        self._client = httpx.Client(
-            transport=httpx.HTTPTransport(verify=context(address) or True, socket_options=_kept_alive()),
-            timeout=httpx.Timeout(None, connect=seconds),
+        # Not a client of httpx, which logs each URL with its query.
+        self._transport = httpx.HTTPTransport(
+            verify=context(address) or True, trust_env=False, socket_options=_kept_alive()
         )
         self._response: Any = None
         self._silence = address.seconds("read", SILENCE)
@@ -65,18 +70,25 @@ class Body:
         try:
             self._response = self._answer(httpx, address, headers, seconds)
         except BaseException:
-            self._client.close()
+            self._transport.close()
             raise
         self.status: int = self._response.status_code
         self.media: str = self._response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         self._thread.start()
 
     def _answer(self, httpx: Any, address: Address, headers: dict[str, str], seconds: float) -> Any:
-        # The first byte has a bound, those of the body have none.
-        patience = httpx.Timeout(seconds)
-        request = self._client.build_request("GET", address.url, headers=headers, timeout=patience)
+        # The first byte has another bound than those of the body.
+        self._patience = httpx.Timeout(seconds).as_dict()
         try:
-            response = self._client.send(request, stream=True)
+            request = httpx.Request(
+                "GET", address.url, headers=headers, extensions={"timeout": self._patience}
+            )
+            response = self._transport.handle_request(request)
+            response.request = request
+        except httpx.InvalidURL:
+            raise SourceError(
+                f"{address}: its path or query= has a character that a URL cannot have"
+            ) from None
         except httpx.TransportError as error:
             refuse_certificate(address, error)
             raise DisconnectedError(str(error) or type(error).__name__) from None
@@ -87,11 +99,12 @@ class Body:
         if status >= 500 or status in (408, 425, 429):
             after = retry_after(response.headers.get("Retry-After"))
             raise DisconnectedError(f"the server answers {status}", after)
-        to = f" to {response.headers.get('Location', 'nowhere')}: give that" if response.is_redirect else ""
+        place = hide(response.headers.get("Location", "nowhere"))
+        to = f" to {place}: give that" if response.is_redirect else ""
         raise SourceError(f"{address}: the server answers {status}{to}{advice(status)}")
 
     def _read(self) -> None:
-        self._response.request.extensions["timeout"]["read"] = self._silence
+        self._patience["read"] = self._silence
         last: Exception | None = None
         try:
             for block in self._response.iter_bytes():
@@ -148,7 +161,7 @@ class Body:
         self._thread.join()
         with suppress(Exception):  # whatever is wrong with a connection that is given up
             self._response.close()
-        self._client.close()
+        self._transport.close()
 
 
 def _kept_alive() -> list[tuple[int, int, int]]:
