@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: The most characters of a message; and of a longer one, how many are kept of its beginning and of its end,
-#: where it says what to do.
+#: The most characters of a text that are shown on each side of a place in it.
+AROUND: Final = 100
+
+#: The most characters of a message; and how many are kept of the end of a longer one, which says what to do.
 LONGEST: Final = 1_000
-_BEGINNING: Final = 200
 _END: Final = 600
 
-#: The most characters of a text that are shown on each side of a place in it.
-_AROUND: Final = 100
+#: A word that is longer than an excerpt.
+_WORD: Final = re.compile(rf"\S{{{2 * AROUND + 1},}}")
 
 #: Where a URL begins in a text, also one whose slashes are wrong.
 _URL: Final = re.compile(
@@ -23,24 +24,27 @@ _OPTION: Final = re.compile(r"[A-Za-z][\w.-]{0,63}")
 
 
 def bounded(message: str) -> str:
-    """A message without most of what makes it longer than ``LONGEST``.
+    """A message in which what it cites is no longer than an excerpt.
 
-    >>> bounded("'" + 5_000 * "x" + "' is not a number")[-30:]
-    "xxxxxxxxxxxxx' is not a number"
+    >>> bounded(f"'{1_000 * 'x'}' is not a number") == f"'{99 * 'x'}…{99 * 'x'}' is not a number"
+    True
     """
-    return message if len(message) <= LONGEST else f"{message[:_BEGINNING]} … {message[-_END:]}"
+    if len(message) <= 2 * AROUND:
+        return message
+    message = _WORD.sub(lambda found: f"{found[0][:AROUND]}…{found[0][-AROUND:]}", message)
+    return message if len(message) <= LONGEST else f"{message[: 2 * AROUND]} … {message[-_END:]}"
 
 
-def excerpt(text: str, place: int = 0) -> str:
-    """What is around a place in a text: all of it, unless it is long.
+def excerpt(text: str, place: int = 0) -> tuple[str, str]:
+    """What is around a place in a text, and the part of it before the place: all of it, unless it is long.
 
-    >>> excerpt("abc"), len(excerpt(1_000 * "x")), len(excerpt(1_000 * "x", 500))
-    ('abc', 201, 202)
+    >>> excerpt("abc def", 4), [len(part) for part in excerpt(1_000 * "x", 500)]
+    (('abc def', 'abc '), [202, 101])
     """
-    begin = max(0, min(place, len(text)) - _AROUND)
-    end = begin + 2 * _AROUND
+    begin, end = max(0, place - AROUND), place + AROUND
     left, right = "…" if begin else "", "…" if end < len(text) else ""
-    return f"{left}{text[begin:end]}{right}"
+    before = left + text[begin:place]
+    return f"{before}{text[place:end]}{right}", before
 
 
 def hide(text: str) -> str:

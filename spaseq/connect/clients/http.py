@@ -85,10 +85,8 @@ class Body:
             )
             response = self._transport.handle_request(request)
             response.request = request
-        except httpx.InvalidURL:
-            raise SourceError(
-                f"{address}: its path or query= has a character that a URL cannot have"
-            ) from None
+        except httpx.InvalidURL as error:
+            raise SourceError(f"{address}: this cannot be asked for: {error}") from None
         except httpx.TransportError as error:
             refuse_certificate(address, error)
             raise DisconnectedError(str(error) or type(error).__name__) from None

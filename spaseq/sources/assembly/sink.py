@@ -12,6 +12,7 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
 
 from spaseq.errors import SpaseqWarning
 from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
+from spaseq.excerpts import bounded
 from spaseq.limits import Limits
 from spaseq.sources._options import SourceOptions
 from spaseq.sources.times import MOMENTS, read_time
@@ -82,7 +83,7 @@ class EventSink:
 
     def bad(self, position: str, reason: str, payload: str = "") -> None:
         """Report what cannot be an event."""
-        self._on_bad(BadEvent(self._stream.value, position, reason, payload))
+        self._on_bad(BadEvent(self._stream.value, position, bounded(reason), payload))
 
     def add(
         self, rows: Sequence[Row], graph: Name | None, times: Sequence[Term], position: str, problem: str = ""
