@@ -24,6 +24,8 @@ import sys
 import warnings
 from types import FrameType
 
+from spaseq.excerpts import AROUND, bounded, excerpt
+
 __all__ = [
     "BadEventError",
     "EngineError",
@@ -43,18 +45,18 @@ __all__ = [
 ]
 
 
-#: So many characters are shown before and after the place of an error.
-_SHOWN = 120
-
-
 class SpaseqError(Exception):
-    """The base of every error that spaseq raises on purpose."""
+    """The base of every error that spaseq raises on purpose. Its message cites long input by an excerpt."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(bounded(given) if isinstance(given, str) else given for given in arguments))
 
 
 class QueryError(SpaseqError):
     """A query that cannot be run, and where.
 
-    ``lineno`` and ``offset`` count from 1; ``text`` is the line of the query they point into.
+    ``lineno`` and ``offset`` count from 1; ``text`` is the line of the query they point into, or an excerpt
+    of a long one.
     ``hint`` says what to do, when there is something to say. ``str`` shows all of it with a caret.
     """
 
@@ -75,30 +77,23 @@ class QueryError(SpaseqError):
         hint: str | None = None,
     ) -> None:
         super().__init__(message)
-        self.msg = message
+        self.msg = bounded(message)
         self.filename = filename
         self.lineno = lineno
         self.offset = offset
-        self.text = text
-        self.hint = hint
+        self._excerpt = excerpt(text.rstrip("\n"), offset - 1)
+        self.text = text if len(text) <= 2 * AROUND else self._excerpt[0]
+        self.hint = None if hint is None else bounded(hint)
 
     def __str__(self) -> str:
         lines = [f"{self.filename}:{self.lineno}:{self.offset}: {self.msg}"]
         if self.text:
-            shown, before = _around(self.text.rstrip("\n"), (self.offset or 1) - 1)
+            shown, before = self._excerpt
             indent = "".join("\t" if c == "\t" else " " for c in before)
             lines += [f"    {shown}", f"    {indent}^"]
         if self.hint:
             lines.append(f"hint: {self.hint}")
         return "\n".join(lines)
-
-
-def _around(line: str, place: int) -> tuple[str, str]:
-    """What is shown of a line, and the part of it before a place: all, unless it is very long."""
-    begin, end = max(0, place - _SHOWN), place + _SHOWN
-    left, right = "…" if begin else "", "…" if end < len(line) else ""
-    before = left + line[begin:place]
-    return f"{before}{line[place:end]}{right}", before
 
 
 class QuerySyntaxError(QueryError, SyntaxError):
@@ -172,14 +167,14 @@ class SpaseqWarning(UserWarning):
 def warn(message: str) -> None:
     """A ``SpaseqWarning`` at the line that called into this package."""
     level, _ = _caller()
-    warnings.warn(message, SpaseqWarning, stacklevel=level)
+    warnings.warn(bounded(message), SpaseqWarning, stacklevel=level)
 
 
 def warn_within(message: str) -> None:
     """The same in the midst of an event, which is not to end there: shown, where warnings are errors."""
     level, frame = _caller()
     try:
-        warnings.warn(message, SpaseqWarning, stacklevel=level)
+        warnings.warn(bounded(message), SpaseqWarning, stacklevel=level)
     except SpaseqWarning as raised:
         warnings.showwarning(raised, SpaseqWarning, frame.f_code.co_filename, frame.f_lineno)
 

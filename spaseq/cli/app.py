@@ -8,8 +8,9 @@ format cannot hold); 2 when the query or the command line is wrong.
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,6 +24,7 @@ from spaseq.cli.queries import read
 from spaseq.cli.running.command import run
 from spaseq.cli.serve import serve
 from spaseq.cli.states import state_commands
+from spaseq.excerpts import AROUND, bounded
 
 app = typer.Typer(
     name="spaseq",
@@ -81,4 +83,16 @@ app.add_typer(state_commands, name="state")
 def main() -> None:
     """The entry point of the ``spaseq`` command."""
     whole_streams()
-    app()
+    try:
+        status = app(standalone_mode=False)
+    except typer.Abort:
+        status = 1
+    except Exception as raised:
+        error: Any = raised
+        if not hasattr(error, "format_message"):  # typer's errors about arguments; their class is not public
+            raise
+        if max(map(len, sys.argv)) > AROUND:
+            error.message = bounded(error.message)
+        error.show()
+        status = error.exit_code
+    sys.exit(status)

@@ -20,6 +20,7 @@ from rich.segment import ControlType
 
 from spaseq.cli.arguments import UsageError
 from spaseq.errors import QueryError, SpaseqError, SpaseqWarning
+from spaseq.excerpts import bounded
 from spaseq.results.writers._base import harmless, show_time
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ def warn(text: str) -> None:
 
 def complain(error: BaseException) -> None:
     """An error on standard error; one in a query says itself where it is."""
-    say(str(error), "" if isinstance(error, QueryError) else f"{typer.style('error:', fg='red')} ")
+    if isinstance(error, QueryError):
+        say(str(error))
+    else:
+        say(bounded(str(error)), f"{typer.style('error:', fg='red')} ")
 
 
 def whole_streams() -> None:

@@ -8,9 +8,10 @@ with the run. Nothing is opened that no URL names. Each client is an extra: ``ka
 
 from __future__ import annotations
 
-from spaseq.connect.address import Address, hide, is_url
+from spaseq.connect.address import Address, is_url
 from spaseq.connect.live import Live
 from spaseq.connect.opening import LiveSource, Location, after, open_source, parse_location, resolved, source
+from spaseq.excerpts import hide
 
 __all__ = [
     "Address",

@@ -1,7 +1,8 @@
 """URLs of live sources and sinks: ``kafka://broker:9092/trades?format=nq&group=alerts``.
 
 What stands in a URL is checked here, before anything is opened: the scheme, host and port, and every option
-by name and value. Credentials are in no error and in no ``str`` or ``repr``.
+by name and value. An error shows the scheme, the host, the path, the names of options, and values only of
+options that are not secret.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from spaseq.errors import SourceError
+from spaseq.excerpts import hide
 from spaseq.language.reading.hints import nearest
 from spaseq.sources import SourceOptions
 from spaseq.sources._options import OPTIONS, read_option
@@ -22,9 +24,11 @@ from spaseq.sources._options import OPTIONS, read_option
 #: What an option may be.
 Setting = str | int | float | bool
 
-_URL: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://|(?P<file>file):", re.IGNORECASE)
-_USER: Final = re.compile(r"(?<=://)[^?\s]*@")
-_SECRET: Final = re.compile(r"(?<=[?&])((?:[\w.]*password|token)=)[^&\s]*")
+_URL: Final = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://|(?P<file>file):|(?P<cut>kafka|mqtts?|wss?|https?):",
+    re.IGNORECASE,
+)
+_NAME: Final = re.compile(r"[A-Za-z][\w.-]{0,63}")
 _HOST: Final = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -32,15 +36,6 @@ _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _STORES: Final = re.compile(r"(?:web)?hdfs|viewfs|abfss?|wasbs?|adl|gs|s3n|s?ftp")
 #: Two fields of a topic in Kafka are separated by these, and nothing else is in its name.
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
-
-
-def hide(text: str) -> str:
-    """Text that cites a URL, without its credentials.
-
-    >>> hide("-s S=kafka://me:secret@broker/t?sasl.password=x&group=g")
-    '-s S=kafka://…@broker/t?sasl.password=…&group=g'
-    """
-    return _SECRET.sub(r"\1…", _USER.sub("…@", text))
 
 
 def is_url(location: object) -> bool:
@@ -66,6 +61,18 @@ def is_bucket(location: str) -> bool:
 
 def _text(name: str, value: str) -> Setting:
     del name
+    return value
+
+
+def _token(name: str, value: str) -> Setting:
+    if not (value.isascii() and value.isprintable()):
+        raise SourceError(f"option {name!r} has a character that a header of HTTP cannot have")
+    return value
+
+
+def _query(name: str, value: str) -> Setting:
+    if not value.isprintable():
+        raise SourceError(f"option {name!r} has a character that a URL cannot have: write %25XX for %XX")
     return value
 
 
@@ -106,7 +113,7 @@ def _beginning(name: str, value: str) -> Setting:
 Readers = dict[str, Callable[[str, str], Setting]]
 
 _TRIES: Final[Readers] = {"connect": _seconds, "retry": _seconds}
-_HTTP: Final[Readers] = {"query": _text, "token": _text, "ca": _readable}
+_HTTP: Final[Readers] = {"query": _query, "token": _token, "ca": _readable}
 _MQTT: Final[Readers] = {"qos": _one_of("0", "1", "2"), "client": _text, "ca": _readable}
 _KAFKA: Final[Readers] = {
     "security.protocol": _one_of("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"),
@@ -140,6 +147,7 @@ class Scheme:
 
 
 _WEB: Final = _TRIES | _HTTP
+_SOURCE_BY_HTTP: Final = _WEB | {"read": _seconds}
 _SOURCE_OF_KAFKA: Final = _TRIES | _KAFKA | {"group": _text, "from": _beginning}
 
 SCHEMES: Final[Mapping[str, Scheme]] = {
@@ -148,8 +156,8 @@ SCHEMES: Final[Mapping[str, Scheme]] = {
     "mqtts": Scheme(8883, "TOPIC", _TRIES | _MQTT, _TRIES | _MQTT, is_secure=True),
     "ws": Scheme(80, "PATH", _WEB),
     "wss": Scheme(443, "PATH", _WEB, is_secure=True),
-    "http": Scheme(80, "PATH", _WEB, _WEB),
-    "https": Scheme(443, "PATH", _WEB, _WEB, is_secure=True),
+    "http": Scheme(80, "PATH", _SOURCE_BY_HTTP, _WEB),
+    "https": Scheme(443, "PATH", _SOURCE_BY_HTTP, _WEB, is_secure=True),
     "file": Scheme(None, "/PATH", {}),
 }
 
@@ -209,12 +217,17 @@ def parse_address(text: str, *, sink: bool = False) -> tuple[Address, dict[str, 
     found = _URL.match(text)
     if found is None:
         raise SourceError(f"{hide(text)!r} is no URL: {_known(sink)}")
-    name = (found["scheme"] or "file").lower()
+    name = (found["scheme"] or found["cut"] or "file").lower()
+    if found["cut"]:
+        raise SourceError(
+            f"{name}: has two slashes behind it: write {name}://HOST[:PORT]/{SCHEMES[name].path}"
+        )
     scheme = SCHEMES.get(name)
     if scheme is None:
         if is_bucket(text):
             raise SourceError(
-                f"{text}: what is in a bucket is read by Spark: give --engine spark, or use spaseq.spark"
+                f"{hide(text)}: what is in a bucket is read by Spark: "
+                "give --engine spark, or use spaseq.spark"
             )
         if _STORES.fullmatch(name):
             done = "written" if sink else "read"
@@ -260,11 +273,9 @@ def _file(text: str, authority: str, path: str, is_relative: str | None) -> str:
     if is_relative:
         path = authority + path
     elif authority not in ("", "localhost"):
-        raise SourceError(
-            f"{text!r} names a host, {authority}: write file:///PATH, or file:PATH for a relative one"
-        )
+        raise SourceError(f"{hide(text)!r} names a host: write file:///PATH, or file:PATH for a relative one")
     if not path:
-        raise SourceError(f"no path in {text!r}: write file:///PATH, or file:PATH for a relative one")
+        raise SourceError(f"no path in {hide(text)!r}: write file:///PATH, or file:PATH for a relative one")
     return unquote(path)
 
 
@@ -273,10 +284,15 @@ def _host(text: str, usual: int | None, form: str) -> tuple[str, int]:
     if not colon or text.endswith("]"):
         host, port = text, str(usual)
     if not host or not _HOST.fullmatch(host):
-        what = f"{host!r} cannot be a host" if host else f"no host before :{port}"
+        what = (
+            f"{host!r} cannot be a host" if host else f"no host before :{port if port.isdecimal() else '…'}"
+        )
         raise SourceError(f"{what}: write {form}")
     if not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise SourceError(f"{port!r} cannot be the port of {host}: a number from 1 to 65535")
+        raise SourceError(
+            f"what follows {host}: cannot be a port, a number from 1 to 65535. "
+            "(/ ? # @ in a password are written %2F %3F %23 %40)"
+        )
     return host, int(port)
 
 
@@ -305,7 +321,10 @@ def _options(
         if name not in known:
             alike = nearest(name, known)
             hint = f"did you mean {alike}? " if alike else ""
-            raise SourceError(f"unknown option {name!r} of {scheme}://: {hint}known are {', '.join(known)}")
+            # What has no value may be the rest of one, behind an & that is not written %26.
+            is_name = _NAME.fullmatch(name) and (equals or alike)
+            what = f"unknown option {name!r}" if is_name else "an unknown option"
+            raise SourceError(f"{what} of {scheme}://: {hint}known are {', '.join(known)}")
         if name in settings or name in given:
             raise SourceError(f"option {name!r} is given twice")
         if name == "follow":

@@ -12,7 +12,7 @@ from typing import Final, Protocol, Self, runtime_checkable
 from spaseq.connect.address import Address
 from spaseq.connect.again import Place
 from spaseq.connect.messages import Decoder, Message
-from spaseq.connect.reconnect import DisconnectedError, Retries
+from spaseq.connect.reconnect import DisconnectedError, Retries, SilentError
 from spaseq.errors import SourceError
 from spaseq.events import EventBatch
 
@@ -147,7 +147,9 @@ class Connection:
             self._client.close()
             patience = self._address.seconds("retry", RETRY)
             gone = f"the connection was lost ({lost}) and not made again within {patience:g} s"
-            delay = self._retries.wait()
+            if isinstance(lost, SilentError):
+                self._retries.proved()
+            delay = self._retries.wait(lost.after)
             if delay is None:
                 raise self._failed(gone, lost) from None
             ending.wait(delay)
@@ -156,6 +158,12 @@ class Connection:
         if messages:
             self._retries.proved()
         return messages
+
+    def again(self, ending: Ending) -> None:
+        """Connect anew, since nothing has come for a while. Raises SourceError when that has no end."""
+        self._client.close()
+        patience = self._address.seconds("retry", RETRY)
+        self._attempt(self._retries, ending, f"a silent connection was not made again within {patience:g} s")
 
     def done(self, messages: Sequence[Message]) -> None:
         """See ``Client``."""
@@ -176,7 +184,7 @@ class Connection:
                 self._client.open(self._connect)
             except DisconnectedError as error:
                 self._client.close()
-                delay = retries.wait()
+                delay = retries.wait(error.after)
                 if delay is None:
                     raise self._failed(failure, error) from None
                 (ending or Ending(threading.Event())).wait(delay)

@@ -28,7 +28,7 @@ from spaseq.connect.live import (
     batches_of,
 )
 from spaseq.connect.messages import Decoder, form_of
-from spaseq.connect.reconnect import DisconnectedError
+from spaseq.connect.reconnect import DisconnectedError, SilentError
 from spaseq.connect.seam import Seam
 from spaseq.errors import SourceError
 from spaseq.events import EventBatch
@@ -177,7 +177,7 @@ class _Opening:
             try:
                 connection.open(ending)
                 if isinstance(client, HttpClient) and not self._is_of_messages(client.media):
-                    for batch in self._whole(client, ending):
+                    for batch in self._documents(connection, client, ending):
                         yield batch, client.place
                 else:
                     sieve = None if seam is None else seam.without_known
@@ -198,19 +198,34 @@ class _Opening:
             str(self.address), self.stream, self.dictionary, options, on_bad=self.on_bad, limits=self.limits
         )
 
-    def _whole(self, client: HttpClient, ending: Ending) -> Generator[EventBatch, None, None]:
-        """A body that is a document of some format, which ends with it."""
+    def _documents(
+        self, connection: Connection, client: HttpClient, ending: Ending
+    ) -> Generator[EventBatch, None, None]:
+        """A document, asked for anew if its server falls silent. Events that come again are left out."""
         form = self.options.format or MEDIA_TYPES.get(client.media)
-        file = _BodyFile(str(self.address), client.body, ending)
         options = replace(self.options, format=form)
+        known, following = Seam(), 0
+        while not ending.is_set:
+            file = _BodyFile(str(self.address), client.body, ending)
+            read, first = Seam(), following
+            for batch in self._document(file, options):
+                read.passed(batch)
+                following = max(following, first + int(batch.n.max()) + 1)
+                if first:
+                    time = batch.time + first if options.time == "arrival" else batch.time
+                    batch = known.without_known(replace(batch, n=batch.n + first, time=time))
+                yield batch
+            if not file.is_silent:
+                return
+            known = read if following > first else known
+            connection.again(ending)
+
+    def _document(self, file: _BodyFile, options: SourceOptions) -> Iterator[EventBatch]:
+        """The events of one body."""
+        body = cast("IO[bytes]", file)
         try:
             yield from sources.open_source(
-                cast("IO[bytes]", file),
-                self.stream,
-                self.dictionary,
-                options,
-                on_bad=self.on_bad,
-                limits=self.limits,
+                body, self.stream, self.dictionary, options, on_bad=self.on_bad, limits=self.limits
             )
         except EndedError:
             return
@@ -251,12 +266,17 @@ class _BodyFile:
         self._body = body
         self._ending = ending
         self._count = 0
+        #: Whether it ended because nothing came for a while.
+        self.is_silent = False
 
     def read1(self, _size: int) -> bytes:
         """What is there; nothing at the end. Raises SourceError if the connection is lost."""
         while not self._ending.is_set:
             try:
                 block = self._body.take(STEP)
+            except SilentError:
+                self.is_silent = True
+                return b""
             except DisconnectedError as lost:
                 raise SourceError(
                     f"{self.name}: the connection was lost after {self._count} bytes ({lost}), and nothing "

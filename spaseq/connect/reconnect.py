@@ -5,7 +5,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from typing import Final
+
+#: More digits than any wait has.
+_DIGITS: Final = 12
 
 #: Seconds of the first wait, and of the longest.
 FIRST: Final = 0.5
@@ -13,7 +18,34 @@ LONGEST_WAIT: Final = 30.0
 
 
 class DisconnectedError(Exception):
-    """The connection is gone, or there is none yet: why. It may be there again later."""
+    """The connection is gone, or there is none yet: why. It may be there again later.
+
+    ``after``: the seconds that the server asks to wait before the next attempt.
+    """
+
+    def __init__(self, reason: str, after: float = 0.0) -> None:
+        super().__init__(f"{reason}, and asks to wait for {after:g} s" if after else reason)
+        self.after = after
+
+
+class SilentError(DisconnectedError):
+    """The connection brought nothing for so long that it is made anew."""
+
+
+def retry_after(value: str | None) -> float:
+    """The seconds that a ``Retry-After`` header asks to wait: a number, or a date; 0 without one.
+
+    >>> retry_after("120"), retry_after("Fri, 31 Dec 1999 23:59:59 GMT"), retry_after("soon")
+    (120.0, 0.0, 0.0)
+    """
+    text = (value or "").strip()
+    if text.isascii() and text.isdecimal():
+        return float(text[:_DIGITS])
+    try:
+        date = parsedate_to_datetime(text)
+    except ValueError:
+        return 0.0
+    return max(0.0, (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - time.time())
 
 
 class Retries:
@@ -40,18 +72,21 @@ class Retries:
         self._since: float | None = None
         self._next = FIRST
 
-    def wait(self) -> float | None:
-        """After a failure: seconds until the next attempt; None when patience has ended."""
+    def wait(self, after: float = 0.0) -> float | None:
+        """After a failure: seconds until the next attempt; None when patience has ended.
+
+        The server may ask for the next attempt ``after`` some seconds. If patience ends before, that is now.
+        """
         now = self._now()
         if self._since is None:
             self._since = now
         left = self._since + self._patience - now
-        if left <= 0:
+        if left <= 0 or after > left:
             return None
         # Half of it at least: a lot of 0 would not wait at all.
         wait = self._next * (0.5 + self._lot() / 2)
         self._next = min(2 * self._next, LONGEST_WAIT)
-        return min(wait, left)
+        return max(after, min(wait, left))
 
     def connected(self) -> None:
         """There is a connection: patience begins anew with the next failure."""

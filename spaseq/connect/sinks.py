@@ -9,13 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 from spaseq.connect.address import Address, parse_address
 from spaseq.connect.clients._extra import required
 from spaseq.connect.clients._tls import context
 from spaseq.connect.live import CONNECT
-from spaseq.connect.reconnect import DisconnectedError, Retries
+from spaseq.connect.reconnect import DisconnectedError, Retries, retry_after
 from spaseq.errors import SinkError, SourceError
 
 #: Seconds in which a sink must take what it was given, unless ``retry=`` says it.
@@ -257,7 +258,11 @@ class _HttpSink:
         self._wait = wait
         self.delivered = 0
         seconds = address.seconds("connect", CONNECT)
-        self._client = httpx.Client(verify=context(address) or True, timeout=seconds, trust_env=False)
+        # Not a client of httpx, which logs each URL with its query.
+        self._transport = httpx.HTTPTransport(verify=context(address) or True, trust_env=False)
+        self._request = partial(
+            httpx.Request, "POST", address.url, extensions={"timeout": httpx.Timeout(seconds).as_dict()}
+        )
 
     def write(self, records: Sequence[Record]) -> None:
         batch: list[Record] = []
@@ -275,7 +280,7 @@ class _HttpSink:
         """Nothing: what was written was taken."""
 
     def close(self) -> None:
-        self._client.close()
+        self._transport.close()
 
     def _post(self, records: Sequence[Record]) -> None:
         body = b"".join(record.value for record in records)
@@ -284,20 +289,23 @@ class _HttpSink:
         retries = Retries(self._address.seconds("retry", PATIENCE))
         while True:
             try:
-                answer = self._client.post(self._address.url, content=body, headers=headers)
+                answer = self._transport.handle_request(self._request(content=body, headers=headers))
+                answer.read()
+                after = retry_after(answer.headers.get("Retry-After"))
             except self._errors as error:
                 from spaseq.connect.clients.websocket import refuse_certificate
 
                 refuse_certificate(self._address, error)
-                why = str(error) or type(error).__name__
+                why, after = str(error) or type(error).__name__, 0.0
             else:
                 if answer.is_success:
                     self.delivered += len(records)
                     return
-                why = f"the server answers {answer.status_code}"
+                asks = f", and asks to wait for {after:g} s" if after else ""
+                why = f"the server answers {answer.status_code}{asks}"
                 if answer.status_code < 500 and answer.status_code not in (408, 425, 429):
                     raise failed(self._address, self.delivered, why)
-            delay = retries.wait()
+            delay = retries.wait(after)
             if delay is None:
                 raise failed(self._address, self.delivered, why)
             self._wait(delay)

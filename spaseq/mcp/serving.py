@@ -13,6 +13,7 @@ from mcp.types import ToolAnnotations
 
 from spaseq.engine import Engine
 from spaseq.errors import SpaseqError
+from spaseq.excerpts import bounded
 from spaseq.mcp.bounds import Bounds, Workers
 from spaseq.mcp.events import EventTools
 from spaseq.mcp.graphs import GraphTools
@@ -69,6 +70,6 @@ def _add(
         try:
             return await workers.run(partial(tool, **arguments), reads=hints is _READS)
         except (SpaseqError, ValueError) as error:
-            raise ToolError(str(error)) from error
+            raise ToolError(bounded(str(error))) from error
 
     made.add_tool(call, annotations=hints)

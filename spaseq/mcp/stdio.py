@@ -16,14 +16,16 @@ from typing import Final
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 _STDIN: Final = 0
+_STDOUT: Final = 1
 _AT_ONCE: Final = 1 << 16
 
 
 def serve(run: Callable[[], None]) -> int | None:
     """Runs a server that reads ``sys.stdin`` to its end; the signal that ended it, None if none did.
 
-    A read of standard input cannot be interrupted, so a thread reads it for the server, which sees the end of
-    its input on Ctrl-C and SIGTERM as well, and ends as on that. A second signal ends the process at once.
+    A read of standard input cannot be interrupted, so a thread reads it for the server. The server sees the
+    end of its input on Ctrl-C and SIGTERM as well, and ends as on that. It also ends when the client is gone
+    that reads its output. A second signal ends the process at once.
     """
     ours, theirs = socket.socketpair()
     caught: list[int] = []
@@ -48,6 +50,10 @@ def serve(run: Callable[[], None]) -> int | None:
         with theirs, ours, io.TextIOWrapper(theirs.makefile("rb"), encoding="utf-8") as text:
             sys.stdin = text
             run()
+    except* BrokenPipeError:  # the client is gone, and with it whoever reads what is left to write
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, _STDOUT)
+        os.close(nowhere)
     finally:
         sys.stdin = stdin
         for number, handler in before.items():

@@ -21,6 +21,7 @@ from spaseq.errors import (
     SourceError,
     SpaseqError,
 )
+from spaseq.excerpts import bounded
 
 _LOG = logging.getLogger("spaseq.serve")
 
@@ -45,11 +46,11 @@ class ApiError(Exception):
         self.status = status
         found = {
             "kind": kind,
-            "message": message,
+            "message": bounded(message),
             "line": line,
             "column": column,
             "caret": caret,
-            "hint": hint,
+            "hint": None if hint is None else bounded(hint),
         }
         self.error = {key: value for key, value in found.items() if value is not None}
         self.more = more or {}

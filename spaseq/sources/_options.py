@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from pyoxigraph import NamedNode
 
 from spaseq.errors import SourceError
+from spaseq.excerpts import hide
 from spaseq.sources.spans import read_duration
 
 GENERATED_AT: Final = NamedNode("http://www.w3.org/ns/prov#generatedAtTime")
@@ -94,15 +95,15 @@ def parse_source(spec: str) -> tuple[str, SourceOptions]:
     """
     location, _, query = spec.partition("?")
     if not location:
-        raise SourceError(f"no location in {spec!r}: give a file, or - for standard input")
+        raise SourceError(f"no location in {hide(spec)!r}: give a file, or - for standard input")
     values: dict[str, object] = {}
     for part in filter(None, query.split("&")):
         name, equals, raw = part.partition("=")
         value = unquote(raw)
         if not equals or not value:
-            raise SourceError(f"option {name!r} in {spec!r} has no value")
+            raise SourceError(f"option {name!r} of {hide(location)} has no value")
         if name in values:
-            raise SourceError(f"option {name!r} is given twice in {spec!r}")
+            raise SourceError(f"option {name!r} of {hide(location)} is given twice")
         values[name] = read_option(name, value)
     return location, SourceOptions(**values)  # type: ignore[arg-type]  # see read_option
 

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
 
 from spaseq.errors import SourceError
+from spaseq.excerpts import hide
 from spaseq.limits import Limits
 from spaseq.nesting import NestingError, check_triple_terms, too_long
 from spaseq.sources._bytes import MARK
@@ -46,6 +47,10 @@ class CatalogEntry:
     title: str
     location: Path | str
     options: SourceOptions
+
+    def __repr__(self) -> str:
+        shown = hide(str(self.location))
+        return f"CatalogEntry({self.stream!r}, {self.title!r}, location={shown!r}, options={self.options!r})"
 
 
 def load_catalog(path: str | Path) -> dict[NamedNode, CatalogEntry]:
@@ -124,7 +129,9 @@ def _file(stream: NamedNode, location: Term | None) -> Path | None:
         return None
     parts = urlsplit(location.value)
     if not isinstance(location, NamedNode) or parts.scheme != "file":
-        raise SourceError(f"{stream}: {location} is neither a file nor a URL of {', '.join(LIVE)}")
+        raise SourceError(
+            f"{stream}: {hide(location.value)} is neither a file nor a URL of {', '.join(LIVE)}"
+        )
     return Path(unquote(parts.path))
 
 

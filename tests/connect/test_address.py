@@ -45,7 +45,9 @@ def test_the_server_has_its_own_query() -> None:
         ("kafka:///t", "no host in 'kafka:///t': write kafka://HOST[:PORT]/TOPIC"),
         ("ws://:8080/x", "no host before :8080"),
         ("mqtt://a b/t", "'a b' cannot be a host"),
-        ("mqtt://h:port/t", "'port' cannot be the port of h"),
+        ("mqtt://h:port/t", "what follows h: cannot be a port, a number from 1 to 65535"),
+        ("http:/h/x", "http: has two slashes behind it: write http://HOST[:PORT]/PATH"),
+        ("http://h/x?token=T%C3%A9", "option 'token' has a character that a header of HTTP cannot have"),
         ("mqtt://h:70000/t", "a number from 1 to 65535"),
         ("mqtt://h", "no topic: write mqtt://HOST[:PORT]/TOPIC"),
         ("kafka://h/a%20b", "cannot be a topic of Kafka's"),
@@ -61,7 +63,7 @@ def test_the_server_has_its_own_query() -> None:
         ("kafka://h/t?format=nquads", "unknown format 'nquads'"),
         ("kafka://h/t?sasl.kerberos.kinit.cmd=x", "unknown option 'sasl.kerberos.kinit.cmd'"),
         ("wss://h/t?ca=missing.pem", "ca='missing.pem': no such file"),
-        ("file://ticks.nq?follow", "names a host, ticks.nq: write file:///PATH, or file:PATH"),
+        ("file://ticks.nq?follow", "names a host: write file:///PATH, or file:PATH"),
         ("file:?follow", "no path in 'file:?follow'"),
         ("file:a.nq?follow=1", "option 'follow' has no value"),
     ],
@@ -88,13 +90,36 @@ def test_sinks_have_their_own_options() -> None:
         "wss://me:hush@/x",
         "https://h/x?token=hush&y=1",
         "kafka://me:hu%2Fhush@/t",
+        "kafka://h/t?sasl.pasword=hush",
+        "ws://h/x?tokn=hush",
+        "http://h/x?apikey=hush",
+        "http://h/x?query=apikey%3Dhush&y=1",
+        "http://h/x?token=a%0Ahush",
+        "http://h/x?token=h%C3%A9hush",
+        "http://h/x?query=a%0Ahush",
+        "https://me:hush/x",
+        "https://me:a/hush@h:x/y",
+        "https://me:a?hush@h/x",
+        "http://h/x?token=a&hush",
+        "kafka:/me:hush@h/t?sasl.password=hush",
+        "kafka:h/t?sasl.password=hush",
+        "s3a://me:hush@bucket/x?y=hush",
+        "file://me:hush@h/x?follow",
     ],
 )
 def test_credentials_are_never_shown(url: str) -> None:
     with pytest.raises(SourceError) as raised:
         parse_location(url)
     assert "hush" not in str(raised.value)
-    assert "hush" not in hide(url)
+    assert "hush" not in hide(f"S={url}")
+
+
+def test_no_representation_of_a_source_has_credentials() -> None:
+    for url in ("http://me:hush@h/x?token=hush&query=k%3Dhush", "kafka://h/t?sasl.pasword=hush"):
+        assert "hush" not in repr(spaseq.Source("http://example.org/s", url))
+    live = spaseq.Source("http://example.org/s", source("http://me:hush@h/x?token=hush&query=k%3Dhush"))
+    assert "hush" not in repr(live)
+    assert "location='ticks.nq?triples=2'" in repr(spaseq.Source("S", "ticks.nq?triples=2"))
 
 
 def test_credentials_are_in_no_address_that_is_shown() -> None:

@@ -13,6 +13,8 @@ import pytest
 import spaseq
 from spaseq.connect import reconnect
 from spaseq.connect.clients.http import HttpClient
+from spaseq.connect.live import Ending
+from spaseq.connect.sinks import Record, open_sink
 from spaseq.errors import SourceError
 from spaseq.sources import BadEvent
 from tests.connect.conftest import Tls
@@ -137,6 +139,76 @@ def test_a_document_that_breaks_off_is_an_error() -> None:
         pytest.raises(SourceError, match=r"the connection was lost after \d+ bytes"),
     ):
         found(f"http://127.0.0.1:{server.port}/past")
+
+
+def test_no_log_has_the_credentials(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(0)
+    options = "format=nq&token=hush&query=key%3Dhush"
+    with http(Answer([server_sent([0])]), Answer(status=204)) as server:
+        assert found(f"http://127.0.0.1:{server.port}/e?{options}") == [0]
+
+    def script(_number: int, connection: Any) -> None:
+        connection.send(event(0))
+
+    with websocket(script) as other:
+        assert found(f"ws://127.0.0.1:{other.port}/e?{options}", limited(1)) == [0]
+    with http(Answer(status=200)) as server:
+        sink = open_sink(f"http://127.0.0.1:{server.port}/in?token=hush&query=key%3Dhush")
+        sink.write([Record("q", 1, b"{}\n")])
+        sink.close()
+        assert server.paths == ["/in?key=hush"]
+    # The servers of these tests log, too.
+    ours = [record.getMessage() for record in caplog.records if record.name != "websockets.server"]
+    assert "hush" not in "\n".join(ours)
+
+
+def test_where_a_server_sends_us_is_said_without_its_query() -> None:
+    answer = Answer(status=302, headers={"Location": "http://me:hush@elsewhere/?key=hush"})
+    with (
+        http(answer) as server,
+        pytest.raises(SourceError, match=r"http://…@elsewhere/\?key=…: give that") as raised,
+    ):
+        found(f"http://127.0.0.1:{server.port}/e?format=nq&query=key%3Dhush")
+    assert "hush" not in str(raised.value)
+
+
+# --- silence, and servers that ask to wait ------------------------------------------------------
+
+
+def test_a_silent_connection_is_made_anew() -> None:
+    silent = Answer([server_sent(range(3))], stays=True)
+    with http(silent, Answer([server_sent([3])]), Answer(status=204)) as server:
+        assert found(f"http://127.0.0.1:{server.port}/e?format=nq&read=300ms") == [0, 1, 2, 3]
+        assert [seen.get("last-event-id") for seen in server.seen] == [None, "2", "3"]
+
+
+def test_what_a_document_repeats_after_a_silence_is_one_event() -> None:
+    """Neither twice nor its writer's fault: the document is read from its beginning again."""
+    parts = [event(n) for n in range(5)]
+    silent = Answer(parts[:3], media="application/n-quads", stays=True)
+    with http(silent, Answer(parts, media="application/n-quads")) as server:
+        bad: list[BadEvent] = []
+        url = f"http://127.0.0.1:{server.port}/past?read=300ms"
+        assert found(url, dead_letters=bad.append) == [0, 1, 2, 3, 4]
+        assert bad == []
+        assert len(server.seen) == 2
+
+
+def test_retry_after_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(Ending, "wait", lambda _, seconds: waits.append(seconds))
+    busy = [Answer(status=status, headers={"Retry-After": "7"}) for status in (503, 429)]
+    with http(Answer([server_sent([0])]), *busy, Answer([server_sent([1])]), Answer(status=204)) as server:
+        assert found(f"http://127.0.0.1:{server.port}/e?format=nq") == [0, 1]
+    assert [seconds for seconds in waits if seconds >= 7] == [7, 7]
+
+
+def test_a_server_that_asks_to_wait_too_long_is_an_error_at_once() -> None:
+    with http(Answer(status=503, headers={"Retry-After": "9999"})) as server:
+        said = "answers 503, and asks to wait for 9999 s.*connect= and retry="
+        with pytest.raises(SourceError, match=said):
+            found(f"http://127.0.0.1:{server.port}/e?format=nq")
+        assert len(server.seen) == 1
 
 
 # --- what is wrong ------------------------------------------------------------------------------

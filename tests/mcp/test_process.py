@@ -116,3 +116,15 @@ def test_wrong_calls(arguments: list[str], told: str) -> None:
     result = CliRunner().invoke(app, ["mcp", *arguments])
     assert result.exit_code in (1, 2)
     assert told in result.stderr
+
+
+def test_a_client_that_is_gone_before_its_answer_ends_it(started: subprocess.Popen[bytes]) -> None:
+    greeted(started)
+    assert started.stdin is not None
+    assert started.stdout is not None
+    started.stdout.close()
+    started.stdin.write(b'{"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}\n')
+    started.stdin.close()
+    assert started.wait(180) == 0
+    assert started.stderr is not None
+    assert b"Traceback" not in started.stderr.read()

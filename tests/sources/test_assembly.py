@@ -99,6 +99,14 @@ def test_a_graph_that_goes_on_after_it_was_complete() -> None:
     assert '"3"' in reading.bad[0].payload
 
 
+def test_an_event_that_comes_twice_is_not_blamed_on_the_order_of_its_quads() -> None:
+    event = ":a { :x :p 1 }  :a prov:generatedAtTime 1 .\n"
+    other = ":b { :x :p 2 . :b prov:generatedAtTime 2 }\n"
+    _, events, reasons = trig(event + other + event + other)
+    assert events == [("a", 1), ("b", 2)]
+    assert ["came twice" in reason for reason in reasons] == [True, True]
+
+
 def test_no_time() -> None:
     reading, events, reasons = trig(":a { :x :p 1 }  :b prov:generatedAtTime 2 .  :b { :x :p 1 }")
     assert events == [("b", 2)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import socket
 import sys
 import threading
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import zstandard
 
 from spaseq.errors import SourceError
 from spaseq.sources import SourceOptions, open_source
+from spaseq.sources._bytes import GATHERED
 from spaseq.terms.dictionary import Dictionary
 
 from .reading import STREAM, Trickle, pieces, read
@@ -121,6 +123,40 @@ def test_a_slow_pipe_delivers_at_once() -> None:
     writer.join()
     assert failed == []
     assert times == [0, 1, 2, 3, 4]
+
+
+def test_what_arrives_while_the_reader_is_busy_is_one_batch() -> None:
+    """On a pipe that holds more, up to a megabyte: small batches cost more an event."""
+    fcntl = pytest.importorskip("fcntl")
+    ends = os.pipe()
+    options = SourceOptions(format="nq", time="arrival")
+    with open(ends[0], "rb") as pipe, open(ends[1], "wb", buffering=0) as out:
+        batches = open_source(pipe, STREAM, Dictionary(), options, on_bad=print)
+        out.write((LINE.format("a") + LINE.format("b")).encode())
+        next(batches)
+        if not hasattr(fcntl, "F_GETPIPE_SZ") or fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ) < GATHERED:
+            pytest.skip("the system's pipes hold no more")
+        half = LARGE[: LARGE.index(b"\n", 500_000) + 1]
+        for part in pieces(half, 10_000):
+            out.write(part)
+        assert len(next(batches)) == half.count(b"\n")
+
+
+def test_what_arrives_on_a_socket_is_gathered() -> None:
+    ends = socket.socketpair()
+    options = SourceOptions(format="nq", time="arrival")
+    with ends[0], ends[1], ends[0].makefile("rb", buffering=0) as file:
+        batches = open_source(file, STREAM, Dictionary(), options, on_bad=print)
+        for n in range(100):
+            ends[1].send(LINE.format(n).encode())
+        assert len(next(batches)) == 99
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zst])
+def test_compressed_data_comes_in_large_batches(pack: Callable[[bytes], bytes]) -> None:
+    reading = read(pack(LARGE), ARRIVAL)
+    assert len(reading.times) == 60_000
+    assert len(reading.batches) <= 2 + len(LARGE) // GATHERED
 
 
 def test_a_large_file_comes_in_batches(tmp_path: Path) -> None:

@@ -22,15 +22,20 @@ from spaseq.connect.clients._tls import context
 from spaseq.connect.clients.sse import Parser, TooLongError
 from spaseq.connect.clients.websocket import advice, authorization, refuse_certificate
 from spaseq.connect.messages import Message, now
-from spaseq.connect.reconnect import DisconnectedError
+from spaseq.connect.reconnect import DisconnectedError, SilentError, retry_after
 from spaseq.errors import SourceError
-from spaseq.sources._bytes import LONGEST
+from spaseq.excerpts import hide
+from spaseq.sources._bytes import GATHERED, LONGEST
 
 #: So many blocks are read ahead, each what one read of the network gives.
 _AHEAD: Final = 16
 
 #: A connection that brings nothing is asked after so many seconds whether it is still there, by TCP.
 _KEEPALIVE: Final = 30
+
+#: Seconds after which a connection that brings nothing is made anew, unless the URL says it. A guess: proxies
+#: give up silent connections after one to ten minutes, and servers send comments more often.
+SILENCE: Final = 300.0
 
 #: With this status a server says that a stream of events is over.
 _NO_MORE: Final = 204
@@ -44,32 +49,44 @@ class Body:
     def __init__(self, address: Address, seconds: float, last: str = "") -> None:
         """Raises DisconnectedError if the server may answer later, SourceError if not."""
         httpx = required("httpx", "http")
-        headers = {"Accept-Encoding": "identity", "Cache-Control": "no-store"} | authorization(address)
+        headers = {
+            "Accept": "*/*",
+            "Accept-Encoding": "identity",
+            "Cache-Control": "no-store",
+        } | authorization(address)
         if last:
             headers["Last-Event-ID"] = last
-        self._client = httpx.Client(
-            transport=httpx.HTTPTransport(verify=context(address) or True, socket_options=_kept_alive()),
-            timeout=httpx.Timeout(None, connect=seconds),
+        # Not a client of httpx, which logs each URL with its query.
+        self._transport = httpx.HTTPTransport(
+            verify=context(address) or True, trust_env=False, socket_options=_kept_alive()
         )
         self._response: Any = None
+        self._silence = address.seconds("read", SILENCE)
+        self._timeout = httpx.ReadTimeout
         self._blocks: queue.Queue[bytes | Exception | None] = queue.Queue(_AHEAD)
+        self._last: list[Exception | None] = []  # what ended the body, once it was reached
         self._is_ended = threading.Event()
         self._thread = threading.Thread(target=self._read, name="spaseq-http", daemon=True)
         try:
             self._response = self._answer(httpx, address, headers, seconds)
         except BaseException:
-            self._client.close()
+            self._transport.close()
             raise
         self.status: int = self._response.status_code
         self.media: str = self._response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         self._thread.start()
 
     def _answer(self, httpx: Any, address: Address, headers: dict[str, str], seconds: float) -> Any:
-        # The first byte has a bound, those of the body have none.
-        patience = httpx.Timeout(seconds)
-        request = self._client.build_request("GET", address.url, headers=headers, timeout=patience)
+        # The first byte has another bound than those of the body.
+        self._patience = httpx.Timeout(seconds).as_dict()
         try:
-            response = self._client.send(request, stream=True)
+            request = httpx.Request(
+                "GET", address.url, headers=headers, extensions={"timeout": self._patience}
+            )
+            response = self._transport.handle_request(request)
+            response.request = request
+        except httpx.InvalidURL as error:
+            raise SourceError(f"{address}: this cannot be asked for: {error}") from None
         except httpx.TransportError as error:
             refuse_certificate(address, error)
             raise DisconnectedError(str(error) or type(error).__name__) from None
@@ -78,19 +95,22 @@ class Body:
             return response
         response.close()
         if status >= 500 or status in (408, 425, 429):
-            raise DisconnectedError(f"the server answers {status}")
-        to = f" to {response.headers.get('Location', 'nowhere')}: give that" if response.is_redirect else ""
+            after = retry_after(response.headers.get("Retry-After"))
+            raise DisconnectedError(f"the server answers {status}", after)
+        place = hide(response.headers.get("Location", "nowhere"))
+        to = f" to {place}: give that" if response.is_redirect else ""
         raise SourceError(f"{address}: the server answers {status}{to}{advice(status)}")
 
     def _read(self) -> None:
-        # What waits for the next byte does so without a bound: a live stream may be silent for hours.
-        self._response.request.extensions["timeout"]["read"] = None
+        self._patience["read"] = self._silence
         last: Exception | None = None
         try:
             for block in self._response.iter_bytes():
                 self._put(block)
                 if self._is_ended.is_set():
                     return
+        except self._timeout:
+            last = SilentError(f"nothing came for {self._silence:g} s (read= says how long is waited)")
         except Exception as error:  # of whatever kind: the other side raises it
             last = DisconnectedError(str(error) or type(error).__name__)
         self._put(last)
@@ -102,14 +122,30 @@ class Body:
                 return
 
     def take(self, seconds: float) -> bytes | None:
-        """The next block; empty when none has come; None at the end. Raises DisconnectedError."""
-        try:
-            block = self._blocks.get(timeout=seconds) if seconds else self._blocks.get_nowait()
-        except queue.Empty:
-            return b""
-        if isinstance(block, Exception):
-            raise block
-        return block
+        """What has come, after a wait for the first of it; empty if nothing has; None at the end.
+
+        Raises DisconnectedError.
+        """
+        parts: list[bytes] = []
+        held = 0
+        while held < GATHERED and not self._last:
+            try:
+                block = (
+                    self._blocks.get(timeout=seconds) if seconds and not parts else self._blocks.get_nowait()
+                )
+            except queue.Empty:
+                break
+            if isinstance(block, bytes):
+                parts.append(block)
+                held += len(block)
+            else:
+                self._last.append(block)
+        if parts or not self._last:
+            return b"".join(parts)
+        [last] = self._last
+        if last is not None:
+            raise last
+        return None
 
     def close(self) -> None:
         """Ends the connection and the thread."""
@@ -123,7 +159,7 @@ class Body:
         self._thread.join()
         with suppress(Exception):  # whatever is wrong with a connection that is given up
             self._response.close()
-        self._client.close()
+        self._transport.close()
 
 
 def _kept_alive() -> list[tuple[int, int, int]]:

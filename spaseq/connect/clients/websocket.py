@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from base64 import b64encode
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from spaseq.connect.clients._extra import required
 from spaseq.connect.clients._tls import context
 from spaseq.connect.live import ENOUGH_BYTES
 from spaseq.connect.messages import Message, now
-from spaseq.connect.reconnect import DisconnectedError
+from spaseq.connect.reconnect import DisconnectedError, retry_after
 from spaseq.errors import SourceError
 from spaseq.sources._bytes import LONGEST
 
@@ -40,7 +41,7 @@ class WebSocketClient:
         self._count = 0
 
     def open(self, seconds: float) -> None:
-        from websockets.exceptions import InvalidStatus, WebSocketException
+        from websockets.exceptions import InvalidStatus, InvalidURI, WebSocketException
 
         try:
             with_context = self._module.connect(
@@ -54,13 +55,17 @@ class WebSocketClient:
                 # While nobody takes messages, the answer to a ping waits behind them.
                 ping_timeout=None,
                 proxy=None,
+                logger=_quiet(),
             )
             self._connection = with_context.__enter__()
         except InvalidStatus as error:
             status = error.response.status_code
             if status < 500 and status != 429:
                 raise SourceError(f"{self._address}: the server answers {status}{advice(status)}") from None
-            raise DisconnectedError(f"the server answers {status}") from None
+            after = retry_after(error.response.headers.get("Retry-After"))
+            raise DisconnectedError(f"the server answers {status}", after) from None
+        except InvalidURI as error:
+            raise SourceError(f"{self._address}: this cannot be asked for: {error.msg}") from None
         except (OSError, WebSocketException) as error:
             refuse_certificate(self._address, error)
             raise DisconnectedError(str(error) or type(error).__name__) from None
@@ -108,6 +113,13 @@ class WebSocketClient:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _quiet() -> logging.Logger:
+    """A logger for the client, which at DEBUG would tell each header."""
+    logger = logging.getLogger("websockets.spaseq")
+    logger.setLevel(max(logging.INFO, logger.level))
+    return logger
 
 
 def authorization(address: Address) -> dict[str, str]:

@@ -19,6 +19,7 @@ from spaseq.engine.parts.pull import IDLE, WallClock, close, in_turn, with_idle
 from spaseq.engine.pushed.arguments import GivenTime, StreamName, stream_iri, time_given
 from spaseq.errors import EngineError
 from spaseq.events import BEGINNING, EventBatch
+from spaseq.excerpts import hide
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources import open_source as read_source
 
@@ -42,6 +43,10 @@ class Source:
     stream: StreamName
     location: Location
     options: SourceOptions = field(default_factory=SourceOptions)
+
+    def __repr__(self) -> str:
+        location = hide(self.location) if isinstance(self.location, str) else self.location
+        return f"Source(stream={self.stream!r}, location={location!r}, options={self.options!r})"
 
 
 class Steps(Iterator[None]):

@@ -21,6 +21,7 @@ from spaseq.serve.errors import ApiError, beyond
 from spaseq.serve.routes.depends import chunks_of
 from spaseq.serve.service import Service
 from spaseq.sources import BadEvent, SourceOptions
+from spaseq.sources._bytes import GATHERED
 
 #: Formats by their media types.
 FORMATS: Final = {
@@ -44,6 +45,9 @@ _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 
 #: So many bytes are unpacked at once.
 _PART: Final = 1 << 18
+
+#: So many packed bytes are given to the decompressor at once.
+_SLICE: Final = 1 << 14
 
 #: So many parts of a body wait.
 _WAITING: Final = 16
@@ -190,17 +194,29 @@ class _Readable:
 
     def __init__(self, parts: queue.Queue[bytes | None]) -> None:
         self._parts = parts
-        self._ended = False
+        self._ended = self._broken = False
 
     def read(self, _: int = -1) -> bytes:
-        """The next part; empty at the end. Half an event that was broken off must not be taken for one."""
-        if self._ended:
-            return b""
-        part = self._parts.get()
-        if part is None:
+        """What has come, after a wait for the first of it; empty at the end.
+
+        Half an event that was broken off must not be taken for one.
+        """
+        parts: list[bytes] = []
+        held = 0
+        while not self._ended and held < GATHERED:
+            try:
+                part = self._parts.get(block=not parts)
+            except queue.Empty:
+                break
+            if part is None:
+                self._broken = True
+            self._ended = not part
+            parts.append(part or b"")
+            held += len(part or b"")
+        text = b"".join(parts)
+        if self._broken and not text:
             raise SourceError("the body was broken off")
-        self._ended = not part
-        return part
+        return text
 
 
 def _take(engine: Engine, body: IO[bytes], way: Way, taken: Taken) -> None:
@@ -232,6 +248,11 @@ class _Unpacker:
             if data:
                 yield data
             return
+        # In small slices, since the rest of a slice is copied at the end of each member.
+        for begin in range(0, len(data), _SLICE):
+            yield from self._members(data[begin : begin + _SLICE])
+
+    def _members(self, data: bytes) -> Iterator[bytes]:
         while data or self._is_full:
             if self._member.eof:
                 self._member = zlib.decompressobj(wbits=31)

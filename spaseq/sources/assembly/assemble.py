@@ -46,6 +46,10 @@ class _Graph:
     rows: list[Row] = field(default_factory=list)
     times: list[Term] = field(default_factory=list)
     problem: str = ""
+    #: How many of the rows are known to say no time.
+    searched: int = 0
+    #: The times of a graph of this name that was complete before.
+    before: list[Term] = field(default_factory=list)
 
 
 class GraphAssembler:
@@ -144,14 +148,17 @@ class GraphAssembler:
             begun.problem = self._spoiled.pop(graph, "")
             if graph in self.delivered:
                 begun.problem = f"{graph} goes on after it was complete: a graph's quads must stand together"
+                begun.before = self.delivered.times(graph)
             self._open[graph] = begun
         self._name, self._current = graph, self._open[graph]
         self._current.problem = self._current.problem or lost
 
     def _is_complete(self, event: _Graph) -> bool:
-        sink = self._sink
-        known = event.problem or event.times or sink.predicate is None
-        return bool(known or sink.times_inside(event.rows, event.name))
+        if event.problem or event.times or self._sink.predicate is None:
+            return True
+        # Only what is new: graphs that take turns are asked at each turn.
+        rows, event.searched = event.rows[event.searched :], len(event.rows)
+        return bool(self._sink.times_inside(rows, event.name))
 
     def _timed(self, graph: Any, time: Term) -> None:
         """The default graph says the time of a graph."""
@@ -177,6 +184,11 @@ class GraphAssembler:
         self._held -= len(event.rows)
         times = event.times or self._sink.times_inside(event.rows, graph)
         self.delivered.add(graph, times)
+        if event.before and set(times) == set(event.before):
+            event.problem = (
+                f"{graph} was complete before, with the same time: the event came twice, as after a "
+                "reconnect, or its quads do not stand together"
+            )
         self._sink.add(event.rows, graph, event.times, f"event {event.number}", event.problem)
 
     def _make_room(self) -> None:

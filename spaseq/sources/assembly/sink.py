@@ -13,6 +13,7 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
 
 from spaseq.errors import SourceError, SpaseqWarning
 from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
+from spaseq.excerpts import bounded
 from spaseq.limits import Limits
 from spaseq.sources._options import LIVE_AHEAD, SourceOptions
 from spaseq.sources.times import MOMENTS, far_off, latest, read_time
@@ -87,7 +88,7 @@ class EventSink:
 
     def bad(self, position: str, reason: str, payload: str = "") -> None:
         """Report what cannot be an event."""
-        self._on_bad(BadEvent(self._stream.value, position, reason, payload))
+        self._on_bad(BadEvent(self._stream.value, position, bounded(reason), payload))
 
     def add(
         self, rows: Sequence[Row], graph: Name | None, times: Sequence[Term], position: str, problem: str = ""
@@ -284,16 +285,18 @@ def add_dataset(sink: EventSink, quads: Iterable[Quad], position: str, problem: 
     """
     default: list[Row] = []
     named: dict[Name, list[Row]] = {}
+    times: dict[object, list[Term]] = {}
     for s, p, o, g in quads:
         if isinstance(g, DefaultGraph):
             default.append((s, p, o))
+            if p == sink.predicate and not isinstance(o, Triple):
+                times.setdefault(s, []).append(o)
         else:
             named.setdefault(g, []).append((s, p, o))
     if not named and (default or problem):
         sink.add(default, None, (), position, problem)
     for graph, rows in named.items():
-        times = [o for s, p, o in default if s == graph and p == sink.predicate and not isinstance(o, Triple)]
-        sink.add(rows, graph, times, position, problem)
+        sink.add(rows, graph, times.get(graph, ()), position, problem)
 
 
 def _nquads(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, RdfFormat, parse
@@ -16,6 +17,13 @@ FORMATS: Final = {
     "nt": RdfFormat.N_TRIPLES,
     "messages": RdfFormat.TRIG,
 }
+
+
+#: Declarations of no more bytes are given to the parser with every piece, whether it uses them or not.
+_FEW: Final = 1 << 12
+
+#: What may be the name of a prefix, apart from the empty one.
+_NAME: Final = re.compile(rb"(?<![\w\-\x80-\xff])([A-Za-z\x80-\xff][\w.\-\x80-\xff]*+):")
 
 
 class PieceError(Exception):
@@ -34,8 +42,9 @@ class Pieces:
         self._limits = limits
         self._format = FORMATS[form]
         self._has_prologue = form not in ("nq", "nt")
-        self._prologue = b""
         self._prefixes: dict[str, str] = {}
+        self._declared: bytes | None = None  # all of them, once it is needed
+        self._size = 0  # of all of them
         self._base: str | None = None
 
     def parse(self, text: bytes, *, keep: bool = True) -> list[Quad]:
@@ -44,7 +53,8 @@ class Pieces:
             check_triple_terms(text, self._limits)
         except NestingError as error:
             raise PieceError(error.line, str(error)) from None
-        parser = parse(self._prologue + text, format=self._format, base_iri=self._base)
+        prologue = self._prologue(text)
+        parser = parse(prologue + text, format=self._format, base_iri=self._base)
         try:
             quads = list(parser)
         except MemoryError as error:
@@ -52,7 +62,7 @@ class Pieces:
         except SyntaxError as error:
             if keep:
                 self._carry(parser.prefixes, parser.base_iri)
-            raise PieceError((error.lineno or 1) - bool(self._prologue), reason_of(error)) from None
+            raise PieceError((error.lineno or 1) - bool(prologue), reason_of(error)) from None
         self._carry(parser.prefixes, parser.base_iri)
         return quads
 
@@ -65,11 +75,35 @@ class Pieces:
         subject = quads[0].subject if len(quads) == 1 else None
         return subject if isinstance(subject, NamedNode | BlankNode) else None
 
+    def _prologue(self, text: bytes) -> bytes:
+        """The declarations before a piece: those that it uses where all are longer than the piece itself."""
+        if not self._prefixes:
+            return b""
+        if self._size <= max(len(text), _FEW):
+            if self._declared is None:
+                self._declared = _declarations(self._prefixes)
+            return self._declared
+        names = {"", *(name.decode(errors="replace") for name in set(_NAME.findall(text)))}
+        return _declarations({name: self._prefixes[name] for name in names if name in self._prefixes})
+
     def _carry(self, prefixes: dict[str, str], base: str | None) -> None:
-        if self._has_prologue and (prefixes != self._prefixes or base != self._base):
-            self._prefixes, self._base = prefixes, base
-            # On a line of its own, so that line numbers differ by one and columns by none.
-            self._prologue = " ".join(f"PREFIX {k}: <{v}>" for k, v in prefixes.items()).encode() + b"\n"
+        if not self._has_prologue:
+            return
+        self._base = base
+        for name, iri in prefixes.items():
+            if self._prefixes.get(name) != iri:
+                self._size += len(_declaration(name, iri)) - len(_declaration(name, self._prefixes.get(name)))
+                self._prefixes[name] = iri
+                self._declared = None
+
+
+def _declaration(name: str, iri: str | None) -> bytes:
+    return b"" if iri is None else f"PREFIX {name}: <{iri}> ".encode()
+
+
+def _declarations(prefixes: dict[str, str]) -> bytes:
+    """On a line of its own, so that line numbers differ by one and columns by none."""
+    return b"".join(_declaration(*item) for item in prefixes.items()) + b"\n"
 
 
 def graph_name(label: bytes) -> NamedNode | BlankNode | None:

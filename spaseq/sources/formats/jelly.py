@@ -66,26 +66,26 @@ class _Frames:
     """Cuts bytes into frames: a length before each one, or one frame that is the whole input."""
 
     def __init__(self) -> None:
-        self._text = b""
+        self._text = bytearray()
         self._delimited: bool | None = None
 
     def feed(self, block: bytes) -> Iterator[bytes]:
         self._text += block
         if self._delimited is None and len(self._text) >= _HINT:
-            self._delimited = delimited_jelly_hint(self._text[:_HINT])
+            self._delimited = delimited_jelly_hint(bytes(self._text[:_HINT]))
         if len(self._text) > LONGEST:
             raise _DamagedError(f"a frame of more than {LONGEST} bytes")
         position = 0
         while self._delimited and (start_end := self._next(position)):
             start, position = start_end
-            yield self._text[start:position]
-        self._text = self._text[position:]
+            yield bytes(self._text[start:position])
+        del self._text[:position]
 
     def end(self) -> Iterator[bytes]:
         if self._text and self._delimited:
             raise _DamagedError("the input ends inside this frame")
         if self._text:
-            yield self._text
+            yield bytes(self._text)
 
     def _next(self, position: int) -> tuple[int, int] | None:
         """Where the next frame begins and ends, once all of it is there."""

@@ -19,29 +19,26 @@ from spaseq.limits import Limits
 from spaseq.sources._bytes import LONGEST
 from spaseq.sources.assembly.sink import EventSink, add_dataset
 from spaseq.sources.formats._parse import PieceError, Pieces
-from spaseq.sources.formats.turtle import DIRECTIVES, OPAQUE
+from spaseq.sources.formats.delimiters import LAST_DELIMITER, OF_MESSAGES, Scanner
+from spaseq.sources.formats.turtle import DIRECTIVES
 
 _VERSION: Final = rb"@?(?i:version)\s*+(?:\"[^\"\n]*-messages\"|'[^'\n]*-messages')[ \t]*\.?"
 _ANNOUNCEMENT: Final = re.compile(DIRECTIVES + _VERSION)
-_PROLOGUE: Final = re.compile(DIRECTIVES)
-_DIRECTIVE_STARTS: Final = b"@#vVpPbB"
 _VERSION_LINE: Final = re.compile(rb"^[ \t]*" + _VERSION, re.MULTILINE)
 
-_DELIMITER: Final = rb"(?: (?i:message) (?=[\s\#]|\Z) | @message \s*+ (?: \. | \Z ) )"
-_TO_DELIMITER: Final = re.compile(
-    rb"""(?s:
-      (?! """
-    + _DELIMITER
-    + rb""" ) [^<"'\#\\\s]++
-    | \s++ | """
-    + OPAQUE
-    + rb"""
-    )*+ (?P<stop> """
-    + _DELIMITER
-    + rb""" )?
-    """,
+#: A directive, a comment or white space that is over, whatever follows.
+_OVER: Final = re.compile(
+    rb"""\s++ | \#[^\n]*+\n
+    | (?: (?i:@?prefix)\s[^<]* | (?i:@?base)\s* ) <[^>]*> [ \t]*+ (?: \. | (?=[^ \t.]) )""",
     re.VERBOSE,
 )
+#: What may become one, or the announcement.
+_UNFINISHED: Final = re.compile(
+    rb"[@\#vVpPbB][^\n]*\Z | (?: (?i:@?prefix)\s[^<]* | (?i:@?base)\s* ) (?: <[^>]* (?: > [ \t]* )? )?\Z",
+    re.VERBOSE,
+)
+#: The most bytes of one that is looked at again when more comes.
+_LONGEST_DIRECTIVE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +58,16 @@ def announces_messages(head: bytes) -> bool:
 
 def peek(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
     """As much of the beginning as says whether it is of RDF Messages, and all blocks again."""
-    head = b""
+    head = bytearray()
+    at = 0
     for block in blocks:
         head += block
-        prologue = _PROLOGUE.match(head)
-        rest = head[prologue.end() :] if prologue else head
-        if b"\n" in rest or (rest and rest[:1] not in _DIRECTIVE_STARTS) or len(head) > LONGEST:
+        while found := _OVER.match(head, at):
+            at = found.end()
+        unfinished = len(head) - at
+        if unfinished > _LONGEST_DIRECTIVE or (unfinished and not _UNFINISHED.match(head, at)):
             break
-    return head, chain([head] if head else [], blocks)
+    return bytes(head), chain([bytes(head)] if head else [], blocks)
 
 
 def split_messages(form: str, blocks: Iterator[bytes], limits: Limits) -> Iterator[list[Message]]:
@@ -95,39 +94,41 @@ class _Splitter:
     def __init__(self, form: str, limits: Limits) -> None:
         self._pieces = Pieces(form, limits)
         self._is_lines = form in ("nq", "nt")
-        self._text = b""
+        self._scanner = Scanner(OF_MESSAGES)
+        self._skips = False  # the rest of a message that is too long
         self._announced: bool | None = None
         self._undelimited = True
         self._count = 0
 
     def feed(self, block: bytes) -> list[Message]:
         """The messages that end in this block."""
-        self._text += block
         messages: list[Message] = []
+        stops = self._scanner.feed(block)
+        text = self._scanner.take(stops[-1].end) if stops else b""
         start = 0
-        while True:
-            found = _TO_DELIMITER.match(self._text, start)
-            assert found is not None
-            if not found["stop"] or found.end() == len(self._text):  # it may go on in the next block
-                break
-            messages.append(self._message(self._text[start : found.start("stop")], delimited=True))
-            start = found.end()
-        self._text = self._text[start:]
-        if len(self._text) > LONGEST:
-            self._text = b""
-            self._count += 1
-            messages.append(Message(self._count, [], b"", f"a message of more than {LONGEST} bytes"))
+        for stop in stops:
+            if not self._skips:
+                messages.append(self._message(text[start : stop.start], delimited=True))
+            self._skips = False
+            start = stop.end
+        if len(self._scanner) > LONGEST:
+            if not self._skips:
+                self._count += 1
+                messages.append(Message(self._count, [], b"", f"a message of more than {LONGEST} bytes"))
+            self._skips = True
+            self._scanner.take()
         return messages
 
     def end(self) -> list[Message]:
         """What is left: a last message without a delimiter, unless there is nothing in it."""
-        messages: list[Message] = []
-        found = _TO_DELIMITER.match(self._text)
-        if found and found["stop"]:
-            messages.append(self._message(self._text[: found.start("stop")], delimited=True))
-            self._text = self._text[found.end() :]
-        rest = self._message(self._text, delimited=False)
-        return [*messages, rest] if rest.quads or rest.error else messages
+        if self._skips:
+            return []
+        begin = self._scanner.uncertain
+        text = self._scanner.take()
+        if LAST_DELIMITER.match(text, begin):
+            return [self._message(text[:begin], delimited=True)]
+        rest = self._message(text, delimited=False)
+        return [rest] if rest.quads or rest.error else []
 
     def _message(self, text: bytes, *, delimited: bool) -> Message:
         self._count += 1

@@ -10,33 +10,7 @@ from spaseq.sources._bytes import LONGEST
 from spaseq.sources.assembly.assemble import GraphAssembler, TripleGroups
 from spaseq.sources.assembly.sink import EventSink
 from spaseq.sources.formats._parse import PieceError, Pieces
-
-#: What a scanner must step over whole, since delimiters inside it mean nothing. An IRI or a string that
-#: is open at the end of the text goes up to there: the next block may close it.
-OPAQUE: Final = rb"""
-    <[^\x00-\x20<>"{}|^`]*+(?:>|\Z) | <
-  | (?: \"{3} [^"\\]*+ (?: (?: \\. | "(?!"") ) [^"\\]*+ )*+ (?: \"{3} | \\?\Z )
-      | '{3}  [^'\\]*+ (?: (?: \\. | '(?!'') ) [^'\\]*+ )*+ (?: '{3}  | \\?\Z )
-      | "  [^"\\\r\n]*+ (?: \\. [^"\\\r\n]*+ )*+ (?: " | \\?\Z )
-      | '  [^'\\\r\n]*+ (?: \\. [^'\\\r\n]*+ )*+ (?: ' | \\?\Z )
-    ) (?: @[A-Za-z0-9-]++ )?+
-  | ["']
-  | \#[^\r\n]*+
-  | \\. | \\
-"""
-
-_TO_STOP: Final = re.compile(
-    rb"""(?s:
-      [^<"'\#\\.{}]++
-    | """
-    + OPAQUE
-    + rb"""
-    | \.(?![\s\#]|\Z)          # inside a number or a name
-    | \{\| | (?<=\|)\}         # an annotation of RDF 1.2
-    )*+ (?P<stop>[.{}])?
-    """,
-    re.VERBOSE,
-)
+from spaseq.sources.formats.delimiters import OF_STATEMENTS, Scanner
 
 _LABEL: Final = re.compile(rb"(?:GRAPH\s+)?([^\s{]+)\s*\{", re.IGNORECASE)
 #: White space, comments, prefixes and bases: what may stand before the first statement.
@@ -46,41 +20,15 @@ DIRECTIVES: Final = (
 _BEFORE: Final = re.compile(DIRECTIVES)
 
 
-def statement_ends(text: bytes, *, final: bool) -> list[int]:
-    """Where the statements of ``text`` end: after a ``.`` before white space, after a graph's ``}``.
-
-    Without ``final``, more text follows: a statement that touches the end may not be over.
-
-    >>> statement_ends(b"<a:> <b:> 1.5 . <g:> { <a:> <b:> '}' . } <c:> <d:", final=False)
-    [15, 40]
-    """
-    ends: list[int] = []
-    inside = False
-    position = 0
-    while position < len(text):
-        found = _TO_STOP.match(text, position)
-        assert found is not None
-        position = found.end()
-        stop = found["stop"]
-        if stop == b"{":
-            inside = True
-        elif stop == b"}" or (stop == b"." and not inside and (final or position < len(text))):
-            inside = False
-            ends.append(position)
-    if final and text[ends[-1] if ends else 0 :].strip():
-        ends.append(len(text))
-    return ends
-
-
 def read_turtle(
     form: str, blocks: Iterator[bytes], sink: EventSink, assembler: GraphAssembler | TripleGroups
 ) -> Iterator[None]:
     """Parse the statements that each block completes; pause after each block."""
     reader = _Statements(form, sink, assembler)
     for block in blocks:
-        reader.read(block, final=False)
+        reader.read(block)
         yield
-    reader.read(b"", final=True)
+    reader.close()
     assembler.close()
 
 
@@ -89,23 +37,49 @@ class _Statements:
         self._pieces = Pieces(form, sink.limits)
         self._sink = sink
         self._assembler = assembler
-        self._text = b""
+        self._scanner = Scanner(OF_STATEMENTS)
+        self._is_inside = False  # of a graph's braces
+        self._skips = False  # the rest of a statement that is too long
         self._line = 1
 
-    def read(self, block: bytes, *, final: bool) -> None:
-        text = self._text + block
-        ends = statement_ends(text, final=final)
-        if not ends and len(text) > LONGEST:
-            self._sink.bad(f"line {self._line}", f"a statement of more than {LONGEST} bytes", "")
-            self._line += text.count(b"\n")
-            text = b""
-        cut = ends[-1] if ends else 0
+    def read(self, block: bytes) -> None:
+        """What comes next: the statements that end in it."""
+        ends = self._ends(block)
+        if ends and self._skips:
+            self._line += self._scanner.take(ends[0]).count(b"\n")
+            ends = [end - ends[0] for end in ends[1:]]
+            self._skips = False
+        if ends:
+            self._read(self._scanner.take(ends[-1]), ends)
+        if len(self._scanner) > LONGEST:
+            if not self._skips:
+                self._sink.bad(f"line {self._line}", f"a statement of more than {LONGEST} bytes", "")
+            self._skips = True
+            self._line += self._scanner.take().count(b"\n")
+
+    def close(self) -> None:
+        """That was all: what is left is a statement."""
+        rest = self._scanner.take()
+        if rest.strip() and not self._skips:
+            self._read(rest, [len(rest)])
+
+    def _ends(self, block: bytes) -> list[int]:
+        """Where statements end: after a ``.`` before white space, after a graph's ``}``."""
+        ends: list[int] = []
+        for stop in self._scanner.feed(block):
+            if stop.delimiter == b"{":
+                self._is_inside = True
+            elif stop.delimiter == b"}" or not self._is_inside:
+                self._is_inside = False
+                ends.append(stop.end)
+        return ends
+
+    def _read(self, text: bytes, ends: list[int]) -> None:
         try:
-            self._assembler.quads(self._pieces.parse(text[:cut], keep=False))
+            self._assembler.quads(self._pieces.parse(text, keep=False))
         except PieceError:
             self._read_each(text, ends)
-        self._line += text.count(b"\n", 0, cut)
-        self._text = text[cut:]
+        self._line += text.count(b"\n")
 
     def _read_each(self, text: bytes, ends: list[int]) -> None:
         line = self._line

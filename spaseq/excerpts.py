@@ -1,0 +1,73 @@
+"""What messages show of what they were given: an excerpt, and of a URL no credentials."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+#: The most characters of a text that are shown on each side of a place in it.
+AROUND: Final = 100
+
+#: The most characters of a message; and how many are kept of the end of a longer one, which says what to do.
+LONGEST: Final = 1_000
+_END: Final = 600
+
+#: A word that is longer than an excerpt.
+_WORD: Final = re.compile(rf"\S{{{2 * AROUND + 1},}}")
+
+#: Where a URL begins in a text, also one whose slashes are wrong.
+_URL: Final = re.compile(
+    r"(?<![A-Za-z0-9+.-])(?:[A-Za-z][A-Za-z0-9+.-]*:/+|(?:kafka|mqtts?|wss?|https?):)", re.IGNORECASE
+)
+_NO_PORT: Final = re.compile(r":(?!\d{1,5}(?:[,/]|\Z))[^,/]*")
+_OPTION: Final = re.compile(r"[A-Za-z][\w.-]{0,63}")
+
+
+def bounded(message: str) -> str:
+    """A message in which what it cites is no longer than an excerpt.
+
+    >>> bounded(f"'{1_000 * 'x'}' is not a number") == f"'{99 * 'x'}…{99 * 'x'}' is not a number"
+    True
+    """
+    if len(message) <= 2 * AROUND:
+        return message
+    message = _WORD.sub(lambda found: f"{found[0][:AROUND]}…{found[0][-AROUND:]}", message)
+    return message if len(message) <= LONGEST else f"{message[: 2 * AROUND]} … {message[-_END:]}"
+
+
+def excerpt(text: str, place: int = 0) -> tuple[str, str]:
+    """What is around a place in a text, and the part of it before the place: all of it, unless it is long.
+
+    >>> excerpt("abc def", 4), [len(part) for part in excerpt(1_000 * "x", 500)]
+    (('abc def', 'abc '), [202, 101])
+    """
+    begin, end = max(0, place - AROUND), place + AROUND
+    left, right = "…" if begin else "", "…" if end < len(text) else ""
+    before = left + text[begin:place]
+    return f"{before}{text[place:end]}{right}", before
+
+
+def hide(text: str) -> str:
+    """Text that cites a URL, of which it shows the scheme, the host, the path, and the names of options.
+
+    >>> hide("-s S=kafka://me:secret@broker/t?sasl.password=x&group=g")
+    '-s S=kafka://…@broker/t?sasl.password=…&group=…'
+    >>> hide("ticks.nt?triples=2")
+    'ticks.nt?triples=2'
+    """
+    found = _URL.search(text)
+    if found is None:
+        return text
+    place, mark, query = text[found.end() :].partition("?")
+    _, at, place = place.rpartition("@")
+    authority, slash, path = place.partition("/")
+    if not authority.startswith("["):  # an address of IPv6 has colons of its own
+        authority = _NO_PORT.sub(":…", authority)
+    options = "&".join(map(_named, query.split("&")))
+    return f"{text[: found.end()]}{'…@' if at else ''}{authority}{slash}{path}{mark}{options}"
+
+
+def _named(option: str) -> str:
+    name, equals, _ = option.partition("=")
+    shown = name if _OPTION.fullmatch(name) and (equals or name == "follow") else "…" if name else ""
+    return f"{shown}=…" if equals else shown
