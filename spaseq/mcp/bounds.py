@@ -8,17 +8,17 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from itertools import islice
-from time import monotonic
 from typing import Any, Final, TypeVar
 
 from spaseq.errors import LimitError
+from spaseq.paths.search.stopping import Stop, current, stopped_by
 
 _Value = TypeVar("_Value")
 
-#: So many calls may be at work at the same time, those that nobody waits for any more included.
+#: So many searches may be at work at the same time, those that nobody waits for any more included.
 _AT_WORK: Final = 8
 
-#: What is searched ends by itself so much sooner than the call, to give what it has found.
+#: A search ends after this part of the seconds of its call, to give what it has found.
 _SHARE: Final = 0.8
 
 
@@ -46,39 +46,68 @@ class Bounds:
         return self.rows if asked is None else min(asked, self.rows)
 
     def taken(self, answers: Iterable[_Value], most: int) -> tuple[list[_Value], str | None]:
-        """The first answers, and what ended them if there may be more."""
-        until = monotonic() + _SHARE * self.seconds
+        """Return the first answers, and what ended them if there may be more."""
+        stop = current()
         found = list[_Value]()
         several: Iterator[_Value] = iter(answers)
-        for answer in islice(several, most):
-            found.append(answer)
-            if monotonic() > until:
-                return found, f"there may be more: after {self.seconds:g} seconds the search was ended"
-        if next(several, None) is None:
-            return found, None
+        try:
+            for answer in islice(several, most):
+                found.append(answer)
+                stop.check()
+            if next(several, None) is None:
+                return found, None
+        except LimitError as error:
+            if error.limit != "seconds":
+                raise
+            return found, f"there may be more: {error}"
         return found, f"there are more than {most:,}"
 
 
 class Workers:
-    """Calls in threads of their own; for those that only read, nobody waits longer than ``seconds``.
+    """Calls in threads of their own. Searches are limited: 8 at the same time, each for ``seconds``.
 
-    A search that has found nothing yet cannot be stopped from outside: its thread works on until it is done,
-    or the process ends, and counts until then against what may be at work.
+    A search ends itself soon after its time, or after its client has cancelled the call. Its thread counts
+    as at work until then. Other calls are never refused.
     """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._free = threading.Semaphore(_AT_WORK)
 
-    async def run(self, work: Callable[[], _Value], *, reads: bool) -> _Value:
-        """What ``work`` gives or raises. Raises LimitError when that takes too long, or too much is at work.
+    async def search(self, work: Callable[[], _Value]) -> _Value:
+        """Return what a search gives, or raise what it raises.
 
-        What changes something is waited for: who is told that it took too long would do it again.
+        Raises LimitError when it takes too long, and when too many searches are at work.
         """
         if not self._free.acquire(blocking=False):
             raise LimitError(
-                f"{_AT_WORK} calls are still at work: ask again later, and for less", limit="at_work"
+                f"{_AT_WORK} searches are still at work: ask again later, and for less", limit="at_work"
             )
+        stop = Stop()
+
+        def stopped() -> _Value:
+            try:
+                with stopped_by(stop):
+                    return work()
+            finally:
+                self._free.release()
+
+        late = (
+            f"after {self._seconds:g} seconds the search was ended: ask for less (--seconds moves the limit)"
+        )
+        timer = asyncio.get_running_loop().call_later(_SHARE * self._seconds, stop.set, late)
+        try:
+            return await self.run(stopped, reads=True)
+        finally:
+            timer.cancel()
+            stop.set("the call has ended")
+
+    async def run(self, work: Callable[[], _Value], *, reads: bool) -> _Value:
+        """Return what ``work`` gives, or raise what it raises.
+
+        Raises LimitError when a call that only reads takes longer than ``seconds``. A call that changes
+        something is waited for: told that it took too long, a client would repeat it.
+        """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[_Value] = loop.create_future()
 
@@ -96,8 +125,6 @@ class Workers:
                 result = work()
             except BaseException as raised:  # the caller's thread raises it
                 error = raised
-            finally:
-                self._free.release()
             with contextlib.suppress(RuntimeError):  # nobody is there any more to be told
                 loop.call_soon_threadsafe(tell, result, error)
 

@@ -49,7 +49,7 @@ def server(
     if graph is not None:
         asked = GraphTools(graph, bounds)
         for tool in (asked.relations, asked.paths, asked.retrieve, asked.explain):
-            _add(made, tool, workers, _READS)
+            _add(made, tool, workers, _READS, searches=True)
     if engine is not None:
         events = EventTools(engine, bounds)
         _add(made, events.check, workers, _READS)
@@ -61,14 +61,20 @@ def server(
 
 
 def _add(
-    made: MCPServer, tool: Callable[..., dict[str, Any]], workers: Workers, hints: ToolAnnotations
+    made: MCPServer,
+    tool: Callable[..., dict[str, Any]],
+    workers: Workers,
+    hints: ToolAnnotations,
+    *,
+    searches: bool = False,
 ) -> None:
     """The tool in a thread, its errors as a model reads them: with line, column, caret and hint."""
 
     @wraps(tool)
     async def call(**arguments: Any) -> dict[str, Any]:
         try:
-            return await workers.run(partial(tool, **arguments), reads=hints is _READS)
+            work = partial(tool, **arguments)
+            return await (workers.search(work) if searches else workers.run(work, reads=hints is _READS))
         except (SpaseqError, ValueError) as error:
             raise ToolError(bounded(str(error))) from error
 

@@ -217,16 +217,17 @@ def test_queries_are_bounded() -> None:
     assert third["name"] == "q2"
 
 
-def test_calls_that_take_too_long_are_left_and_counted() -> None:
+def test_searches_that_do_not_end_are_left_and_counted() -> None:
     go_on = threading.Event()
     workers = Workers(seconds=0.05)
 
     async def ask() -> None:
         for _ in range(8):
             with pytest.raises(LimitError, match=r"more than 0\.05 seconds"):
-                await workers.run(lambda: go_on.wait(120), reads=True)
-        with pytest.raises(LimitError, match="8 calls are still at work"):
-            await workers.run(lambda: None, reads=True)
+                await workers.search(lambda: go_on.wait(120))
+        with pytest.raises(LimitError, match="8 searches are still at work"):
+            await workers.search(lambda: None)
+        assert await workers.run(lambda: 7, reads=False) == 7
 
     try:
         asyncio.run(ask())
@@ -235,7 +236,7 @@ def test_calls_that_take_too_long_are_left_and_counted() -> None:
         for thread in threading.enumerate():
             if thread.name == "spaseq-mcp":
                 thread.join(120)
-    assert asyncio.run(workers.run(lambda: 7, reads=True)) == 7
+    assert asyncio.run(workers.search(lambda: 7)) == 7
 
 
 def test_what_changes_something_is_waited_for() -> None:
@@ -263,3 +264,65 @@ def test_what_a_call_raises_is_raised() -> None:
 def test_bounds_are_above_0(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="above 0"):
         Bounds(**wrong)
+
+
+# --- searches that find nothing for long
+
+
+def maze() -> Any:
+    """``p{3,}/q`` from a to t is on no simple path: to leave the clique is to come by g again."""
+    clique = [f"urn:c{i}" for i in range(40)]
+    inside = [(one, "urn:p", other) for one in clique for other in [*clique, "urn:g"] if one != other]
+    return load(
+        [("urn:a", "urn:p", "urn:g"), ("urn:g", "urn:p", "urn:c0"), ("urn:g", "urn:q", "urn:t"), *inside]
+    )
+
+
+HARD: Call = (
+    "paths",
+    {"expression": "<urn:p>{3,}/<urn:q>", "sources": "<urn:a>", "targets": "<urn:t>", "mode": "ALL SIMPLE"},
+)
+
+
+def test_searches_end_with_their_time_and_others_go_on() -> None:
+    async def ask() -> list[Any]:
+        made = server(maze(), Engine(), Bounds(seconds=0.2))
+        async with Client(made, read_timeout_seconds=500) as client:
+            calls = [HARD] * 9 + [("paths", {"expression": "<urn:q>"}), ("check", {"query": FALLS})]
+            return [(await client.call_tool(tool, given)).structured_content for tool, given in calls]
+
+    *hard, pairs, checked = asyncio.run(ask())
+    for answer in hard:
+        assert answer["paths"] == []
+        assert "there may be more: after 0.2 seconds the search was ended" in answer["warnings"][0]
+    assert len(pairs["pairs"]) == 1
+    assert checked["plan"]
+
+
+def test_events_are_no_searches_and_cancelled_searches_end() -> None:
+    async def ask() -> tuple[list[Any], Any, Any]:
+        made = server(maze(), Engine(), Bounds(seconds=400))
+        async with Client(made, read_timeout_seconds=500) as client:
+            hard = [asyncio.create_task(client.call_tool(*HARD)) for _ in range(8)]
+            while not (refused := await client.call_tool("explain", {"expression": "<urn:q>"})).is_error:
+                await asyncio.sleep(0.01)
+            events = [
+                (await client.call_tool(tool, given)).structured_content
+                for tool, given in (
+                    ("register", {"query": FALLS}),
+                    ("push", {"stream": STREAM, "events": [price(7, 1), price(5, 2)]}),
+                    ("cancel", {"name": "q1"}),
+                )
+            ]
+            for task in hard:
+                task.cancel()
+            await asyncio.gather(*hard, return_exceptions=True)
+            while (again := await client.call_tool("explain", {"expression": "<urn:q>"})).is_error:
+                await asyncio.sleep(0.01)
+            return events, refused, again
+
+    events, refused, again = asyncio.run(ask())
+    assert "8 searches are still at work" in refused.content[0].text
+    assert events[1]["added"] == 2
+    assert len(events[2]["matches"]) == 1
+    assert "automaton" in again.structured_content["text"]

@@ -10,7 +10,7 @@ import pytest
 import rdflib
 from pyoxigraph import Literal, NamedNode
 
-from spaseq.errors import KnowledgeError
+from spaseq.errors import KnowledgeError, SpaseqWarning
 from spaseq.paths import KnowledgeGraph, load
 from spaseq.paths.graph import loading
 
@@ -110,7 +110,6 @@ def test_numbers_and_terms() -> None:
         ("kb.doc", "", "no RDF format has the extension 'doc'"),
         ("kb.nt.gz", "not packed", "is not gz-compressed"),
         ("kb.ttl.zst", "not packed", "kb.ttl.zst: "),
-        ("kb.ttl", 'VERSION "1.2" <urn:a> <urn:b> <<( <urn:a> <urn:b> <urn:c> )>> .', "a triple term"),
     ],
 )
 def test_what_cannot_be_read(name: str, text: str, message: str, tmp_path: Path) -> None:
@@ -118,6 +117,33 @@ def test_what_cannot_be_read(name: str, text: str, message: str, tmp_path: Path)
     path.write_text(text)
     with pytest.raises(KnowledgeError, match=message.replace("(", r"\(")):
         load(path)
+
+
+_ANNOTATED = "<urn:a> <urn:b> <urn:c> {| <urn:source> <urn:d> |} ."
+_REIFIED = "<urn:x> <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies> <<( <urn:a> <urn:b> <urn:c> )>>"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "edges", "left_out"),
+    [
+        ("kb.ttl", _ANNOTATED, 2, "1 triple is left out, the first for a triple term"),
+        ("kb.trig", f"<urn:g> {{ {_ANNOTATED} }}", 2, "1 triple is left out, the first for a triple term"),
+        ("kb.nt", f"{_REIFIED} .\n<urn:a> <urn:b> <urn:c> .\n" * 3, 1, "3 triples are left out"),
+        ("kb.nq", f"<urn:a> <urn:b> <urn:c> .\n{_REIFIED} <urn:g> .\n", 1, "1 triple is left out"),
+        ("kb.ttl", '<urn:a> <urn:b> "x"@ar--rtl, "x"@ar .', 1, "a literal with a base direction"),
+    ],
+)
+def test_what_only_rdf12_has_is_left_out_and_counted(
+    name: str, text: str, edges: int, left_out: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.warns(SpaseqWarning) as warned:
+        graph = load(path)
+    assert len(graph) == edges
+    assert len(warned) == 1
+    assert left_out in str(warned[0].message)
+    assert str(path) in str(warned[0].message)
 
 
 def test_what_is_no_triple() -> None:

@@ -267,7 +267,7 @@ def test_the_search_begins_where_there_is_less_to_see() -> None:
     graph = load(star)
     assert graph.pairs("<urn:p>/<urn:q>").backwards
     assert not graph.pairs("^<urn:q>/^<urn:p>").backwards
-    assert graph.pairs("<urn:p>*", sources="urn:hub", targets="urn:y").backwards
+    assert graph.pairs("<urn:p>*", sources="urn:hub", targets=["urn:y", "urn:0"]).backwards
     assert not graph.pairs("<urn:p>*", sources="urn:x", targets="urn:0").backwards
     assert graph.pairs("<urn:p>", targets="urn:0").backwards
     assert not graph.pairs("<urn:p>", sources="urn:hub").backwards

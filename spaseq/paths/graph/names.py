@@ -52,8 +52,8 @@ class Names:
         """``index``: that of the predicates, if it is there already."""
         self._graph = graph
         numbers = {iri: graph.predicate_number(iri) for iri in LABELS}
-        self._used = [iri for iri, number in numbers.items() if number is not None]
-        self._labelling = frozenset(numbers.values()) - {None}
+        self._used = [number for number in numbers.values() if number is not None]
+        self._labelling = frozenset(self._used)
         self._nodes: dict[int, str] = {}
         self._predicates: dict[int, str] = {}
         self._index = index
@@ -165,10 +165,9 @@ class Names:
         return None
 
     def _label(self, node: int) -> str | None:
-        relations = self._graph.relations
-        for row in [relations.single(iri, inverse=False) for iri in self._used]:
-            low, high = relations.pointers[row, node : node + 2].tolist()
-            found = [self._graph.ox_term(other) for other in relations.targets[low:high].tolist()]
+        edges = self._graph.contents.edges
+        for predicate in self._used:
+            found = [self._graph.ox_term(other) for other in edges.objects(node, predicate).tolist()]
             literals = [term for term in found if isinstance(term, Literal) and term.value]
             if literals:
                 return min(literals, key=_preference).value

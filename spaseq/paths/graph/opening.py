@@ -33,6 +33,7 @@ def load(
 
     A file is of any RDF format that its extension tells, or ``format`` in its place (``"ttl"``); ``.gz`` and
     ``.zst`` are unpacked; a dataset counts as the union of its graphs; a file that ``save`` made is opened.
+    Triples that only RDF 1.2 has (triple terms, base directions) are left out; a warning says how many.
     The prefixes of a file or an rdflib graph may be used in expressions, beside the ones given. Tables are
     pandas' and pyarrow's. Terms in them, and in triples, are rdflib's or pyoxigraph's, or text: N-Triples,
     absolute IRIs, and for objects anything else, which is a plain literal. A query that takes more memory

@@ -54,15 +54,23 @@ class Edges:
         new = np.ones(len(s), dtype=np.bool_)
         new[1:] = (s[1:] != s[:-1]) | (p[1:] != p[:-1]) | (o[1:] != o[:-1])
         s, p, o = s[new], p[new], o[new]
-        return cls(s, p, o, nodes, predicates, np.searchsorted(p, np.arange(predicates + 1)))
+        return cls(s, p, o, nodes, predicates, np.searchsorted(p, np.arange(predicates + 1, dtype=p.dtype)))
 
     def __len__(self) -> int:
         return len(self.s)
 
+    def objects(self, s: int, p: int) -> Nodes:
+        """The objects of the edges from a node with a predicate, in order."""
+        low, high = self.begins[p : p + 2].tolist()
+        # A number of another type than the column's would be searched in a copy of the column.
+        wanted, subjects = np.int32(s), self.s[low:high]
+        return self.o[low + subjects.searchsorted(wanted) : low + subjects.searchsorted(wanted, "right")]
+
 
 def both_ways(edges: Edges) -> tuple[Nodes, Nodes]:
     """``heads``: objects in the order (p, o, s). ``targets``: the objects, then the subjects so sorted."""
-    backwards = sort_edges((edges.p, edges.predicates), (edges.o, edges.nodes), (edges.s, edges.nodes))
+    # Equal keys stay in the order of the edges, which is that of the subjects.
+    backwards = sort_edges((edges.p, edges.predicates), (edges.o, edges.nodes))
     return edges.o[backwards], np.concatenate([edges.o, edges.s[backwards]])
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from spaseq.errors import KnowledgeError
 from spaseq.limits import Limits
 from spaseq.paths.graph.linking.candidates import Linker
+from spaseq.paths.graph.linking.changes import Touched, changed
 from spaseq.paths.graph.names import Names
 from spaseq.paths.graph.numbering import Numbering
 from spaseq.paths.graph.questions import Questions
@@ -64,11 +65,11 @@ class Snapshot(Questions):
         self._relations: Relations | None = None
         self._lock = threading.Lock()
         self.workspaces = Workspaces(contents.nodes, self.limits)
-        self._shown = self._nothing_shown()
+        self._shown: tuple[npt.NDArray[np.object_], Flags] | None = None
         self._numbering = Numbering(contents, self.prefixes)
         self.compile = compiled or lru_cache(_KEPT)(partial(_compile, self.prefixes))
         self._product = lru_cache(_KEPT)(self._bind)
-        self._linker_by = lru_cache(_KEPT_LINKERS)(lambda labels: Linker.of(self, labels))
+        self._linkers: dict[tuple[int, ...], Linker] = {}
 
     @property
     def now(self) -> Snapshot:
@@ -81,10 +82,16 @@ class Snapshot(Questions):
         contents = merged(self.contents, ways, changes)
         if contents is self.contents:
             return self
-        return Snapshot(contents, self.prefixes, self.limits, self.compile)
+        made = Snapshot(contents, self.prefixes, self.limits, self.compile)
+        if self._linkers and (touched := Touched.of(self.contents, contents, changes)) is not None:
+            linkers = {labels: changed(of, touched, made, labels) for labels, of in [*self._linkers.items()]}
+            made._linkers = {labels: of for labels, of in linkers.items() if of is not None}
+        return made
 
     def kept_terms(self, nodes: Ids | Nodes) -> list[RdflibTerm]:
         """See ``terms``."""
+        if self._shown is None:
+            self._shown = self._nothing_shown()
         found, known = self._shown
         there = known.take(nodes)
         if np.count_nonzero(there) < len(nodes):
@@ -124,14 +131,20 @@ class Snapshot(Questions):
         """What terms are called, and predicates by their names."""
         return Names(self, kept_index(self.file))
 
-    @cached_property
+    @property
     def linker(self) -> Linker:
         """The nodes by their names; made when it is first needed, and saved with the graph."""
-        return kept_linker(self.file) or Linker.of(self)
+        return self.linker_by(())
 
     def linker_by(self, labels: tuple[int, ...]) -> Linker:
-        """The nodes by the values of these predicates, too. Those asked for last are kept."""
-        return self._linker_by(labels) if labels else self.linker
+        """The nodes by the values of these predicates, too. Some that were made last are kept."""
+        found = self._linkers.get(labels)
+        if found is None:
+            made = (None if labels else kept_linker(self.file)) or Linker.of(self, labels)
+            found = self._linkers.setdefault(labels, made)
+            for old in [key for key in self._linkers if key][:-_KEPT_LINKERS]:
+                self._linkers.pop(old, None)
+        return found
 
     # --- what the backends stand on
 

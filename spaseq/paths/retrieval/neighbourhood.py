@@ -24,6 +24,7 @@ from spaseq.paths.graph.linking.candidates import Candidate, topics
 from spaseq.paths.graph.names import LABELS
 from spaseq.paths.rendering import one_line
 from spaseq.paths.search._kernel import Flags, Ids, Nodes
+from spaseq.paths.search.stopping import current
 from spaseq.results.writers._json import json_term
 from spaseq.terms.interop import RdflibTerm, to_rdflib
 
@@ -142,6 +143,7 @@ def _further(graph: Snapshot, reached: Sequence[_Reached], taken: Ids) -> Iterat
     """One relation more for each, in all ways that lead to other nodes than those ``taken``."""
     if not reached:
         return
+    stop = current()
     memory = graph.memory("the relations of a topic")
     memory.take(_LOOKING_BYTES * len(graph), "a look at each edge")
     left = np.zeros(graph.nodes, dtype=np.bool_)
@@ -158,6 +160,7 @@ def _further(graph: Snapshot, reached: Sequence[_Reached], taken: Ids) -> Iterat
             here &= ~np.isin(p, labelling)
         edges = p[here], source[here], target[here]
         for one in reached:
+            stop.check()
             for predicate, nodes in _leaving(edges, one.nodes, graph.nodes):
                 memory.take(nodes.nbytes, "the nodes that relations lead to")
                 yield _Reached((*one.relations, (predicate, inverse)), nodes)

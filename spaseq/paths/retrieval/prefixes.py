@@ -22,6 +22,7 @@ from spaseq.paths.language.transitions import Tests, Transition
 from spaseq.paths.path import Path
 from spaseq.paths.search._kernel import Ids, Nodes
 from spaseq.paths.search.memory import Memory
+from spaseq.paths.search.stopping import current
 
 if TYPE_CHECKING:
     from spaseq.paths.graph.snapshot import Snapshot
@@ -199,8 +200,9 @@ def walk(
     Raises LimitError if they take more than there is of ``memory``.
     """
     tree = _Tree(prefixes, topics, memory or prefixes.graph.memory("walking together"), frontier)
-    begin = 0
+    begin, stop = 0, current()
     while begin < tree.size:
+        stop.check()
         end = tree.size
         room = None if most is None else (most - (end - len(topics)) + 1) // 2
         tree.extend(begin, end, mode, returning, room)

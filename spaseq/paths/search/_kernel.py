@@ -30,6 +30,9 @@ Masks = npt.NDArray[np.uint64]
 SHARED: Final = 0  # edges looked at, once for all sources of a batch
 SINGLE: Final = 1  # edges that would be looked at if every source was alone
 
+#: What a search gives that was stopped. Its arrays are left as they are.
+STOPPED: Final = -2
+
 #: From so many bits in a word on, all 64 are looked at in turn.
 DENSE: Final = 16
 
@@ -126,6 +129,8 @@ def one_by_one(
     queue: Ids,
     offsets: Ids,
     out: Nodes,
+    most: int,
+    stop: Ids,
 ) -> int:
     """A breadth-first search from each source, as long as ``out`` has room, and the budget lasts.
 
@@ -134,13 +139,15 @@ def one_by_one(
     the nodes where a path may have no edge; of length 0: nowhere. Only places with ``inside`` not -1 are
     looked at, unless that is of length 0. ``budget``: so many edges are looked at before a search is the
     last. ``seen`` (places) and ``found`` (nodes) hold stamps below ``stamp``, to which each source adds 1.
+    A search that fills ``out`` beyond ``most`` nodes ends at once, as the last. STOPPED once ``stop[0]`` is
+    not 0.
     """
     nodes = len(found)
     count = offsets[0]
     everything = len(wanted) == 0
     everywhere = len(inside) == 0
     for i in range(len(sources)):
-        if len(out) - count < nodes or budget < 0:
+        if len(out) - count < nodes or budget < 0 or count > most:
             return i
         stamp += 1
         source = np.int64(sources[i])
@@ -153,7 +160,9 @@ def one_by_one(
             queue[tail] = initial[k] * nodes + source
             tail += 1
         head = 0
-        while head < tail:
+        while head < tail and count <= most:
+            if stop[0] != 0:
+                return STOPPED
             state = queue[head] // nodes
             node = queue[head] - state * nodes
             head += 1
@@ -204,13 +213,14 @@ def together(
     known: Flags,
     found: Nodes,
     work: Ids,
+    stop: Ids,
 ) -> int:
     """One search from the sources ``begin`` … ``end``, up to 64 for each word of a mask, a bit for each.
 
     Returns how many nodes are in ``found``; their masks in ``reached`` are not 0. The mask of place ``i`` is
     ``visited[words * i : words * (i + 1)]``, and so on. Before, ``visited``, ``pending`` (places) and
     ``reached`` (nodes) are all 0, ``waiting`` (places) and ``known`` (nodes) False; those of places are so
-    afterwards, too. ``queue`` goes round. ``inside``: see ``one_by_one``.
+    afterwards, too. ``queue`` goes round. ``inside``, ``stop``: see ``one_by_one``.
     """
     nodes = len(known)
     size = len(queue)
@@ -234,6 +244,8 @@ def together(
                 tail = tail + 1 if tail + 1 < size else 0
             pending[words * place + word] |= bit
     while head != tail:
+        if stop[0] != 0:
+            return STOPPED
         place = queue[head]
         head = head + 1 if head + 1 < size else 0
         waiting[place] = False
@@ -351,12 +363,13 @@ def distances(
     inside: Nodes,
     distance: Nodes,
     queue: Ids,
+    stop: Ids,
 ) -> int:
     """The number of edges from the nearest of the source places to each place, breadth first.
 
     ``distance`` is -1 everywhere before; the places found stand in ``queue``, and their number is returned.
     Only places with ``inside`` not -1 are looked at, unless that is of length 0. Here a place where the
-    search begins is at distance 0.
+    search begins is at distance 0. STOPPED once ``stop[0]`` is not 0.
     """
     nodes = pointers.shape[1] - 1
     everywhere = len(inside) == 0
@@ -368,6 +381,8 @@ def distances(
             tail += 1
     head = 0
     while head < tail:
+        if stop[0] != 0:
+            return STOPPED
         place = queue[head]
         head += 1
         state = place // nodes

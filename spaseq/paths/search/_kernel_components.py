@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq._jit import kernel
-from spaseq.paths.search._kernel import Flags, Ids, Masks, Nodes
+from spaseq.paths.search._kernel import STOPPED, Flags, Ids, Masks, Nodes
 
 _NONE: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
@@ -35,12 +35,13 @@ def components(
     edge: Ids,
     members: Ids,
     begins: Ids,
+    stop: Ids,
 ) -> int:
     """Tarjan's algorithm from the places where searches from the sources begin; returns how many there are.
 
     Component ``c`` has the places ``members[begins[c]:begins[c + 1]]``; edges lead to components with smaller
     numbers only. ``index`` is all 0 before. ``path``, ``transition``, ``edge`` are the places in progress,
-    and how far each of them has come.
+    and how far each of them has come. STOPPED once ``stop[0]`` is not 0.
     """
     nodes = pointers.shape[1] - 1
     count = tail = waiting = time = 0
@@ -60,6 +61,8 @@ def components(
             stack[waiting] = root
             waiting += 1
             while depth >= 0:
+                if stop[0] != 0:
+                    return STOPPED
                 place = path[depth]
                 state = place // nodes
                 node = place - state * nodes
@@ -131,9 +134,11 @@ def sweep(
     reached: Masks,
     known: Flags,
     found: Nodes,
+    stop: Ids,
 ) -> int:
     """What ``together`` does, component by component. ``started`` and ``arrived`` are masks of components,
     all 0 before and afterwards: of the sources there, and of those that an edge leads from to there.
+    STOPPED once ``stop[0]`` is not 0.
     """
     nodes = len(known)
     filled = 0
@@ -159,6 +164,8 @@ def sweep(
             continue
         inside = False  # whether an edge leads from the component to itself
         for k in range(begins[c], begins[c + 1]):
+            if stop[0] != 0:
+                return STOPPED
             state = members[k] // nodes
             node = members[k] - state * nodes
             for m in range(leaving[state], leaving[state + 1]):

@@ -6,12 +6,13 @@ joins a given source or target with itself, also one that is no node of the grap
 given, every node (SPARQL 1.1, section 9.3).
 
 The search begins at the end that is given; if both or none are, at the one whose first transitions look at
-fewer edges; and in the middle, if every path takes one of a few edges there.
+fewer edges; and in the middle, if every path takes one of a few edges there. One pair of nodes is searched
+from both ends (``pair``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -22,9 +23,10 @@ from spaseq.paths.language.expression import Expression
 from spaseq.paths.search._kernel import Flags, Ids, Nodes
 from spaseq.paths.search.asked import Asked
 from spaseq.paths.search.cut import Cut
+from spaseq.paths.search.pair import length_between
 from spaseq.paths.search.product import Given, Product
 from spaseq.paths.search.rare_labels import EVERYWHERE, Marks, mark
-from spaseq.paths.search.reach import Search
+from spaseq.paths.search.reach import Part, Search
 from spaseq.paths.search.workspace import Workspace
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import RdflibTerm, to_rdflib
@@ -146,8 +148,11 @@ def find_pairs(
     """
     asked = _asked(graph, expression, sources, targets)
     with graph.workspaces.borrow(graph.memory(expression)) as workspace:
-        plan = _plan(graph, expression, asked, workspace)
-        found = _search(plan, workspace).run(limit)
+        if (plan := _one_pair(asked)) is not None:
+            found = _joined(graph, expression, plan, workspace)
+        else:
+            plan = _plan(graph, expression, asked, workspace)
+            found = _search(plan, workspace).run(limit)
     begins, offsets, others = plan.begins, found.offsets, found.found
     if plan.strangers:
         alone = _strangers(graph, plan)
@@ -168,8 +173,14 @@ def find_batches(
 
     def found() -> Iterator[Pairs]:
         with graph.workspaces.borrow(graph.memory(expression)) as workspace:
-            plan = _plan(graph, expression, asked, workspace)
-            for part in _search(plan, workspace).parts():
+            parts: Iterable[Part]
+            if (plan := _one_pair(asked)) is not None:
+                found = _joined(graph, expression, plan, workspace)
+                parts = [found] if len(found.found) else []
+            else:
+                plan = _plan(graph, expression, asked, workspace)
+                parts = _search(plan, workspace).parts()
+            for part in parts:
                 begins = part.begins.astype(np.int64)
                 yield Pairs(graph, begins, part.offsets, part.found, plan.backwards, False, ())
         if plan.strangers:
@@ -205,6 +216,27 @@ def _asked(graph: Snapshot, expression: str | Expression, sources: Any, targets:
     given = None if sources is None else graph.numbers(sources)
     wanted = None if targets is None else graph.numbers(targets)
     return _Asked(forward, given, wanted)
+
+
+def _one_pair(asked: _Asked) -> PairsPlan | None:
+    """The plan if one source and one target are nodes of the graph."""
+    forward, given, wanted = asked
+    if given is None or wanted is None or not len(given[0]) == len(wanted[0]) == 1:
+        return None
+    strangers = forward.strangers(given, wanted) if forward.anywhere else ()
+    return PairsPlan(forward, given[0], wanted[0], False, strangers, None)
+
+
+def _joined(graph: Snapshot, expression: str | Expression, plan: PairsPlan, workspace: Workspace) -> Part:
+    """Whether a path joins one pair."""
+    assert plan.ends is not None
+    forward, source, target = plan.product, int(plan.begins[0]), int(plan.ends[0])
+    joined = source == target and bool(len(forward.empty)) and bool(forward.empty[source])
+    if not joined:
+        backward = graph.product(expression, backwards=True)
+        joined = length_between(forward, source, backward, target, workspace) is not None
+    others = np.array([target] if joined else [], dtype=np.int32)
+    return Part(plan.begins.astype(np.int32), np.array([0, len(others)]), others)
 
 
 def _plan(graph: Snapshot, expression: str | Expression, asked: _Asked, workspace: Workspace) -> PairsPlan:

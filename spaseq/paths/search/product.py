@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,7 @@ class Product:
 
     ``leaving``, ``transitions``, ``ends``, ``initial`` are as in ``_kernel``. ``empty`` flags the nodes at
     which a path of no edges is an answer; of length 0 where none is. ``anywhere``: it is one at any node.
+    ``readers``: what enumerating paths keeps by sets of states.
     """
 
     def __init__(self, relations: Relations, found: Automaton, nodes: int, memory: Memory) -> None:
@@ -70,6 +71,7 @@ class Product:
         self.empty: Flags = np.zeros(nodes if found.empty else 0, dtype=np.bool_)
         for tests in found.empty:
             self.empty |= relations.passing(tests)
+        self.readers: dict[int, tuple[Any, ...]] = {}
         self._arrays = self._bundle(relations.pointers, relations.targets, self.transitions)
 
     def arrays(self, *, alone: bool = False) -> Arrays:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from spaseq.paths.search._kernel import Ids, Nodes, distances
 from spaseq.paths.search.cut import Cut
 from spaseq.paths.search.product import Product
+from spaseq.paths.search.stopping import Stop
 from spaseq.paths.search.workspace import Workspace
 
 #: In ``inside``: no place is left out.
@@ -43,8 +44,8 @@ def mark(forward: Product, backward: Product, cut: Cut, workspace: Workspace) ->
     inside, marked = workspace.marks(forward.size)
     heads = [state * nodes + relations.begins(row) for state, row, _ in cut.transitions]
     tails = [reached * nodes + relations.ends(row).astype(np.int64) for _, row, reached in cut.transitions]
-    before = _mark(backward, np.concatenate(heads), inside, marked)
-    behind = _mark(forward, np.concatenate(tails), inside, marked[before:])
+    before = _mark(backward, np.concatenate(heads), inside, marked, workspace.stop)
+    behind = _mark(forward, np.concatenate(tails), inside, marked[before:], workspace.stop)
     workspace.mark(before + behind)
     return Marks(
         _nodes(marked[:before], backward.ends, nodes),
@@ -53,11 +54,14 @@ def mark(forward: Product, backward: Product, cut: Cut, workspace: Workspace) ->
     )
 
 
-def _mark(product: Product, places: Ids, inside: Nodes, marked: Ids) -> int:
-    return distances(
+def _mark(product: Product, places: Ids, inside: Nodes, marked: Ids, stop: Stop) -> int:
+    found = distances(
         product.pointers, product.targets, product.leaving, product.transitions,
-        places, EVERYWHERE, inside, marked,
+        places, EVERYWHERE, inside, marked, stop.flag,
     )  # fmt: skip
+    if found < 0:
+        stop.check()
+    return found
 
 
 def _nodes(places: Ids, ends: npt.NDArray[np.uint8], nodes: int) -> Ids:

@@ -186,11 +186,15 @@ class Search:
         begins, offsets = self._begins[self._done : self._done + _AT_ONCE], self._offsets[self._done :]
         self._reserve(len(workspace.found))
         stamp = workspace.stamps(product.size, len(begins))
-        self._done += one_by_one(
+        done = one_by_one(
             product.pointers, product.targets, product.leaving, product.transitions, product.ends,
             product.initial, product.empty, begins, self._wanted, self._inside, budget, stamp,
             workspace.seen, workspace.found, workspace.queue, offsets, self._room,
+            _UNLIMITED if self._limit is None else self._limit, workspace.stop.flag,
         )  # fmt: skip
+        if done < 0:
+            workspace.stop.check()
+        self._done += done
 
     def _together(self, words: int, work: Ids) -> Iterator[None]:
         product, workspace = self._product, self._workspace
@@ -203,7 +207,10 @@ class Search:
             product.initial, product.empty, self._begins, self._done, end, words, self._inside,
             workspace.visited, workspace.pending, np.zeros(words, dtype=np.uint64), workspace.waiting,
             workspace.queue, workspace.touched, workspace.reached, workspace.known, found, work,
+            workspace.stop.flag,
         )  # fmt: skip
+        if count < 0:
+            workspace.stop.check()
         yield from self._unpacked(end, words, found[:count])
 
     def _by_components(self) -> Iterator[None]:
@@ -217,7 +224,10 @@ class Search:
         count = components(
             product.pointers, product.targets, product.leaving, product.transitions, product.initial,
             self._begins[self._done :], index, low, component, stack, path, transition, edge, members, begins,
+            workspace.stop.flag,
         )  # fmt: skip
+        if count < 0:
+            workspace.stop.check()
         total, found = np.zeros(words, dtype=np.uint64), np.empty(len(workspace.known), dtype=np.int32)
         while self._more():
             end = min(self._done + _BITS * words, len(self._begins))
@@ -226,8 +236,10 @@ class Search:
                 product.pointers, product.targets, product.leaving, product.transitions, product.ends,
                 product.initial, product.empty, self._begins, self._done, end, words,
                 component, members, begins, count, workspace.visited, workspace.pending, total,
-                workspace.reached, workspace.known, found,
+                workspace.reached, workspace.known, found, workspace.stop.flag,
             )  # fmt: skip
+            if filled < 0:
+                workspace.stop.check()
             yield from self._unpacked(end, words, found[:filled])
         workspace.memory.give(self._component_bytes())
 

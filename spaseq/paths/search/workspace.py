@@ -14,6 +14,7 @@ import numpy as np
 from spaseq.limits import Limits
 from spaseq.paths.search._kernel import Flags, Ids, Masks, Nodes
 from spaseq.paths.search.memory import Memory
+from spaseq.paths.search.stopping import current
 
 _LAST_STAMP: Final = 2**31 - 1
 
@@ -30,6 +31,7 @@ _NO_NODES: Final[Ids] = np.zeros(0, dtype=np.int64)
 _PLACES: Final = "the places of a search"
 _MASKS: Final = "the masks of a search"
 _MARKS: Final = "the marks of a search"
+_ENDS: Final = "the search from the other end"
 
 #: Bytes for each place that a search with masks needs, beside those of the masks themselves.
 _MASKED: Final = 17
@@ -42,13 +44,15 @@ class Workspace:
     """The arrays of one search at a time; ``clear`` makes them as they were.
 
     ``size``: their bytes. What a search needs of them is counted as its ``memory``, whether they are there
-    already or not: it must not depend on what was asked before how much a query can do.
+    already or not: it must not depend on what was asked before how much a query can do. ``stop`` ends the
+    search from outside.
     """
 
     def __init__(self, nodes: int, memory: Memory) -> None:
         self._nodes = nodes
         self._needed: dict[str, int] = {}
         self.memory = memory
+        self.stop = current()
         self._stamp = 0
         self._wanted = _NO_NODES
         self._marked = 0
@@ -56,6 +60,7 @@ class Workspace:
         self.out: Nodes = np.empty(nodes + _ROOM, dtype=np.int32)
         self.wanted: Flags = np.zeros(max(1, nodes), dtype=np.bool_)  # of length 0 it would mean all
         self.inside: Nodes = np.zeros(0, dtype=np.int32)
+        self.ahead: Nodes = np.zeros(0, dtype=np.int32)
         self.marked: Ids = np.zeros(0, dtype=np.int64)
         self.found: Nodes = np.zeros(nodes, dtype=np.int32)
         self.seen: Nodes = np.zeros(0, dtype=np.int32)
@@ -74,6 +79,7 @@ class Workspace:
     def begin(self, memory: Memory) -> None:
         """For a query, whose memory this is."""
         self.memory = memory
+        self.stop = current()
         self._needed = {}
 
     def want(self, nodes: Ids) -> Flags:
@@ -128,9 +134,24 @@ class Workspace:
             self._measure()
         return self.inside, self.marked
 
+    def ends(self, states: int) -> tuple[Nodes, Ids]:
+        """Room for the search from the other end of a pair: distances, -1 everywhere, and a queue."""
+        places = states * self._nodes
+        self._need(_ENDS, 12 * places)
+        if len(self.ahead) < places:
+            self.ahead = np.full(places, -1, dtype=np.int32)
+            self._measure()
+        self._queue(places)
+        return self.ahead, self.queue
+
     def mark(self, count: int) -> None:
         """So many places stand in the list of those that are marked."""
         self._marked = count
+
+    @property
+    def marked_places(self) -> int:
+        """How many places are marked."""
+        return self._marked
 
     def unmark(self) -> None:
         """No place is marked any more."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.peers.ours import FORMS, engine, fed, timed
+from tests.benchmarks.peers.ours import FORMS, WARM_UP, engine, fed, timed
 from tests.benchmarks.peers.run import benchmark, process
 from tests.benchmarks.peers.systems import ours
 from tests.benchmarks.peers.table import Line, Run, against, agreed, markdown
@@ -22,7 +23,9 @@ def _dense(workload: Workload, events: int) -> list[Row]:
     return [(i, kind % 3, key % 2, v) for i, kind, key, v in workload.rows(events)]
 
 
-@pytest.mark.parametrize("name", ["any", "next", "rising", "strict", "v", "kleene", "negation"])
+@pytest.mark.parametrize(
+    "name", ["any", "next", "rising", "strict", "v", "kleene", "negation", "queries-32-one-pattern"]
+)
 def test_our_side_is_right(name: str) -> None:
     workload = _FEW[name]
     rows = _dense(workload, 24)
@@ -30,6 +33,13 @@ def test_our_side_is_right(name: str) -> None:
     assert expected[0] > 0
     for form in FORMS:
         assert fed(*engine(workload), form, FORMS[form][0](rows)) == expected, form
+
+
+def test_all_warm_up_alike() -> None:
+    drivers = Path(__file__).with_name("drivers")
+    assert f"WARM_UP = {WARM_UP};" in (drivers / "Common.java").read_text()
+    for peer in ("Esper", "Flink"):
+        assert "Common.WARM_UP" in (drivers / f"{peer}Driver.java").read_text()
 
 
 def test_one_by_one_is_as_by_columns() -> None:

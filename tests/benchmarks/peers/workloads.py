@@ -110,6 +110,29 @@ def _alert(i: int) -> tuple[int, int, int]:
     return i // 5, 6_000 + 100 * (i % 30), 2_500 + 100 * (i % 7)
 
 
+def _of_one_pattern(count: int, events: int) -> Workload:
+    """Alerts whose constants stand in one graph pattern only."""
+    ours, esper = [], []
+    for share, above, _ in map(_alert, range(count)):
+        bodies = {
+            "A": f":key {share} ; :v ?a . FILTER(?a > {above})",
+            "B": ":v ?b . FILTER(?b < ?a - 2500)",
+        }
+        ours.append(_ours("A ; B", 1_000, bodies))
+        esper.append(
+            f"select * from pattern [every a=E(key={share}, v > {above}) -> b=E(v < a.v - 2500) "
+            "where timer:within(1001 milliseconds)]"
+        )
+    return Workload(
+        f"queries-{count}-one-pattern",
+        f"{count:,} registered alerts `A ; B` whose constants stand in `A` only, 1,000",
+        tuple(ours),
+        {"esper": "\n---\n".join(esper), "flink": f"first 1000 {count}"},
+        events,
+        keys=max(count // 5, 1),
+    )
+
+
 def _many(count: int, events: int, flink: str | Unsaid) -> Workload:
     ours, esper = [], []
     for share, above, loss in map(_alert, range(count)):
@@ -210,6 +233,7 @@ WORKLOADS: Final = (
         400_000,
     ),
     _many(32, 100_000, "alerts 1000 32"),
+    _of_one_pattern(32, 100_000),
     _many(1_000, 50_000, Unsaid("a job of 1,000 operators, to each of which every event goes")),
     Workload(
         "push",

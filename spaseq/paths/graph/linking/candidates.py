@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,12 +14,15 @@ from pyoxigraph import Literal, NamedNode
 
 from spaseq.errors import QueryError, QueryMeaningError
 from spaseq.language.reading.source import Source
+from spaseq.paths.graph.linking._kernel_index import HARD, Keys, read_keys
 from spaseq.paths.graph.linking.index import Index, key
 from spaseq.paths.graph.names import LABELS, local_name
 from spaseq.paths.graph.saved.file import Array
 from spaseq.paths.graph.user_terms import read_term
-from spaseq.paths.search._kernel import Ids, Nodes
+from spaseq.paths.search._kernel import Flags, Ids, Nodes
+from spaseq.paths.search.stopping import current
 from spaseq.results.writers._json import json_term
+from spaseq.terms._table_kernel import IRI, LENGTH, LITERAL
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import RdflibTerm
 
@@ -81,23 +86,40 @@ class Candidate:
         return {"name": self.label, "term": json_term(self.term), "score": self.score, "by": self.by}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Linker:
-    """The names of a graph's nodes; ``degrees`` says how many edges each node has."""
+    """The names of a graph's nodes; ``degrees`` says how many edges each node has.
+
+    ``changed``: the nodes whose names are not those of the index any more, with their keys; ``more_edges``:
+    how many edges they have got since ``degrees`` were counted.
+    """
 
     index: Index
     degrees: Nodes
+    changed: Mapping[int, tuple[tuple[str, Kind], ...]] = field(default_factory=dict)
+    more_edges: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, graph: Snapshot, labels: Iterable[int] = ()) -> Linker:
         """Of a graph, by the values of ``labels``, too, which are numbers of predicates."""
         s, _, o = graph.edges()
         degrees = np.bincount(s, minlength=graph.nodes) + np.bincount(o, minlength=graph.nodes)
-        return cls(Index.of(_names(graph, labels)), degrees.astype(np.int32))
+        return cls(_index(graph, labels), degrees.astype(np.int32))
 
-    def arrays(self) -> dict[str, Array]:
-        """As ``of_arrays`` takes them."""
-        return {**self.index.arrays(), "degrees": self.degrees}
+    @cached_property
+    def _more(self) -> Index:
+        """The names of the nodes that have changed."""
+        return Index.of((name, node, kind) for node, keys in self.changed.items() for name, kind in keys)
+
+    def arrays(self, graph: Snapshot) -> dict[str, Array]:
+        """As ``of_arrays`` takes them; ``graph`` is the one that they are of."""
+        linker = Linker.of(graph) if self.changed else self
+        return {**linker.index.arrays(), "degrees": linker.degrees}
+
+    def degree(self, node: int) -> int:
+        """How many edges a node has."""
+        counted = int(self.degrees[node]) if node < len(self.degrees) else 0
+        return counted + self.more_edges.get(node, 0)
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Array]) -> Linker:
@@ -108,14 +130,12 @@ class Linker:
 
     def link(self, graph: Snapshot, name: str, k: int) -> list[Candidate]:
         """The best candidates: all that are called so; if none is, those that are spelled much like it."""
-        same = self.index.same(name)
-        places = [(place, 1.0) for place in same] or self.index.alike(name)
+        same = [*self._found(lambda index: [(place, 1.0) for place in index.same(name)])]
         best = dict[int, tuple[float, Kind]]()
-        for place, likeness in places:
-            node, kind = int(self.index.numbers[place]), Kind(int(self.index.kinds[place]))
+        for node, kind, likeness in same or self._found(lambda index: index.alike(name)):
             found = (round(likeness * _WORTH[kind], 4), kind)
             best[node] = max(best.get(node, (0.0, kind)), found, key=lambda one: one[0])
-        order = sorted(best, key=lambda node: (-best[node][0], -int(self.degrees[node]), node))
+        order = sorted(best, key=lambda node: (-best[node][0], -self.degree(node), node))
         return [
             Candidate(
                 node, graph.term(node), graph.names.node(node), best[node][0],
@@ -123,6 +143,14 @@ class Linker:
             )
             for node in order[:k]
         ]  # fmt: skip
+
+    def _found(self, ask: Callable[[Index], list[tuple[int, float]]]) -> Iterator[tuple[int, Kind, float]]:
+        """The nodes at the places that an index gives, with the sort of name, and how much it is alike."""
+        for index in (self.index, self._more) if self.changed else (self.index,):
+            for place, likeness in ask(index):
+                node = int(index.numbers[place])
+                if index is not self.index or node not in self.changed:
+                    yield node, Kind(int(index.kinds[place])), likeness
 
 
 def label_predicates(graph: Snapshot, labels: Any) -> tuple[int, ...]:
@@ -140,28 +168,70 @@ def label_predicates(graph: Snapshot, labels: Any) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _names(graph: Snapshot, labels: Iterable[int]) -> Iterator[tuple[str, int, int]]:
-    s, _, o = graph.edges()
-    begins = graph.contents.edges.begins
+def _index(graph: Snapshot, labels: Iterable[int]) -> Index:
+    """The index of all nodes, by the values of ``labels``, too."""
+    contents = graph.contents
+    edges = contents.edges
     labelling = np.zeros(graph.nodes, dtype=np.bool_)  # what is the label of something else
+    by_kind = label_kinds(graph, labels)
+    for predicate in chain(*by_kind.values()):
+        labelling[edges.o[edges.begins[predicate] : edges.begins[predicate + 1]]] = True
+    keys = _keys(graph, labelling)
+    is_literal = keys.kinds == LITERAL
+    own = np.flatnonzero((keys.kinds == IRI) | (is_literal & ~labelling)).astype(np.int32)
+    kinds = np.where(is_literal[own], Kind.LITERAL, Kind.LAST_SEGMENT).astype(np.uint8)
+    columns = [(own, own, kinds)]
+    for kind, predicates in by_kind.items():
+        for predicate in predicates:
+            low, high = edges.begins[predicate : predicate + 2].tolist()
+            there = is_literal[edges.o[low:high]]
+            nodes, values = edges.s[low:high][there], edges.o[low:high][there]
+            columns.append((values, nodes, np.full(len(nodes), kind, dtype=np.uint8)))
+    places, numbers, kinds = (np.concatenate(parts) for parts in zip(*columns, strict=True))
+    return Index.of_columns(keys, places, numbers, kinds)
+
+
+def label_kinds(graph: Snapshot, labels: Iterable[int]) -> dict[Kind, tuple[int, ...]]:
+    """The predicates whose values are names, by the sort of name; ``labels`` are more of them."""
     usual, others = (
         [n for iri in iris if (n := graph.predicate_number(iri)) is not None] for iris in (LABELS, _OTHERS)
     )
-    for kind, numbers in ((Kind.LABEL, (*usual, *labels)), (Kind.OTHER_LABEL, others)):
-        for number in numbers:
-            low, high = begins[number : number + 2].tolist()
-            values = o[low:high]
-            for node, label, term in zip(
-                s[low:high].tolist(), values.tolist(), graph.glance(values), strict=True
-            ):
-                if isinstance(term, Literal):
-                    labelling[label] = True
-                    yield key(term.value), node, kind
-    for node, term in enumerate(graph.glance(np.arange(graph.nodes))):
-        if isinstance(term, NamedNode):
-            yield key(local_name(term)), node, Kind.LAST_SEGMENT
-        elif isinstance(term, Literal) and len(term.value) <= _LONGEST_LITERAL and not labelling[node]:
-            yield key(term.value), node, Kind.LITERAL
+    return {Kind.LABEL: (*usual, *labels), Kind.OTHER_LABEL: tuple(others)}
+
+
+def _keys(graph: Snapshot, labelling: Flags) -> Keys:
+    """The keys of all nodes, by number: of IRIs' last segments, of labels and of short literals."""
+    dictionary, ids = graph.contents.dictionary, graph.contents.node_ids
+    with dictionary.lock:
+        table = dictionary.table()
+        lengths = table.terms[ids, LENGTH]
+        keys = Keys(
+            np.empty(int(lengths.sum()) + 1, dtype=np.uint8),
+            np.empty(len(ids), dtype=np.int64),
+            np.empty(len(ids), dtype=np.int64),
+            np.empty(len(ids), dtype=np.uint8),
+        )
+        used = read_keys(table.terms, table.arena, ids, labelling, _LONGEST_LITERAL, keys)
+    hard = np.flatnonzero(keys.kinds >= HARD)
+    texts, stop = list[bytes](), current()
+    for node, term in zip(hard.tolist(), graph.glance(hard), strict=True):
+        stop.check()
+        name = own_name(term, labelling[node])
+        texts.append(b"" if name is None else key(name).encode())
+        keys.kinds[node] -= HARD
+    keys.lengths[hard] = [len(text) for text in texts]
+    keys.begins[hard] = used + np.cumsum([0, *map(len, texts)])[:-1]
+    text = np.concatenate([keys.text[:used], np.frombuffer(b"".join(texts), dtype=np.uint8)])
+    return keys._replace(text=text if len(text) else np.zeros(1, dtype=np.uint8))
+
+
+def own_name(term: Term, is_label: bool) -> str | None:
+    """What a node is called by its term alone; a literal that is a label may be long."""
+    if isinstance(term, NamedNode):
+        return local_name(term)
+    if isinstance(term, Literal) and (is_label or len(term.value) <= _LONGEST_LITERAL):
+        return term.value
+    return None
 
 
 def topics(

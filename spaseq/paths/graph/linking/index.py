@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.paths.graph.linking._kernel_index import Entries, Keys, gather, sort_entries, trigrams
 from spaseq.paths.graph.saved.file import Array
 from spaseq.paths.search._kernel import Ids, Nodes
 
@@ -56,18 +57,35 @@ class Index:
     @classmethod
     def of(cls, entries: Iterable[tuple[str, int, int]]) -> Index:
         """From keys, what has them, and of which sort they are."""
-        entered = sorted({(name.encode(), kind, number) for name, number, kind in entries if name})
-        names = [name for name, _, _ in entered]
-        owners, buckets = _trigrams(names)
-        order = np.argsort(buckets, kind="stable")
-        return cls(
-            np.frombuffer(b"".join(names), dtype=np.uint8),
-            np.cumsum([0, *map(len, names)], dtype=np.int64),
-            np.array([number for _, _, number in entered], dtype=np.int32),
-            np.array([kind for _, kind, _ in entered], dtype=np.uint8),
-            np.cumsum([0, *np.bincount(buckets, minlength=_BUCKETS).tolist()], dtype=np.int64),
-            owners[order],
+        given = [(name.encode(), number, kind) for name, number, kind in entries]
+        lengths = np.array([len(name) for name, _, _ in given], dtype=np.int64)
+        keys = Keys(
+            np.frombuffer(b"".join(name for name, _, _ in given) or b" ", dtype=np.uint8).copy(),
+            np.cumsum(lengths) - lengths,
+            lengths,
+            np.zeros(0, dtype=np.uint8),
         )
+        numbers = np.array([number for _, number, _ in given], dtype=np.int32)
+        kinds = np.array([kind for _, _, kind in given], dtype=np.uint8)
+        return cls.of_columns(keys, np.arange(len(given), dtype=np.int32), numbers, kinds)
+
+    @classmethod
+    def of_columns(cls, keys: Keys, places: Nodes, numbers: Nodes, kinds: Bytes) -> Index:
+        """From keys, and entries: the place of each among them, what has it, and of which sort it is."""
+        there = np.flatnonzero(keys.lengths[places]).astype(np.int32)
+        entries = Entries(keys.text, keys.begins, keys.lengths, places, kinds, numbers)
+        words = np.empty((2, len(there)), dtype=np.uint64)
+        order = there[: sort_entries(entries, there, np.empty_like(there), words)]
+        ends = np.concatenate([[0], np.cumsum(keys.lengths[places[order]])])
+        text = np.empty(ends[-1], dtype=np.uint8)
+        gather(entries, order, ends, text)
+        counts = np.zeros(_BUCKETS, dtype=np.int64)
+        trigrams(text, ends, _LONGEST, counts, np.zeros(0, dtype=np.int32))
+        begins = np.concatenate([[0], np.cumsum(counts)])
+        grams = np.empty(begins[-1], dtype=np.int32)
+        if len(grams):
+            trigrams(text, ends, _LONGEST, begins[:-1].copy(), grams)
+        return cls(text, ends, numbers[order], kinds[order], begins, grams)
 
     def arrays(self) -> dict[str, Array]:
         """As ``of_arrays`` takes them."""
@@ -110,7 +128,7 @@ class Index:
     def alike(self, name: str) -> list[tuple[int, float]]:
         """The places of names that are spelled much like it, the most like first, and how much: 0.6 to 1."""
         wanted = key(name)[:_LONGEST]
-        _, buckets = _trigrams([wanted.encode()])
+        buckets = _trigrams(wanted.encode())
         parts = [self.grams[self.begins[b] : self.begins[b + 1]] for b in np.unique(buckets).tolist()]
         shared = np.concatenate(parts) if parts else self.grams[:0]
         if not wanted or not len(shared):
@@ -128,10 +146,8 @@ class Index:
         return sorted(found, key=lambda one: -one[1])
 
 
-def _trigrams(names: list[bytes]) -> tuple[Nodes, npt.NDArray[np.uint16]]:
-    """Of each trigram the place of its name, and its bucket; beginnings and ends are letters, too."""
-    cut = [name[:_LONGEST] for name in names]
-    data = np.frombuffer(_GAP + _GAP.join(cut) + _GAP, dtype=np.uint8).astype(np.uint32)
+def _trigrams(name: bytes) -> npt.NDArray[np.int64]:
+    """The buckets of the trigrams of a name; beginnings and ends are letters, too."""
+    data = np.frombuffer(_GAP + name[:_LONGEST] + _GAP, dtype=np.uint8).astype(np.uint32)
     words = (data[:-2] << 16 | data[1:-1] << 8 | data[2:]) * _MULTIPLIER
-    owners = np.repeat(np.arange(len(cut), dtype=np.int32), [len(name) + len(_GAP) for name in cut])
-    return owners, (words[: len(owners)] >> np.uint32(16)).astype(np.uint16)
+    return (words >> np.uint32(16)).astype(np.int64)

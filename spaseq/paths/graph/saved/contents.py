@@ -52,7 +52,10 @@ class Contents(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InMemory:
-    """What was loaded. ``ways``: both of them, where they are known already."""
+    """What was loaded. ``ways``: both of them, where they are known already.
+
+    ``continues``: nodes and predicates have the numbers that they had before the last changes.
+    """
 
     prefixes: Mapping[str, str]
     dictionary: Dictionary
@@ -63,6 +66,7 @@ class InMemory:
     edges: Edges
     ways: tuple[Nodes, Nodes] | None = None
     file: None = None
+    continues: bool = False
 
     @property
     def nodes(self) -> int:

@@ -47,7 +47,7 @@ def as_bytes(graph: Snapshot) -> bytes:
 def _parts(graph: Snapshot) -> tuple[dict[str, Any], dict[str, Array]]:
     contents = graph.contents
     arrays = arrays_of(contents)
-    for prefix, more in ((_NODES, graph.linker.arrays()), (_PREDICATES, graph.names.index.arrays())):
+    for prefix, more in ((_NODES, graph.linker.arrays(graph)), (_PREDICATES, graph.names.index.arrays())):
         arrays.update({f"{prefix}{name}": array for name, array in more.items()})
     return facts_of(contents, graph.prefixes), arrays
 

@@ -67,6 +67,7 @@ def _numbered(contents: Contents, new: Ids) -> InMemory:
         predicate_ids,
         predicate_of,
         contents.edges,
+        continues=True,
     )
 
 
@@ -101,7 +102,7 @@ def _places(begins: Ids, first: Nodes, second: Nodes, p: Nodes, a: Nodes, b: Nod
     """Where edges stand, or would, among those of each predicate that are sorted by two columns."""
     places = np.empty(len(p), dtype=np.int64)
     last = len(begins) - 1
-    for i, (predicate, x, y) in enumerate(zip(p.tolist(), a.tolist(), b.tolist(), strict=True)):
+    for i, (predicate, x, y) in enumerate(zip(p.tolist(), a, b, strict=True)):  # x, y: int32, as columns are
         low, high = (begins[predicate], begins[predicate + 1]) if 0 <= predicate < last else (begins[-1],) * 2
         same = first[low:high]
         from_, to = low + np.searchsorted(same, x), low + np.searchsorted(same, x, side="right")
@@ -127,7 +128,9 @@ def _changed(
         for column, new in ((old.s, s), (old.p, p), (old.o, o))
     )
     predicates = numbered.predicates
-    return Edges(s, p, o, numbered.nodes, predicates, np.searchsorted(p, np.arange(predicates + 1)))
+    return Edges(
+        s, p, o, numbered.nodes, predicates, np.searchsorted(p, np.arange(predicates + 1, dtype=p.dtype))
+    )
 
 
 def _turned(

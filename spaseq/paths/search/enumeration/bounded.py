@@ -18,6 +18,7 @@ from spaseq.paths.language.modes import Mode
 from spaseq.paths.path import Path
 from spaseq.paths.search.enumeration.expansion import TAKEN_BYTES, TRACE_BYTES, Expansion, Trace, allowed
 from spaseq.paths.search.memory import Memory
+from spaseq.paths.search.stopping import current
 
 if TYPE_CHECKING:
     from spaseq.paths.graph.snapshot import Snapshot
@@ -140,7 +141,9 @@ def some_paths(
         states = expansion.useful(source, expansion.initial)
         order.add(waiting, number, source, Trace(source, states, None, 0, True))
     most = memory.left // TRACE_BYTES
+    stop = current()
     while waiting:
+        stop.check()
         _, _, source, trace = heappop(waiting)
         degree, room = expansion.degree(trace.node, trace.states), allowance.room()
         if room < 1:

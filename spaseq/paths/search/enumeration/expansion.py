@@ -18,6 +18,7 @@ from spaseq.paths.language.transitions import Tests, Transition
 from spaseq.paths.path import Path
 from spaseq.paths.search._kernel import Flags, Ids, Nodes, distances
 from spaseq.paths.search.memory import Memory
+from spaseq.paths.search.pair import length_between
 from spaseq.paths.search.rare_labels import EVERYWHERE
 from spaseq.paths.search.workspace import Workspace
 
@@ -69,11 +70,12 @@ class Expansion:
     ) -> None:
         """``kept``: so many edges taken are kept, if fewer than usual."""
         self._graph = graph
+        self._nodes = graph.nodes
         self._memory = memory
         self._room = min(_KEPT if kept is None else kept, _KEPT, memory.left // (2 * TAKEN_BYTES))
         self._product = product
         self._distance = distance
-        self._readers: dict[int, tuple[_Reader, ...]] = {}
+        self._readers: dict[int, tuple[_Reader, ...]] = product.readers
         self._kept: dict[tuple[int, int], list[Taken]] = {}
         self._count = 0
         self.accepting = sum(1 << state for state in product.automaton.accepting)
@@ -86,7 +88,7 @@ class Expansion:
 
     def useful(self, node: int, states: int) -> int:
         """Those states from which the end can be reached from this node."""
-        nodes, distance, useful = self._graph.nodes, self._distance, 0
+        nodes, distance, useful = self._nodes, self._distance, 0
         for state in bits(states):
             if distance[state * nodes + node] >= 0:
                 useful |= 1 << state
@@ -94,7 +96,7 @@ class Expansion:
 
     def remaining(self, node: int, states: int) -> int:
         """The number of edges from the node to the end, from one of these states, all of them useful."""
-        nodes, distance = self._graph.nodes, self._distance
+        nodes, distance = self._nodes, self._distance
         return min(int(distance[state * nodes + node]) for state in bits(states))
 
     def degree(self, node: int, states: int) -> int:
@@ -250,9 +252,21 @@ class Distances:
         places = (product.initial.astype(np.int64)[:, None] * self._graph.nodes + begins[None, :]).ravel()
         self.found = distances(
             product.pointers, product.targets, product.leaving, product.transitions,
-            places, inside, self.distance, self._queue,
+            places, inside, self.distance, self._queue, self._workspace.stop.flag,
         )  # fmt: skip
+        if self.found < 0:
+            self._workspace.stop.check()
         self._workspace.mark(self.found)
+
+    def measure_pair(self, begin: int, other: Product, end: int, *, every: bool) -> int | None:
+        """From one node, on the shortest paths to another, which ``other`` reads from there; see ``pair``.
+
+        Returns the number of their edges.
+        """
+        self._workspace.unmark()
+        length = length_between(other, end, self._product, begin, self._workspace, every=every)
+        self.found = self._workspace.marked_places
+        return length
 
     def ended(self, root: int) -> list[int]:
         """The nodes at which a path from the root may end, the nearest first, the root among them."""

@@ -28,11 +28,12 @@ from spaseq.paths.search._kernel import Ids, Nodes
 from spaseq.paths.search.asked import Asked
 from spaseq.paths.search.enumeration.bounded import Allowance, some_paths
 from spaseq.paths.search.enumeration.expansion import Distances, Expansion, edge_of
-from spaseq.paths.search.enumeration.shortest import shortest_paths
+from spaseq.paths.search.enumeration.shortest import is_nearest, shortest_paths
 from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.pairs import both, cheaper_end, rare_cut
 from spaseq.paths.search.product import Product
 from spaseq.paths.search.rare_labels import EVERYWHERE, mark
+from spaseq.paths.search.stopping import current
 
 if TYPE_CHECKING:
     from spaseq.paths.graph.snapshot import Snapshot
@@ -104,6 +105,11 @@ def find_paths(
 
     def chained() -> Iterator[Path]:
         yield from strange
+        if is_nearest(choice, begins, ends):  # searched from both ends: the middle is of no use
+            yield from shortest_paths(
+                graph, forward, backward, memory, begins, ends, EVERYWHERE, choice, allowance
+            )
+            return
         with _between(graph, expression, memory, begins, ends) as between:
             if choice.everything:
                 yield from _all(graph, forward, backward, memory, between, choice.mode, allowance)
@@ -202,8 +208,10 @@ def _from(
     # each place of the path there are as many as a node has.
     before: list[tuple[int, int]] = []
     longest = memory.left // _NODE_BYTES
+    stop = current()
     taken = expansion.take(source, states)
     while True:
+        stop.check()
         if tried == len(taken):
             if not before:
                 return

@@ -1,7 +1,8 @@
 """The shortest paths between two nodes, best first (A*), guided by exact distances.
 
-One breadth-first search from one end gives them. For walks, each step lies on an answer; among equals the
-search goes on with the path that is longest.
+One breadth-first search from one end gives them; for the shortest between one pair of nodes, two searches
+from both ends. For walks, each step lies on an answer; among equals the search goes on with the path that is
+longest.
 """
 
 from __future__ import annotations
@@ -13,16 +14,29 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spaseq.paths.language.modes import Choice
+from spaseq.paths.language.modes import Choice, Mode
 from spaseq.paths.path import Path
 from spaseq.paths.search._kernel import Ids, Nodes
 from spaseq.paths.search.enumeration.bounded import UNFINISHED, UNSEARCHED, Allowance
 from spaseq.paths.search.enumeration.expansion import TRACE_BYTES, Distances, Expansion, Trace, allowed
 from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.product import Product
+from spaseq.paths.search.stopping import current
 
 if TYPE_CHECKING:
     from spaseq.paths.graph.snapshot import Snapshot
+
+
+def _is_of_nearest(choice: Choice) -> bool:
+    """Whether only paths as short as the shortest are wanted."""
+    return choice.ties or choice.count == 1
+
+
+def is_nearest(choice: Choice, begins: Ids | None, ends: Ids | None) -> bool:
+    """Whether the shortest paths between one pair of nodes are wanted: they are searched from both ends."""
+    return (
+        _is_of_nearest(choice) and begins is not None and ends is not None and len(begins) == len(ends) == 1
+    )
 
 
 def shortest_paths(
@@ -53,16 +67,50 @@ def shortest_paths(
             if allowance is not None and allowance.room() < 1:
                 allowance.give_up(len(roots) - done, UNSEARCHED)
                 return
-            measured.measure(np.array([root]), inside)
-            if allowance is not None:
-                allowance.reached(measured.found)
-            expansion.forget()
-            for node in measured.ended(root):
-                if wanted is None or node in wanted:
-                    empty = node == root and bool(len(forward.empty)) and bool(forward.empty[root])
-                    found = _best_first(graph, expansion, node, root, empty, choice, memory, allowance)
-                    for path in found:
-                        yield path if turned else _reversed(path)
+            is_empty = bool(len(forward.empty)) and bool(forward.empty[root])
+            for node, longest in _nearest(measured, backward, root, is_empty, wanted, inside, choice):
+                expansion.forget()
+                if allowance is not None:
+                    allowance.reached(measured.found)
+                empty = is_empty and node == root
+                found = _best_first(graph, expansion, node, root, empty, choice, memory, allowance, longest)
+                any_found = False
+                for path in found:
+                    any_found = True
+                    yield path if turned else _reversed(path)
+                if any_found and longest is not None:
+                    break
+
+
+def _nearest(
+    measured: Distances,
+    backward: Product,
+    root: int,
+    is_empty: bool,
+    wanted: frozenset[int] | None,
+    inside: Nodes,
+    choice: Choice,
+) -> Iterator[tuple[int, int | None]]:
+    """Measure how far places are from the root; yield the nodes to search from, and how long paths may be.
+
+    For the shortest to one node, only what lies on the shortest walks is measured first. If none of them is
+    allowed by the mode, everything is. ``is_empty``: a path from the root to itself may have no edge.
+    """
+    if wanted is not None and len(wanted) == 1 and _is_of_nearest(choice):
+        (node,) = wanted
+        if is_empty and node == root:
+            yield node, 0
+            return
+        every = choice.ties or choice.mode is not Mode.WALK
+        length = measured.measure_pair(root, backward, node, every=every)
+        if length is not None:
+            yield node, length
+        if length is None or choice.mode is Mode.WALK:
+            return
+    measured.measure(np.array([root]), inside)
+    for node in measured.ended(root):
+        if wanted is None or node in wanted:
+            yield node, None
 
 
 def _best_first(
@@ -74,8 +122,12 @@ def _best_first(
     choice: Choice,
     memory: Memory,
     allowance: Allowance | None,
+    longest: int | None,
 ) -> Iterator[Path]:
-    """The shortest paths between two nodes, in the direction of the expansion, by length."""
+    """The shortest paths between two nodes, in the direction of the expansion, by length.
+
+    None of more edges than ``longest``.
+    """
     left = 1 if choice.count is None else choice.count
     if empty:
         yield Path(graph, (start,), (), ())
@@ -89,7 +141,9 @@ def _best_first(
     wanted = left
     lengths: list[int] = []  # of the shortest complete ones so far, negative: what is longer is of no use
     most = memory.left // TRACE_BYTES
+    stop = current()
     while waiting:
+        stop.check()
         if allowance is not None and _is_over(allowance, len(waiting)):
             allowance.give_up(len(waiting), UNFINISHED)
             return
@@ -112,7 +166,8 @@ def _best_first(
                 continue
             predicate, forward, node, states = taken
             further = Trace(node, states, trace, predicate, forward)
-            longest = -lengths[0] if len(lengths) == wanted else None
+            if len(lengths) == wanted:
+                longest = -lengths[0]
             if node == end and states & expansion.accepting and _fits(further.length, longest):
                 heappush(waiting, (further.length, -further.length, next(number), further, True))
                 heappush(lengths, -further.length)

@@ -6,8 +6,8 @@ import java.util.Arrays;
 
 /** What the drivers share: events, how a match is counted, and what is said of a run. */
 final class Common {
-    /** Passed first, so that the pass which is timed runs compiled code. */
-    static final int WARM_UP = 1;
+    /** Passes before the one that is timed: after fewer, a JVM still compiles. */
+    static final int WARM_UP = 6;
 
     private static final com.sun.management.OperatingSystemMXBean SYSTEM =
             (com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();

@@ -107,9 +107,9 @@ public final class FlinkDriver {
     private static List<Pattern<Event, ?>> patterns(String[] asked) {
         Duration within = Duration.ofMillis(Integer.parseInt(asked[1]) + 1);
         var found = new ArrayList<Pattern<Event, ?>>();
-        if (asked[0].equals("alerts")) {
+        if (asked[0].equals("alerts") || asked[0].equals("first")) {
             for (int i = 0; i < Integer.parseInt(asked[2]); i++) {
-                found.add(alert(i).within(within));
+                found.add((asked[0].equals("first") ? alertOfFirst(i) : alert(i)).within(within));
             }
             return found;
         }
@@ -145,6 +145,16 @@ public final class FlinkDriver {
                 .followedBy("b")
                 .where(new Condition((event, context) ->
                         event.key == share && event.v < first(context, "a").v - loss));
+    }
+
+    /** An alert whose constants stand in its first event only. */
+    private static Pattern<Event, Event> alertOfFirst(int i) {
+        int share = i / 5;
+        int over = 6_000 + 100 * (i % 30);
+        return Pattern.<Event>begin("a", AfterMatchSkipStrategy.noSkip())
+                .where(new Condition((event, context) -> event.key == share && event.v > over))
+                .followedBy("b")
+                .where(new Condition((event, context) -> event.v < first(context, "a").v - 2_500));
     }
 
     /** What a condition asks of an event and of those chosen before it. */

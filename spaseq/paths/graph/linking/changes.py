@@ -1,0 +1,115 @@
+"""The names of a graph after a few changes: those of the nodes that are touched are read anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from pyoxigraph import Literal
+
+from spaseq.paths.graph.linking.candidates import Kind, Linker, label_kinds, own_name
+from spaseq.paths.graph.linking.index import key
+from spaseq.paths.graph.saved.contents import Contents, InMemory
+from spaseq.paths.graph.updates.merging import Edge
+
+if TYPE_CHECKING:
+    from spaseq.paths.graph.snapshot import Snapshot
+
+#: From so many nodes touched on, all names are read anew.
+_MOST: Final = 1_000
+
+#: An edge as numbers of nodes and of a predicate; -1 for a term that is none.
+_Numbers = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What changes have done: the nodes with an edge more or less, and how many each; the edges ``added``."""
+
+    degrees: Mapping[int, int]
+    added: tuple[_Numbers, ...]
+
+    @classmethod
+    def of(cls, before: Contents, after: Contents, changes: Mapping[Edge, bool]) -> Touched | None:
+        """None if there are too many, or nodes have got other numbers."""
+        if len(changes) > _MOST or not (isinstance(after, InMemory) and after.continues):
+            return None
+        degrees: dict[int, int] = {}
+        added = list[_Numbers]()
+        for edge, wanted in changes.items():
+            s, p, o = _numbers(after, edge)
+            if _has(before, s, p, o) != wanted:
+                added += [(s, p, o)] * wanted
+                for node in (s, o):
+                    degrees[node] = degrees.get(node, 0) + (1 if wanted else -1)
+        return cls(degrees, tuple(added))
+
+
+def changed(linker: Linker, touched: Touched, after: Snapshot, labels: Iterable[int]) -> Linker | None:
+    """Return the names after changes; None if too many nodes were touched since all were read."""
+    nodes = sorted({*linker.changed, *touched.degrees})
+    if len(nodes) > _MOST:
+        return None
+    degrees = dict(linker.more_edges)
+    for node, more in touched.degrees.items():
+        degrees[node] = degrees.get(node, 0) + more
+    entries = {**linker.changed, **dict(_entries(after, touched, labels))}
+    return replace(linker, more_edges=degrees, changed=entries)
+
+
+def _numbers(contents: Contents, edge: Edge) -> _Numbers:
+    s, p, o = edge
+    nodes, predicates = contents.node_of, contents.predicate_of
+    return (
+        int(nodes[s]) if 0 < s < len(nodes) else -1,
+        int(predicates[p]) if 0 < p < len(predicates) else -1,
+        int(nodes[o]) if 0 < o < len(nodes) else -1,
+    )
+
+
+def _has(contents: Contents, s: int, p: int, o: int) -> bool:
+    """Whether the contents have an edge."""
+    if min(s, p, o) < 0 or p >= contents.predicates:
+        return False
+    values = contents.edges.objects(s, p)
+    at = int(values.searchsorted(np.int32(o)))
+    return at < len(values) and int(values[at]) == o
+
+
+def _entries(
+    graph: Snapshot, touched: Touched, labels: Iterable[int]
+) -> Iterator[tuple[int, tuple[tuple[str, Kind], ...]]]:
+    """The keys of nodes, with what of a node each is."""
+    by_kind = label_kinds(graph, labels)
+    labelling = _labelling(graph, touched, by_kind)
+    for node in sorted(touched.degrees):
+        names = [
+            (value.value, kind)
+            for kind, predicates in by_kind.items()
+            for predicate in predicates
+            for value in map(graph.ox_term, graph.contents.edges.objects(node, predicate).tolist())
+            if isinstance(value, Literal)
+        ]
+        term = graph.ox_term(node)
+        is_literal = isinstance(term, Literal)
+        own = None if is_literal and node in labelling else own_name(term, False)
+        if own is not None:
+            names.append((own, Kind.LITERAL if is_literal else Kind.LAST_SEGMENT))
+        yield node, tuple((key(name), kind) for name, kind in names)
+
+
+def _labelling(graph: Snapshot, touched: Touched, by_kind: Mapping[Kind, tuple[int, ...]]) -> set[int]:
+    """The touched literals that are labels; other nodes may be among them."""
+    predicates = {predicate for some in by_kind.values() for predicate in some}
+    found = {o for _, p, o in touched.added if p in predicates}
+    left = [n for n in touched.degrees if n not in found and isinstance(graph.ox_term(n), Literal)]
+    if left:  # all labels are looked at
+        edges = graph.contents.edges
+        asked = np.zeros(graph.nodes, dtype=np.bool_)
+        asked[left] = True
+        for predicate in predicates:
+            objects = edges.o[edges.begins[predicate] : edges.begins[predicate + 1]]
+            found.update(objects[asked[objects]].tolist())
+    return found

@@ -1,0 +1,216 @@
+"""The kernel for one pair of nodes: breadth-first searches of the product from both ends.
+
+Arrays as in ``_kernel``. Levels are searched whole, first the side whose next level has fewer edges (Pohl,
+*Bi-directional search*, 1971). An edge joins the searches if it leads from the last level ahead to the last
+level behind; all paths with an edge that are shorter have been ruled out by then, so it is on a shortest one.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq._jit import kernel, part
+from spaseq.paths.search._kernel import STOPPED, Ids, Nodes
+
+#: What ``meet`` gives where no path joins the ends.
+NO_PATH: Final = -1
+
+#: Places in ``counts``: the places reached ahead, those reached behind, and whether an edge joins them.
+AHEAD: Final = 0
+BEHIND: Final = 1
+MET: Final = 2
+
+
+class Side(NamedTuple):
+    """One of the two searches.
+
+    ``leaving``, ``transitions``: the automaton as it is read from there. ``distance``, ``(places,)``: -1, or
+    the number of edges from that end. ``queue``, ``(places,)``: the places with a distance, level by level;
+    it begins with those where the search begins.
+    """
+
+    leaving: Nodes
+    transitions: npt.NDArray[np.int32]
+    distance: Nodes
+    queue: Ids
+
+
+@part
+def _cost(pointers: npt.NDArray[np.int64], side: Side, low: int, high: int) -> int:
+    """How many edges leave the places ``low`` … ``high`` of the queue."""
+    nodes = pointers.shape[1] - 1
+    count = 0
+    for i in range(low, high):
+        state = side.queue[i] // nodes
+        node = side.queue[i] - state * nodes
+        for k in range(side.leaving[state], side.leaving[state + 1]):
+            row = side.transitions[k, 0]
+            count += pointers[row, node + 1] - pointers[row, node]
+    return count
+
+
+@part
+def _advance(
+    pointers: npt.NDArray[np.int64],
+    targets: Nodes,
+    ahead: Side,
+    behind: Side,
+    low: int,
+    every: bool,
+    counts: Ids,
+    stop: Ids,
+) -> bool:
+    """One level more ahead. What joins the searches gets its distance from the end behind.
+
+    Returns False if it was stopped. Without ``every`` the first edge that joins them is enough.
+    """
+    nodes = pointers.shape[1] - 1
+    high, tail, joined = counts[AHEAD], counts[AHEAD], counts[BEHIND]
+    last = behind.distance[behind.queue[joined - 1]]
+    for i in range(low, high):
+        if stop[0] != 0:
+            return False
+        place = ahead.queue[i]
+        state = place // nodes
+        node = place - state * nodes
+        for k in range(ahead.leaving[state], ahead.leaving[state + 1]):
+            row, reached = ahead.transitions[k, 0], ahead.transitions[k, 1]
+            base = np.int64(reached) * nodes
+            goes_on = ahead.leaving[reached] < ahead.leaving[reached + 1]
+            for e in range(pointers[row, node], pointers[row, node + 1]):
+                after = base + targets[e]
+                if behind.distance[after] == last:
+                    counts[MET] = 1
+                    if behind.distance[place] < 0:
+                        behind.distance[place] = last + 1
+                        behind.queue[counts[BEHIND]] = place
+                        counts[BEHIND] += 1
+                    if not every:
+                        counts[AHEAD] = tail
+                        return True
+                if goes_on and ahead.distance[after] < 0:
+                    ahead.distance[after] = ahead.distance[place] + 1
+                    ahead.queue[tail] = after
+                    tail += 1
+    counts[AHEAD] = tail
+    return True
+
+
+@part
+def _advance_behind(
+    pointers: npt.NDArray[np.int64],
+    targets: Nodes,
+    ahead: Side,
+    behind: Side,
+    low: int,
+    every: bool,
+    counts: Ids,
+    stop: Ids,
+) -> bool:
+    """One level more behind; see ``_advance``."""
+    nodes = pointers.shape[1] - 1
+    high, tail = counts[BEHIND], counts[BEHIND]
+    last = ahead.distance[ahead.queue[counts[AHEAD] - 1]]
+    for i in range(low, high):
+        if stop[0] != 0:
+            return False
+        place = behind.queue[i]
+        state = place // nodes
+        node = place - state * nodes
+        for k in range(behind.leaving[state], behind.leaving[state + 1]):
+            row, reached = behind.transitions[k, 0], behind.transitions[k, 1]
+            base = np.int64(reached) * nodes
+            goes_on = behind.leaving[reached] < behind.leaving[reached + 1]
+            for e in range(pointers[row, node], pointers[row, node + 1]):
+                before = base + targets[e]
+                meets = ahead.distance[before] == last
+                if (goes_on or meets) and behind.distance[before] < 0:
+                    behind.distance[before] = behind.distance[place] + 1
+                    behind.queue[tail] = before
+                    tail += 1
+                if meets:
+                    counts[MET] = 1
+                    if not every:
+                        counts[BEHIND] = tail
+                        return True
+    counts[BEHIND] = tail
+    return True
+
+
+@part
+def _lead_back(
+    pointers: npt.NDArray[np.int64],
+    targets: Nodes,
+    ahead: Side,
+    behind: Side,
+    low: int,
+    length: int,
+    counts: Ids,
+) -> None:
+    """Give the places ahead on paths of this length their distance from the end behind, too."""
+    nodes = pointers.shape[1] - 1
+    head = low
+    while head < counts[BEHIND]:
+        place = behind.queue[head]
+        head += 1
+        far = ahead.distance[place]
+        if far < 1 or far + behind.distance[place] != length:
+            continue
+        state = place // nodes
+        node = place - state * nodes
+        for k in range(behind.leaving[state], behind.leaving[state + 1]):
+            row, base = behind.transitions[k, 0], np.int64(behind.transitions[k, 1]) * nodes
+            for e in range(pointers[row, node], pointers[row, node + 1]):
+                before = base + targets[e]
+                if ahead.distance[before] == far - 1 and behind.distance[before] < 0:
+                    behind.distance[before] = behind.distance[place] + 1
+                    behind.queue[counts[BEHIND]] = before
+                    counts[BEHIND] += 1
+
+
+@kernel
+def meet(
+    pointers: npt.NDArray[np.int64],
+    targets: Nodes,
+    ahead: Side,
+    behind: Side,
+    every: bool,
+    counts: Ids,
+    stop: Ids,
+) -> int:
+    """The number of edges, at least 1, of the shortest paths between two nodes; NO_PATH or STOPPED.
+
+    ``behind.distance`` is then exact where it is not -1: at the places of one shortest path at least, with
+    ``every`` of all. ``behind.queue[:counts[BEHIND]]`` are these places. ``counts``, ``(3,)``: how many
+    places stand in either queue before, and 0. ``ahead.distance`` is -1 everywhere before and afterwards,
+    ``behind.distance`` is so before; STOPPED leaves them as they are.
+    """
+    for i in range(counts[AHEAD]):
+        ahead.distance[ahead.queue[i]] = 0
+    for i in range(counts[BEHIND]):
+        behind.distance[behind.queue[i]] = 0
+    low, far, length = 0, 0, 0
+    near_cost, far_cost = _cost(pointers, ahead, 0, counts[AHEAD]), _cost(pointers, behind, 0, counts[BEHIND])
+    begun = counts[BEHIND]
+    while counts[MET] == 0 and low < counts[AHEAD] and far < counts[BEHIND]:
+        length += 1
+        begun = counts[BEHIND]
+        if near_cost <= far_cost:
+            end = counts[AHEAD]
+            if not _advance(pointers, targets, ahead, behind, low, every, counts, stop):
+                return STOPPED
+            low = end
+            near_cost = _cost(pointers, ahead, low, counts[AHEAD])
+        else:
+            if not _advance_behind(pointers, targets, ahead, behind, far, every, counts, stop):
+                return STOPPED
+            far = begun
+            far_cost = _cost(pointers, behind, far, counts[BEHIND])
+    if counts[MET] != 0:
+        _lead_back(pointers, targets, ahead, behind, begun, length, counts)
+    for i in range(counts[AHEAD]):
+        ahead.distance[ahead.queue[i]] = -1
+    return length if counts[MET] != 0 else NO_PATH
