@@ -18,6 +18,7 @@ from spaseq.engine import AsyncEngine, Engine, Source
 from spaseq.errors import EngineError, SourceError, SpaseqError
 from spaseq.language.syntax import Query
 from spaseq.serve.app import Application
+from spaseq.serve.errors import ApiError
 from spaseq.serve.newest.letters import Letters
 from spaseq.serve.security import Guard
 from spaseq.serve.settings import Settings
@@ -82,7 +83,10 @@ class Server(uvicorn.Server):
         known = {found.name: found for found in service.queries.values()}
         for name, query in self._queries.items():
             if name not in known:
-                await service.register(query, name)
+                try:
+                    await service.register(query, name)
+                except ApiError as error:
+                    raise EngineError(f"the query {name!r} cannot be registered: {error}") from None
             elif known[name].handle.query != query:
                 raise EngineError(
                     f"the state has another query of the name {name!r}: rename this one's file, or end "

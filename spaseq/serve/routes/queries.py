@@ -20,7 +20,7 @@ from spaseq.serve.counting import Counted, apart, count
 from spaseq.serve.errors import told
 from spaseq.serve.newest.recent import now
 from spaseq.serve.routes.depends import Given, text_of
-from spaseq.serve.service import Registered, Service, described
+from spaseq.serve.service import Registered, Service, check_name, described
 from spaseq.why import Diagnosis
 from spaseq.why.diagnose import diagnose
 from spaseq.why.diagnosis import became, taken
@@ -45,6 +45,7 @@ async def register(
     text = await text_of(request, service.settings.limits.text_bytes, "a query")
     query = await asyncio.to_thread(prepare, text)
     if dry:
+        check_name(name)
         service.kb.require(query)
         return JSONResponse({"id": None, **described(query, name, text)})
     found = await service.register(query, name)
