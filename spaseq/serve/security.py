@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
+from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -80,7 +81,12 @@ class Guard:
                 if not send.has_begun:
                     error = beyond("seconds", limit, "the request took too long", 503)
                     await error.response()(scope, receive, send)
-                    return
+                else:
+                    with suppress(asyncio.CancelledError):
+                        await (
+                            answering
+                        )  # what it raised; the connection is closed, as the answer is incomplete
+                return
             await answering
         except asyncio.CancelledError:
             answering.cancel()
