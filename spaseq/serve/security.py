@@ -63,8 +63,12 @@ class Guard:
             self._open -= 1
 
     async def _timed(self, scope: Scope, receive: Receive, send: _Guarded) -> None:
-        """A request that lasts takes care of that itself: it says so by ``scope["spaseq.lasts"]``."""
+        """A request that lasts takes care of that itself: it says so by ``scope["spaseq.lasts"]``.
+
+        ``scope["spaseq.end"]`` is when others end, on the monotonic clock.
+        """
         limit = self._settings.limits.seconds
+        scope["spaseq.end"] = time.monotonic() + limit
         lasting = asyncio.get_running_loop().create_future()
 
         def lasts() -> None:

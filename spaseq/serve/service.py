@@ -27,7 +27,7 @@ from spaseq.serve.newest.history import History
 from spaseq.serve.newest.letters import Letters
 from spaseq.serve.newest.recent import Recent
 from spaseq.serve.settings import Settings
-from spaseq.serve.sparql.dataset import Datasets
+from spaseq.serve.sparql.process import SparqlProcess
 
 _LOG: Final = logging.getLogger("spaseq.serve")
 
@@ -95,8 +95,7 @@ class Service:
         self.run = secrets.token_hex(8)
         #: What queries are tried over, and what SPARQL sees of windows. Its owner is the engine's turn.
         self.recent = Recent(settings.limits.window_events)
-        #: What SPARQL is asked of; of the threads that ask.
-        self.datasets = Datasets()
+        self.sparql = SparqlProcess(settings.limits)
         self.counting = asyncio.Lock()
         self.dropped = 0
         self.requests = 0
@@ -222,6 +221,7 @@ class Service:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+        await asyncio.to_thread(self.sparql.close)
         with suppress(SpaseqError):  # which the handles tell, too
             await self.engine.close()
         taking = [found.taking for found in self.queries.values() if found.taking is not None]
