@@ -31,6 +31,12 @@ router = APIRouter(tags=["queries"])
 #: A diagnosis is of the first events of a query, and stays the same when they are there.
 _SAMPLED = 2_000
 
+#: A drawing has its own style, and nothing else.
+_DRAWN = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; "
+    "base-uri 'none'"
+}
+
 TEXT_BODY = {"requestBody": {"content": {"text/plain": {"schema": {"type": "string"}}}, "required": True}}
 
 
@@ -117,7 +123,7 @@ async def explain(
         states = ["" if state.state == 0 else became(state) for state in traced.states]
         notes = draw.Notes([taken(edge) for edge in traced.edges], states)
     drawing = await asyncio.to_thread(draw.svg, explanation.nfa, notes)
-    return Response(drawing, media_type="image/svg+xml")
+    return Response(drawing, media_type="image/svg+xml", headers=_DRAWN)
 
 
 def _automaton(explained: dict[str, Any], traced: Traced, counts: dict[str, Any]) -> dict[str, Any]:
