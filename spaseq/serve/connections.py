@@ -22,10 +22,9 @@ _REFUSED: Final = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nCon
 class Sockets:
     """The open connections of a server, at most ``limits.sockets`` and half of the files of the process.
 
-    If there are more, the oldest one goes that waits for a request. If all have a request, the new one
-    is refused. ``sweep`` is to be called every second: it ends connections whose request does
-    not come within ``limits.header_seconds``, and those that take nothing for ``limits.pause`` seconds of
-    an answer that is complete.
+    If there are more, the oldest one that waits for a request is ended. If all have a request, the new one is
+    refused. ``sweep`` is to be called every second: it ends connections whose request does not come within
+    ``limits.header_seconds``, and those that take nothing of an answer for twice ``limits.pause`` seconds.
     """
 
     def __init__(self, limits: ServeLimits) -> None:

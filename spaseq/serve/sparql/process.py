@@ -114,6 +114,7 @@ class SparqlProcess:
         return running.process.wait()
 
     def _late(self) -> ApiError:
+        """Return what is reported of a question that is not answered in time."""
         return beyond("seconds", self._limits.seconds, "the question took too long", 503)
 
     def _ended(self, status: int) -> ApiError:
