@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from spaseq.engine.parts.worker import Worker
 from spaseq.serve.errors import beyond
 from spaseq.serve.service import Service
 
 T = TypeVar("T")
-
-#: Oxigraph takes some 4 kB of it a bracket. It is reserved, and used only as far as something is nested.
-_STACK_BYTES: Final = 512 << 20
-#: Python has one size for all threads that are made.
-_STACK_SIZE: Final = threading.Lock()
 
 
 async def asked(service: Service, ask: Callable[[], T]) -> T:
@@ -47,25 +40,6 @@ async def asked(service: Service, ask: Callable[[], T]) -> T:
         return await worker.awaited(do)
     finally:
         worker.end()
-
-
-def on_large_stack(ask: Callable[[], T]) -> T:
-    """The answer of something that recurses as deep as its text is nested, in a thread that has the stack."""
-    ended: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            ended.set_result(ask())
-        except BaseException as error:  # as a panic of Oxigraph is: the question must end
-            ended.set_exception(error.with_traceback(None))
-
-    with _STACK_SIZE:
-        before = threading.stack_size(_STACK_BYTES)
-        try:
-            threading.Thread(target=run, name="spaseq question", daemon=True).start()
-        finally:
-            threading.stack_size(before)
-    return ended.result()
 
 
 def bounded(service: Service, items: Iterable[T]) -> Iterator[T]:

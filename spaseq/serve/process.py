@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -18,6 +19,8 @@ from spaseq.engine import AsyncEngine, Engine, Source
 from spaseq.errors import EngineError, SourceError, SpaseqError
 from spaseq.language.syntax import Query
 from spaseq.serve.app import Application
+from spaseq.serve.connections import BACKLOG, Connection, Quietly, Sockets, raise_files
+from spaseq.serve.errors import ApiError
 from spaseq.serve.newest.letters import Letters
 from spaseq.serve.security import Guard
 from spaseq.serve.settings import Settings
@@ -46,9 +49,12 @@ class Server(uvicorn.Server):
         player: Callable[[AsyncEngine], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         self.guard = Guard(app, settings)
+        self._sockets = Sockets(settings.limits)
         super().__init__(
             uvicorn.Config(
                 self.guard,
+                http=partial(Connection, sockets=self._sockets),  # type: ignore[arg-type]  # it makes one
+                backlog=BACKLOG,
                 host=settings.host,
                 port=settings.port,
                 log_config=None,
@@ -82,13 +88,17 @@ class Server(uvicorn.Server):
         known = {found.name: found for found in service.queries.values()}
         for name, query in self._queries.items():
             if name not in known:
-                await service.register(query, name)
+                try:
+                    await service.register(query, name)
+                except ApiError as error:
+                    raise EngineError(f"the query {name!r} cannot be registered: {error}") from None
             elif known[name].handle.query != query:
                 raise EngineError(
                     f"the state has another query of the name {name!r}: rename this one's file, or end "
                     f"that one (DELETE /queries/{name}) in a run without it"
                 )
         await super().startup(sockets)  # type: ignore[arg-type]
+        self._sweeping = asyncio.create_task(self._sweep())
         if self.started and self._started_at is not None:
             self._started_at(self.url)
         if self._sources:
@@ -105,6 +115,12 @@ class Server(uvicorn.Server):
                 await feeding
         await self._app.service.stop()
         await super().shutdown(sockets)  # type: ignore[arg-type]
+        self._sweeping.cancel()
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(1)
+            self._sockets.sweep()
 
     async def _feed(self) -> None:
         try:
@@ -152,6 +168,10 @@ def serve(
             started_at(url)
 
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    quietly = Quietly()
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(quietly)
+    raise_files(settings.limits)
     app = Application(engine, settings, letters)
     server = Server(
         app,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
+from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -62,8 +63,12 @@ class Guard:
             self._open -= 1
 
     async def _timed(self, scope: Scope, receive: Receive, send: _Guarded) -> None:
-        """A request that lasts takes care of that itself: it says so by ``scope["spaseq.lasts"]``."""
+        """A request that lasts takes care of that itself: it says so by ``scope["spaseq.lasts"]``.
+
+        ``scope["spaseq.end"]`` is when others end, on the monotonic clock.
+        """
         limit = self._settings.limits.seconds
+        scope["spaseq.end"] = time.monotonic() + limit
         lasting = asyncio.get_running_loop().create_future()
 
         def lasts() -> None:
@@ -80,7 +85,12 @@ class Guard:
                 if not send.has_begun:
                     error = beyond("seconds", limit, "the request took too long", 503)
                     await error.response()(scope, receive, send)
-                    return
+                else:
+                    with suppress(asyncio.CancelledError):
+                        await (
+                            answering
+                        )  # what it raised; the connection is closed, as the answer is incomplete
+                return
             await answering
         except asyncio.CancelledError:
             answering.cancel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import secrets
 import time
 from collections import deque
@@ -26,12 +27,15 @@ from spaseq.serve.newest.history import History
 from spaseq.serve.newest.letters import Letters
 from spaseq.serve.newest.recent import Recent
 from spaseq.serve.settings import Settings
-from spaseq.serve.sparql.dataset import Datasets
+from spaseq.serve.sparql.process import SparqlProcess
 
 _LOG: Final = logging.getLogger("spaseq.serve")
 
 #: So many matches at once, between which others have their turn.
 _AT_ONCE: Final = 256
+
+#: The ids of queries.
+_ID: Final = re.compile(r"q[0-9]+")
 
 #: A rate is that of the last seconds, so many at least.
 _LEAST: Final = 1.0
@@ -91,8 +95,7 @@ class Service:
         self.run = secrets.token_hex(8)
         #: What queries are tried over, and what SPARQL sees of windows. Its owner is the engine's turn.
         self.recent = Recent(settings.limits.window_events)
-        #: What SPARQL is asked of; of the threads that ask.
-        self.datasets = Datasets()
+        self.sparql = SparqlProcess(settings.limits)
         self.counting = asyncio.Lock()
         self.dropped = 0
         self.requests = 0
@@ -102,6 +105,8 @@ class Service:
         #: What is made of the background graphs for questions, by their version.
         self.made: dict[object, tuple[int, Any]] = {}
         self._number = 0
+        #: Names of queries that the state had, and that no other query may have as its id.
+        self._from_state: frozenset[str] = frozenset()
         self._samples: deque[tuple[float, Mapping[str, StreamStats]]] = deque()
         self._is_durable = engine.is_durable
         self._tasks: list[asyncio.Task[None]] = []
@@ -118,7 +123,11 @@ class Service:
     # --- queries ------------------------------------------------------------------------------
 
     async def register(self, query: Query, name: str | None) -> Registered:
-        """A query from now on. With a state it needs a name, under which a restart has it again."""
+        """Register a query. With a state it needs a name, under which a restart has it again.
+
+        Raises ``ApiError`` for a name that another query has, or may get as its id.
+        """
+        check_name(name)
         if self._is_durable and name is None:
             hint = "POST /queries?name=…"
             raise ApiError(
@@ -134,7 +143,8 @@ class Service:
     def _add(self, name: str | None, handle: AsyncHandle, before: int = 0) -> Registered:
         """``before``: so many of its matches were taken before this server began."""
         self._number += 1
-        key = f"q{self._number}"
+        while (key := f"q{self._number}") in self._from_state:
+            self._number += 1
         history = History(self.settings.limits.matches, before)
         found = self.queries[key] = Registered(key, name, handle.query.text, handle, history)
         found.taking = asyncio.create_task(_take(found))
@@ -196,7 +206,9 @@ class Service:
         had = any(stats.events for stats in streams.values())
         self.recent = Recent(self.settings.limits.window_events, forgot=had)
         await self.engine.call(lambda engine: engine.follow(self.recent.add))
-        for name, handle in (await self.engine.queries()).items():
+        known = await self.engine.queries()
+        self._from_state = frozenset(known)
+        for name, handle in known.items():
             self._add(name, handle, handle.handle.delivered)
         if self.settings.wall_clock:
             self._tasks.append(asyncio.create_task(self._tick()))
@@ -209,6 +221,7 @@ class Service:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+        await asyncio.to_thread(self.sparql.close)
         with suppress(SpaseqError):  # which the handles tell, too
             await self.engine.close()
         taking = [found.taking for found in self.queries.values() if found.taking is not None]
@@ -230,6 +243,13 @@ class Service:
                 await self.engine.commit()
             except SpaseqError as error:  # the next one has it all
                 _LOG.error("the state could not be written: %s", error)
+
+
+def check_name(name: str | None) -> None:
+    """Raise ``ApiError`` for a name that looks like an id: requests name a query by either."""
+    if name is not None and _ID.fullmatch(name):
+        message = f"the name {name!r} looks like an id: queries have the ids q1, q2, …"
+        raise ApiError(400, "name", message, hint="a name that is not q and a number")
 
 
 async def _take(found: Registered) -> None:

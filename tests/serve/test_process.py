@@ -71,6 +71,16 @@ def test_wrong_calls(arguments: list[str], reason: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_a_file_that_is_named_like_an_id(tmp_path: Path) -> None:
+    path = tmp_path / "q7.rq"
+    path.write_text(query("A"), encoding="utf-8")
+    command = [*SPASEQ, "serve", "--port", "0", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 1
+    assert "'q7' looks like an id" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_port_that_another_has() -> None:
     with serving() as (_, url):
         port = url.rpartition(":")[2]

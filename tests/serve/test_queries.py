@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import spaseq
 from spaseq.serve.routes import queries
 from tests.serve.running import limited, running
 from tests.streams import NS, query
@@ -80,6 +82,31 @@ def test_names_are_used_once() -> None:
         server.register(query("A"), "same")
         answer = server.http.post("/queries", content=query("B"), params={"name": "same"})
         assert (answer.status_code, answer.json()["error"]["kind"]) == (409, "conflict")
+
+
+@pytest.mark.parametrize("dry", [0, 1])
+def test_a_name_that_looks_like_an_id_is_refused(dry: int) -> None:
+    """`DELETE /queries/q4` ended the fourth query, not the one of this name."""
+    with running() as server:
+        for name, status in (("q4", 400), ("q1", 400), ("q", 201), ("q4a", 201), ("Q4", 201)):
+            answer = server.http.post("/queries", content=query("A"), params={"name": name, "dry": dry})
+            assert answer.status_code == (200 if dry and status == 201 else status), name
+            if status == 400:
+                error = answer.json()["error"]
+                assert error["kind"] == "name"
+                assert f"'{name}' looks like an id" in error["message"]
+
+
+def test_ids_are_no_names_of_queries_in_a_state(tmp_path: Path) -> None:
+    """An engine takes any name, and a server may have its state."""
+    state = tmp_path / "s.state"
+    with spaseq.Engine(state=state) as engine:
+        engine.register(query("A"), name="q2")
+        engine.register(query("B"), name="other")
+    with running(state=state) as server:
+        known = {one["id"]: one["name"] for one in server.http.get("/queries").json()["queries"]}
+        assert set(known) == {"q1", "q3"}
+        assert server.http.get("/queries/q2").json()["name"] == "q2"
 
 
 def test_a_parameter_that_is_none_is_told() -> None:

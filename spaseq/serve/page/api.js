@@ -1,6 +1,7 @@
 // HTTP: JSON in and out, the token, and errors as the server says them.
 
 import { byId } from "./dom.js";
+import { parsed } from "./words.js";
 
 const KEPT = "spaseq-token";
 
@@ -8,7 +9,8 @@ const KEPT = "spaseq-token";
 export class Refused extends Error {
   constructor(status, error) {
     super(error.message ?? `the server answered ${status}`);
-    Object.assign(this, error, { status });
+    const { kind, line, column, caret, hint } = error;
+    Object.assign(this, { kind, line, column, caret, hint, status });
   }
 }
 
@@ -68,7 +70,7 @@ async function reason(response) {
 
 async function body(response) {
   try {
-    return await response.json();
+    return parsed(await response.text());
   } catch {
     throw new Unreachable("the answer broke off");
   }

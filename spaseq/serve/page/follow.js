@@ -79,12 +79,17 @@ export class Follower {
     const response = await request(`${queryPath(this.id)}/matches?since=${this.last}&format=sse`, { headers, signal });
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
+    let last = "";
     let begun = performance.now();
     try {
       for (;;) {
         const { value, done } = await reader.read();
         if (done) return false;
-        const blocks = (rest + value.replace(/\r\n?/g, "\n")).split("\n\n");
+        const ends = (last + value).includes("\n\n");
+        last = value.slice(-1);
+        rest += value;
+        if (!ends) continue; // a long match comes in many parts, which are looked at once
+        const blocks = rest.split("\n\n");
         rest = blocks.pop();
         for (const block of blocks) {
           if (this.stopped) return true;
@@ -117,11 +122,16 @@ export class Follower {
   }
 }
 
+const REASONS = new Map([
+  ["done", "The query is done: it finds no more."],
+  ["deleted", "The query was deleted."],
+  ["stopped", ""],
+]);
+
 /** What the server says beside matches, in words. */
 function told(event, value) {
   if (event === "lost") return `Matches ${value.from} to ${value.to} are not shown: the server no longer keeps them.`;
   if (event === "dropped") return `This page was too slow, and goes on after match ${value.since}.`;
   if (event !== "end") return value.message ?? value.reason ?? "";
-  const reasons = { done: "The query is done: it finds no more.", deleted: "The query was deleted.", stopped: "" };
-  return reasons[value.reason] ?? value.error?.message ?? `The query ended: ${value.reason}.`;
+  return REASONS.get(value.reason) ?? value.error?.message ?? `The query ended: ${value.reason}.`;
 }

@@ -1,14 +1,14 @@
 // A small graph drawn: resources from left to right, what is said of each as a line with its predicate.
 
 import { s } from "./dom.js";
-import { local, term } from "./words.js";
+import { clipped as shortened, local, term } from "./words.js";
 
 const CHARACTER = 6.7;
 const ROW = 30;
 const NODE = 22;
 const LONGEST = 30;
 
-const clipped = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text);
+const clipped = (text) => shortened(text, LONGEST);
 
 const width = (text) => Math.ceil(clipped(text).length * CHARACTER) + 18;
 
@@ -16,7 +16,10 @@ const width = (text) => Math.ceil(clipped(text).length * CHARACTER) + 18;
 function placed(triples) {
   const objects = new Set(triples.map(([, , object]) => object));
   const leaving = new Map();
-  for (const triple of triples) leaving.set(triple[0], [...(leaving.get(triple[0]) ?? []), triple]);
+  for (const triple of triples) {
+    if (!leaving.has(triple[0])) leaving.set(triple[0], []);
+    leaving.get(triple[0]).push(triple);
+  }
   const roots = [...leaving.keys()].filter((subject) => !objects.has(subject));
   const places = new Map();
   let row = 0;
@@ -83,7 +86,7 @@ export function drawGraph(triples, label) {
     return s(
       "g",
       { class: `node ${kind}` },
-      s("title", {}, place.node),
+      s("title", {}, shortened(place.node, 1000)),
       s("rect", { x, y: y(place) - NODE / 2, width: width(text), height: NODE, rx: kind === "literal" ? 4 : NODE / 2 }),
       s("text", { x: x + width(text) / 2, y: y(place) + 4 }, clipped(text)),
     );

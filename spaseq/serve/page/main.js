@@ -23,7 +23,11 @@ let given = null;
 
 function route() {
   const [, kind = "", id = ""] = location.hash.split("/");
-  return { kind, id: decodeURIComponent(id) };
+  try {
+    return { kind, id: decodeURIComponent(id) };
+  } catch {
+    return { kind, id }; // which no query has
+  }
 }
 
 function go(hash) {
@@ -144,21 +148,21 @@ function frame(now) {
 
 // --- keys -------------------------------------------------------------------------------------
 
-const KEYS = {
-  n: () => go("#/new"),
-  d: () => go("#/letters"),
-  j: () => neighbour(route().id, 1)?.click(),
-  k: () => neighbour(route().id, -1)?.click(),
-  m: () => view?.list?.focus(),
-  p: () => view?.list?.toggle(),
-  t: nextTheme,
-  "?": () => byId("help").showModal(),
-};
+const KEYS = new Map([
+  ["n", () => go("#/new")],
+  ["d", () => go("#/letters")],
+  ["j", () => neighbour(route().id, 1)?.click()],
+  ["k", () => neighbour(route().id, -1)?.click()],
+  ["m", () => view?.list?.focus()],
+  ["p", () => view?.list?.toggle()],
+  ["t", nextTheme],
+  ["?", () => byId("help").showModal()],
+]);
 
 addEventListener("keydown", (event) => {
   const writing = event.target.matches("input, textarea, select");
   if (writing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-  const action = KEYS[event.key];
+  const action = KEYS.get(event.key);
   if (!action) return;
   event.preventDefault();
   action();

@@ -4,16 +4,22 @@ import { Refused, queryPath, request } from "./api.js";
 import { h, keyed, say } from "./dom.js";
 import { drawGraph } from "./graph.js";
 import { triples } from "./turtle.js";
-import { between, count, local, moment, plural, streamName, term } from "./words.js";
+import { between, clipped, count, local, moment, parsed, plural, streamName, term } from "./words.js";
 
 /** So many rows are shown, and so many events of each pattern at first. */
 const ROWS = 40;
 const EVENTS = 6;
 
+/** So many characters of a value are shown in the list, so many of an event's Turtle, so many triples are drawn. */
+const VALUE = 200;
+const TURTLE = 100000;
+const TRIPLES = 300;
+
 /** What a match says in one line: of its first row, or who it is of. */
 function gist(match) {
   const row = match.bindings?.[0] ?? {};
-  return Object.entries(row).map(([name, value]) => h("span", { class: "pair" }, h("i", {}, name), ` ${term(value)}`));
+  const pairs = row instanceof Map ? [...row] : Object.entries(row);
+  return pairs.map(([name, value]) => h("span", { class: "pair" }, h("i", {}, name), ` ${term(value, VALUE)}`));
 }
 
 export class MatchList {
@@ -59,16 +65,14 @@ export class MatchList {
     say(this.said, waiting ? `${text}, ${count(waiting)} since it is held` : text);
     if (held || received === this.shownUpTo) return;
     this.shownUpTo = received;
-    const rows = this.kept.newest(ROWS).map(({ number, text: data }) => ({ number, data }));
-    keyed(this.body, rows, (row) => row.number, (row) => this.row(row), () => {});
+    keyed(this.body, this.kept.newest(ROWS), (kept) => kept.number, (kept) => this.row(kept), () => {});
   }
 
-  row({ number, data }) {
-    const match = JSON.parse(data);
+  row({ number, text, match = parsed(text) }) {
     const button = h("button", { type: "button", class: "link", "aria-label": `Open match ${number}` }, count(number));
     const row = h(
       "tr",
-      { onclick: () => this.open(number, match) },
+      { onclick: () => this.open(number) },
       h("td", {}, button),
       h("td", {}, h("time", { title: moment(match.end) }, moment(match.end))),
       h("td", { class: "number" }, between(match.start, match.end)),
@@ -93,10 +97,11 @@ async function fetched(id, number) {
     for (;;) {
       const { value, done } = await reader.read();
       text += value ?? "";
+      if (!done && !value.includes("\n")) continue; // a long match comes in many parts
       const lines = text.split("\n");
       const rest = lines.pop();
       for (const line of done ? [...lines, rest] : lines) {
-        const match = line.trim() ? JSON.parse(line) : {};
+        const match = line.trim() ? parsed(line) : {};
         if (match.number === number) return match;
         if (match.number > number) done || aborting.abort();
       }
@@ -154,7 +159,7 @@ export function matchParts(match) {
     fact("From", moment(match.start)),
     fact("To", moment(match.end)),
     fact("Span", between(match.start, match.end)),
-    partition.map(([name, value]) => fact(`?${name}`, term(value), value)),
+    partition.map(([name, value]) => fact(`?${name}`, term(value), clipped(value, 1000))),
   );
   return [facts, rows(match.bindings ?? []), ...Object.entries(match.events ?? {}).map(([gpm, events]) => pattern(gpm, events, match))];
 }
@@ -165,6 +170,7 @@ function rows(bindings) {
   const names = [...new Set(bindings.flatMap((row) => Object.keys(row)))];
   if (!names.length) return h("p", { class: "quiet" }, "No row.");
   const shown = bindings.slice(0, 20);
+  const cell = (value) => h("td", { title: clipped(value, 1000) }, term(value));
   return h(
     "div",
     { class: "scroll" },
@@ -172,7 +178,7 @@ function rows(bindings) {
       "table",
       { "aria-label": "Rows of the match" },
       h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, `?${name}`)))),
-      h("tbody", {}, shown.map((row) => h("tr", {}, names.map((name) => h("td", { title: row[name] }, row[name] ? term(row[name]) : ""))))),
+      h("tbody", {}, shown.map((row) => h("tr", {}, names.map((name) => (Object.hasOwn(row, name) ? cell(row[name]) : h("td")))))),
     ),
     bindings.length > shown.length ? h("p", { class: "quiet" }, `and ${count(bindings.length - shown.length)} rows more`) : null,
   );
@@ -194,16 +200,21 @@ function pattern(gpm, events, match) {
   return section;
 }
 
+/** The graph of an event; null if it is too large, and then there is the text. */
+function drawn(event) {
+  if (event.turtle.length > TURTLE) return null;
+  try {
+    const found = triples(event.turtle);
+    return found.length > TRIPLES ? null : drawGraph(found, `Graph of the event at ${moment(event.time)}`);
+  } catch {
+    return null;
+  }
+}
+
 /** An event: its graph drawn, and the same as Turtle. */
 function card(gpm, event, match) {
-  const turtle = h("pre", { class: "turtle", tabindex: 0, hidden: true }, event.turtle);
-  let drawing;
-  try {
-    drawing = drawGraph(triples(event.turtle), `Graph of the event at ${moment(event.time)}`);
-  } catch {
-    drawing = null; // then there is the text
-    turtle.hidden = false;
-  }
+  const drawing = drawn(event);
+  const turtle = h("pre", { class: "turtle", tabindex: 0, hidden: drawing !== null }, clipped(event.turtle, TURTLE));
   const graph = h("div", { class: "drawn", tabindex: 0, role: "group", "aria-label": "Drawn graph" }, drawing);
   graph.hidden = drawing === null;
   const swap = h("button", { type: "button", class: "button small", "aria-pressed": "false" }, "Turtle");

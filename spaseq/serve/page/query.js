@@ -10,7 +10,7 @@ import { MatchDetail, MatchList } from "./matches.js";
 import { measuredOf, queryName } from "./side.js";
 import { drawSpark, sparkline } from "./spark.js";
 import { Timeline } from "./timeline.js";
-import { count, duration, moment, plural, rate } from "./words.js";
+import { count, duration, moment, parsed, plural, rate } from "./words.js";
 
 /** So many milliseconds at least between two drawings of the timeline, and of the list, which is to be read. */
 const DRAW = 120;
@@ -143,7 +143,7 @@ export class QueryView {
     const stats = await get(`${path}/stats`);
     if (this.isClosed) return;
     const reached = streams.filter((stream) => query.streams.includes(stream.iri)).map((stream) => stream.watermark ?? null);
-    this.stats(stats, reached.includes(null) ? null : reached.sort()[0]);
+    this.stats(stats, !reached.length || reached.includes(null) ? null : reached.reduce((first, time) => (time < first ? time : first)));
     await this.counted(path);
   }
 
@@ -235,8 +235,8 @@ function shed(given) {
 /** The answer to why, which may be text or JSON. */
 function why(text) {
   try {
-    const answer = JSON.parse(text);
-    return answer.text ?? answer.cause ?? JSON.stringify(answer, null, 2);
+    const answer = parsed(text);
+    return answer.text ?? answer.cause ?? text;
   } catch {
     return text;
   }

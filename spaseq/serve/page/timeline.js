@@ -95,7 +95,7 @@ export class Timeline {
   }
 
   time(value, near) {
-    return this.kept.ticks ? `tick ${Math.round(value)}` : moment(Math.round(value) === value ? new Date(value).toISOString() : new Date(value), near && new Date(near));
+    return this.kept.ticks ? `tick ${this.kept.tick(value)}` : moment(Math.round(value) === value ? new Date(value).toISOString() : new Date(value), near && new Date(near));
   }
 
   axis(pen, width, low, high) {
@@ -112,7 +112,7 @@ export class Timeline {
       pen.stroke();
       pen.textAlign = "center";
       const value = low + ((i + 0.5) / many) * (high - low);
-      pen.fillText(this.kept.ticks ? count(Math.round(value)) : moment(new Date(Math.round(value / 1000) * 1000)), at, HEIGHT - 6);
+      pen.fillText(this.kept.ticks ? count(this.kept.tick(value)) : moment(new Date(Math.round(value / 1000) * 1000)), at, HEIGHT - 6);
     }
     pen.beginPath();
     pen.moveTo(0, base + 0.5);

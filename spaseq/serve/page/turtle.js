@@ -28,8 +28,9 @@ function* tokens(text) {
     const found = TOKEN.exec(text);
     if (!found) throw new SyntaxError(`no Turtle at ${at}: ${text.slice(at, at + 20)}`);
     if (/^[\s#]/.test(found[0])) continue;
+    let token = found[0];
     // A name does not end with the dot that ends the triple.
-    const token = /^[^<"'\s]*:.*\.$/.test(found[0]) ? found[0].replace(/\.+$/, "") : found[0];
+    if (/^[^<"'\s:]*:/.test(token)) while (token.endsWith(".")) token = token.slice(0, -1);
     TOKEN.lastIndex = at + token.length;
     yield token;
   }

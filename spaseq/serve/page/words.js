@@ -23,10 +23,15 @@ export function duration(seconds) {
   return `${+(seconds / 86400).toFixed(1)} d`;
 }
 
-/** A time of an event as a number: milliseconds since the epoch, or the tick. */
-export const instant = (time) => (typeof time === "number" ? time : Date.parse(time));
+/** JSON with whole numbers as they are: beyond 2^53, where a number would be rounded, as a BigInt. */
+export const parsed = (text) => JSON.parse(text, exact);
 
-export const isTick = (time) => typeof time === "number";
+function exact(_, value, context) {
+  if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
+  return /^-?\d+$/.test(context?.source ?? "") ? BigInt(context.source) : value;
+}
+
+export const isTick = (time) => typeof time === "number" || typeof time === "bigint";
 
 const pad = (n, size = 2) => String(n).padStart(size, "0");
 
@@ -44,12 +49,13 @@ export function moment(time, near) {
 
 /** How long from one time to another, in words. */
 export function between(start, end) {
-  return isTick(start) ? `${end - start} ticks` : duration((instant(end) - instant(start)) / 1000);
+  return isTick(start) ? `${BigInt(end) - BigInt(start)} ticks` : duration((Date.parse(end) - Date.parse(start)) / 1000);
 }
 
 /** The end of an IRI that says most. */
 export function local(iri) {
-  const bare = iri.replace(/[#/]+$/, "");
+  let bare = iri;
+  while (bare.endsWith("#") || bare.endsWith("/")) bare = bare.slice(0, -1);
   const cut = Math.max(bare.lastIndexOf("#"), bare.lastIndexOf("/"), bare.startsWith("urn:") ? bare.lastIndexOf(":") : -1);
   return bare.slice(cut + 1) || iri;
 }
@@ -60,10 +66,14 @@ export function streamName(iri) {
   return parts.length > 2 ? parts.slice(-2).join(" / ") : local(iri);
 }
 
-/** A term of N-Triples as people read it. */
-export function term(text) {
+/** The begin of a text that is too long to be shown. */
+export const clipped = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+
+/** A term of N-Triples as people read it; only the begin of a long one is looked at. */
+export function term(whole, most = 1000) {
+  const text = clipped(whole, most);
   if (text.startsWith("<")) return local(text.slice(1, -1));
-  const literal = /^"((?:[^"\\]|\\.)*)"(?:@([\w-]+)|\^\^<[^>]*>)?$/s.exec(text);
+  const literal = /^"((?:[^"\\]|\\.)*)(?:…|"(?:@[\w-]+|\^\^<[^>]*>)?)$/s.exec(text);
   if (!literal) return text;
   return literal[1].replace(/\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)/gs, (_, code) => unescaped(code));
 }

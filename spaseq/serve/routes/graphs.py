@@ -143,5 +143,10 @@ def accepted(accept: str, kinds: tuple[str, ...]) -> str:
             if fits and weight > 0 and (best is None or (weight, -rank) > best[:2]):
                 best = (weight, -rank, kind)
     if best is None:
-        raise ApiError(406, "format", f"the answer comes as {', '.join(kinds)}", hint="send one in Accept")
+        raise unacceptable(kinds)
     return best[2]
+
+
+def unacceptable(kinds: tuple[str, ...]) -> ApiError:
+    """Return what is reported if a client takes none of some media types."""
+    return ApiError(406, "format", f"the answer comes as {', '.join(kinds)}", hint="send one in Accept")

@@ -20,7 +20,7 @@ from spaseq.serve.counting import Counted, apart, count
 from spaseq.serve.errors import told
 from spaseq.serve.newest.recent import now
 from spaseq.serve.routes.depends import Given, text_of
-from spaseq.serve.service import Registered, Service, described
+from spaseq.serve.service import Registered, Service, check_name, described
 from spaseq.why import Diagnosis
 from spaseq.why.diagnose import diagnose
 from spaseq.why.diagnosis import became, taken
@@ -30,6 +30,12 @@ router = APIRouter(tags=["queries"])
 
 #: A diagnosis is of the first events of a query, and stays the same when they are there.
 _SAMPLED = 2_000
+
+#: A drawing has its own style, and nothing else.
+_DRAWN = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; "
+    "base-uri 'none'"
+}
 
 TEXT_BODY = {"requestBody": {"content": {"text/plain": {"schema": {"type": "string"}}}, "required": True}}
 
@@ -45,6 +51,7 @@ async def register(
     text = await text_of(request, service.settings.limits.text_bytes, "a query")
     query = await asyncio.to_thread(prepare, text)
     if dry:
+        check_name(name)
         service.kb.require(query)
         return JSONResponse({"id": None, **described(query, name, text)})
     found = await service.register(query, name)
@@ -116,7 +123,7 @@ async def explain(
         states = ["" if state.state == 0 else became(state) for state in traced.states]
         notes = draw.Notes([taken(edge) for edge in traced.edges], states)
     drawing = await asyncio.to_thread(draw.svg, explanation.nfa, notes)
-    return Response(drawing, media_type="image/svg+xml")
+    return Response(drawing, media_type="image/svg+xml", headers=_DRAWN)
 
 
 def _automaton(explained: dict[str, Any], traced: Traced, counts: dict[str, Any]) -> dict[str, Any]:

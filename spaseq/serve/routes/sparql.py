@@ -1,49 +1,35 @@
 """``/sparql``: the SPARQL 1.1 Protocol over background graphs, a query's window, and matches of queries.
 
-Oxigraph answers. What would reach the network is refused before; FROM names graphs that are there only.
+Oxigraph answers, in a process of its own. What would reach the network is refused before; FROM names graphs
+that are there only.
 """
 
 from __future__ import annotations
 
-import io
-import re
-import time
+import logging
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import IO, Annotated, Any, Final, cast
+from typing import Annotated, Any, Final
 from urllib.parse import parse_qs, unquote
 
-import pyoxigraph as ox
 from fastapi import APIRouter, Query, Request, Response
 
 from spaseq.language.reading.hints import nearest
-from spaseq.serve.asking import asked, bounded, on_large_stack
+from spaseq.serve.asking import asked
 from spaseq.serve.errors import ApiError, beyond, told
+from spaseq.serve.limits import ServeLimits
 from spaseq.serve.routes.depends import Given, text_of
-from spaseq.serve.routes.graphs import accepted
+from spaseq.serve.routes.graphs import accepted, unacceptable
 from spaseq.serve.service import Service
-from spaseq.serve.sparql.dataset import SCHEME, SERVICES, Dataset, Matches
+from spaseq.serve.sparql.dataset import SCHEME, SERVICES, Matches
 from spaseq.serve.sparql.text import Question, read
 from spaseq.serve.sparql.window import Newest, in_window, newest
+from spaseq.serve.sparql.worker import ROWS, TRIPLES, Ask, Refusal
 
 router = APIRouter(tags=["background graphs"])
 
-_ROWS: Final = {
-    "application/sparql-results+json": ox.QueryResultsFormat.JSON,
-    "application/json": ox.QueryResultsFormat.JSON,
-    "application/sparql-results+xml": ox.QueryResultsFormat.XML,
-    "text/csv": ox.QueryResultsFormat.CSV,
-    "text/tab-separated-values": ox.QueryResultsFormat.TSV,
-}
-_TRIPLES: Final = {
-    "text/turtle": ox.RdfFormat.TURTLE,
-    "application/n-triples": ox.RdfFormat.N_TRIPLES,
-    "application/rdf+xml": ox.RdfFormat.RDF_XML,
-    "application/ld+json": ox.RdfFormat.JSON_LD,
-}
-
-#: Where Oxigraph found an error.
-_PLACE: Final = re.compile(r"error at (\d+):(\d+)")
+_LOG: Final = logging.getLogger("spaseq.serve")
 
 _Query = Annotated[str | None, Query(description="SELECT, ASK, CONSTRUCT or DESCRIBE.")]
 _Graphs = Annotated[list[str] | None, Query(alias="default-graph-uri")]
@@ -120,7 +106,8 @@ async def _answer(
     question.services = [await _with_matches(service, one) for one in question.services]
     seen = None if window is None else await newest(service, service.find(window))
     accept = request.headers.get("accept", "*/*")
-    return await asked(service, lambda: on_large_stack(lambda: _evaluated(service, question, seen, accept)))
+    end: float = request.scope["spaseq.end"]
+    return await asked(service, lambda: _evaluated(service, question, seen, accept, end))
 
 
 def _asked(service: Service, name: str, silent: bool) -> Matches | None:
@@ -148,88 +135,49 @@ async def _with_matches(service: Service, asked: Matches) -> Matches:
     return replace(asked, kept=found.history.after(0, service.settings.limits.matches))
 
 
-def _evaluated(service: Service, question: Question, seen: Newest | None, accept: str) -> Response:
+def _evaluated(
+    service: Service, question: Question, seen: Newest | None, accept: str, end: float
+) -> Response:
     inside = None if seen is None else in_window(seen)
-    events = None if seen is None or inside is None else (seen.found.id, inside.events)
-    limits = service.settings.limits
-    dataset, names, are_all = service.datasets.ready(service.kb, events, question.services, limits.seconds)
-    graphs = _graphs(question, dataset, names, are_all, seen is not None)
     headers = {}
     if inside is not None:
         headers["Spaseq-Window"] = f"events={len(inside.events)}; whole={str(inside.whole).lower()}"
+    limits = service.settings.limits
+    ask = Ask(
+        dataset=None if seen is None else seen.found.id,
+        text=question.text,
+        plain=question.plain,
+        default=question.default,
+        named=question.named,
+        services=[graph.value for matches in question.services for graph in matches.graphs],
+        are_all=False,
+        rows=_accepted(accept, ROWS),
+        triples=_accepted(accept, TRIPLES),
+        most_rows=limits.rows,
+        most_bytes=limits.body_bytes,
+        memory=limits.sparql_bytes,
+    )
+    events = [] if inside is None else inside.events
+    found = service.sparql.ask(service.kb, events, question.services, ask, end)
+    if isinstance(found, Refusal):
+        raise _refused(found, limits)
+    return Response(found.body, media_type=found.media_type, headers=headers)
+
+
+def _accepted(accept: str, kinds: Iterable[str]) -> str | None:
     try:
-        found = dataset.store.query(question.text, **graphs)
-    except SyntaxError as error:
-        raise _misread(question, error) from None
-    except (ValueError, OSError):
-        raise ApiError(400, "meaning", "the query cannot be answered") from None
-    if isinstance(found, ox.QueryTriples):
-        kind = accepted(accept, tuple(_TRIPLES))
-        text = ox.serialize(_most(service, list(bounded(service, found))), format=_TRIPLES[kind])
-        return Response(text, media_type=kind, headers=headers)
-    kind = accepted(accept, tuple(_ROWS))
-    if isinstance(found, ox.QuerySolutions):
-        with _Bounded(service) as answer:
-            found.serialize(cast("IO[bytes]", answer), format=_ROWS[kind])
-            return Response(b"".join(answer.parts), media_type=kind, headers=headers)
-    return Response(found.serialize(format=_ROWS[kind]), media_type=kind, headers=headers)
+        return accepted(accept, tuple(kinds))
+    except ApiError:  # which does not matter if the answer is of the other kind
+        return None
 
 
-def _misread(question: Question, error: SyntaxError) -> ApiError:
-    """What is told of a question that Oxigraph cannot read: where, in the question as it was asked."""
-    try:
-        ox.Store().query(question.plain)
-    except SyntaxError as as_asked:
-        error = as_asked
-    message = str(error.msg or error)
-    place = _PLACE.search(message)
-    line, column = (int(place[1]), int(place[2])) if place else (error.lineno, error.offset)
-    return ApiError(400, "syntax", message, line=line, column=column)
-
-
-def _graphs(
-    question: Question, dataset: Dataset, names: list[Any], are_all: bool, has_window: bool
-) -> dict[str, Any]:
-    """The graphs that are asked, as Oxigraph wants them. Raises ``ApiError`` for one that is not there."""
-    known = {name.value: name for name in names if isinstance(name, ox.NamedNode)}
-    for iri in [*(question.default or ()), *(question.named or ())]:
-        if iri not in known:
-            message = f"there is no background graph <{iri[:200]}>, and no other can be read"
-            raise ApiError(400, "meaning", message, hint="GET /graphs lists them")
-    if question.default is None:
-        default: list[Any] = [*dataset.background, *([ox.DefaultGraph()] if has_window else [])]
-        # All of them if they are not said, which is faster where they are very many.
-        return {"default_graph": default, "named_graphs": None if are_all else names}
-    services = [graph for matches in question.services for graph in matches.graphs]
-    return {
-        "default_graph": [known[iri] for iri in question.default],
-        "named_graphs": [known[iri] for iri in question.named or ()] + services,
-    }
-
-
-class _Bounded(io.RawIOBase):
-    """Takes an answer, if it is neither too long nor too slow."""
-
-    def __init__(self, service: Service) -> None:
-        super().__init__()
-        self.parts: list[bytes] = []
-        self._limits = service.settings.limits
-        self._size = 0
-        self._end = time.monotonic() + self._limits.seconds
-
-    def write(self, data: Any) -> int:
-        """One part more."""
-        self.parts.append(bytes(data))
-        self._size += len(data)
-        if self._size > self._limits.body_bytes:
-            raise beyond("body_bytes", self._limits.body_bytes, "the answer is too long; use LIMIT")
-        if time.monotonic() > self._end:
-            raise beyond("seconds", self._limits.seconds, "the question took too long", 503)
-        return len(data)
-
-
-def _most(service: Service, items: list[Any]) -> list[Any]:
-    most = service.settings.limits.rows
-    if len(items) > most:
-        raise beyond("rows", most, "the answer is too long; use LIMIT")
-    return items
+def _refused(found: Refusal, limits: ServeLimits) -> ApiError:
+    if found.kind == "unacceptable":
+        kinds = ROWS if found.message == "rows" else TRIPLES
+        return unacceptable(tuple(kinds))
+    if found.limit is not None:
+        return beyond(found.limit, getattr(limits, found.limit), found.message)
+    if found.kind == "internal":
+        _LOG.error("a question of SPARQL failed: %s", found.message)
+        return ApiError(500, "internal", "the server failed; its log says more")
+    return ApiError(400, found.kind, found.message, hint=found.hint, line=found.line, column=found.column)

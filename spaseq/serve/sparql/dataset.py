@@ -1,17 +1,16 @@
-"""The store that a question is asked of: background graphs, a window's events, matches of queries.
+"""The datasets that questions are asked of: background graphs, a window's events, matches of queries.
 
-Two stores differ in whose window is in them. What is in one is kept up from question to question.
+Two datasets differ in whose window is in them. They are in another process (``worker``), and stay there from
+question to question: what has changed since is sent.
 """
 
 from __future__ import annotations
 
-import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import chain
-from threading import Lock
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -21,17 +20,19 @@ from rdflib.term import Node, URIRef
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Construct, Query, Select
 from spaseq.results.writers._columns import columns
-from spaseq.serve.errors import beyond
 from spaseq.serve.newest.history import Numbered
 from spaseq.serve.newest.recent import Kept
+from spaseq.serve.sparql.worker import EVENTS, Background, Change, Drop, Graphs, Message
 from spaseq.terms.interop import from_rdflib
 
-#: So many stores are kept, of so many services each.
-_STORES: Final = 3
+#: How many datasets are kept, and the matches of how many queries in each.
+_DATASETS: Final = 3
 SERVICES: Final = 8
 
-#: So many events or matches are put into a store at once, between which it may be too late.
+#: How many events or matches, and how many triples of a background graph, are sent at once. Between two
+#: messages it may be too late for an answer.
 _AT_ONCE: Final = 500
+_TRIPLES: Final = 20_000
 
 #: The IRI of a registered query as a service: this, and its name or id.
 SCHEME: Final = "urn:x-spaseq:"
@@ -41,8 +42,6 @@ OF_MATCH: Final = f"{SCHEME}row#of"
 _COLUMN: Final = f"{SCHEME}row?"
 
 _OF_MATCH: Final = ox.NamedNode(OF_MATCH)
-
-Name = ox.NamedNode | ox.BlankNode | ox.DefaultGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class Matches:
     @property
     def graphs(self) -> list[ox.NamedNode]:
         """That one, and the one with its rows."""
-        return [ox.NamedNode(self.graph), ox.NamedNode(f"{self.graph}#rows")]
+        return [ox.NamedNode(self.graph), ox.NamedNode(_rows_of(self.graph))]
 
     @property
     def columns(self) -> Sequence[str]:
@@ -75,121 +74,110 @@ class Matches:
         return tuple(columns(self.query)) if isinstance(self.query.form, Select) else ()
 
 
-class _Described:
-    """Quads in a store that come and go with what they are said of; one said of several is there for each."""
-
-    def __init__(self, store: ox.Store) -> None:
-        self._store = store
-        self._of: dict[object, list[ox.Quad]] = {}
-        self._count: Counter[ox.Quad] = Counter()
-
-    def replace(
-        self, wanted: Iterable[tuple[object, Any]], quads: Callable[[Any], list[ox.Quad]], end: float
-    ) -> None:
-        """Exactly what is wanted, by key, from now on. Raises ``TimeoutError`` at the end of time."""
-        items = dict(wanted)
-        for key in [key for key in self._of if key not in items]:
-            for quad in self._of.pop(key):
-                self._count[quad] -= 1
-                if not self._count[quad]:
-                    del self._count[quad]
-                    self._store.remove(quad)
-        new = [key for key in items if key not in self._of]
-        for begin in range(0, len(new), _AT_ONCE):
-            if time.monotonic() > end:
-                raise TimeoutError
-            said = {key: quads(items[key]) for key in new[begin : begin + _AT_ONCE]}
-            every = list(chain.from_iterable(said.values()))
-            self._store.extend(every)
-            self._count.update(every)
-            self._of |= said
-
-    def graphs(self) -> set[Name]:
-        """The names of the graphs that it has quads in."""
-        return {quad.graph_name for quad in self._count}
-
-
 @dataclass(slots=True)
-class Dataset:
-    """One store, with what is in it."""
+class _Sent:
+    """What a process has of a dataset.
+
+    ``version``: of the background graphs; ``background``: how many triples of each. ``services``: the id of
+    the query for each graph of matches, the last one asked at the end. ``parts``: the keys of each part.
+    """
 
     version: int
-    background: list[ox.NamedNode]
-    store: ox.Store = field(default_factory=ox.Store)
-    events: _Described = field(init=False)
-    services: OrderedDict[str, tuple[str, _Described, _Described]] = field(default_factory=OrderedDict)
-
-    def __post_init__(self) -> None:
-        self.events = _Described(self.store)
-
-    def show_matches(self, matches: Matches, end: float) -> list[ox.NamedNode]:
-        """Has exactly these matches of a query from now on; the graphs that they are in."""
-        key, of_rows, of_graph = self.services.pop(matches.graph, ("", None, None))
-        if of_rows is not None and of_graph is not None and key != matches.id:  # another query had the name
-            of_rows.replace([], _nothing, end)
-            of_graph.replace([], _nothing, end)
-        of_rows, of_graph = of_rows or _Described(self.store), of_graph or _Described(self.store)
-        self.services[matches.graph] = matches.id, of_rows, of_graph
-        while len(self.services) > SERVICES:
-            graph, (_, *oldest) = self.services.popitem(last=False)
-            for described, name in zip(oldest, (f"{graph}#rows", graph), strict=True):
-                described.replace([], _nothing, end)
-                self.store.remove_graph(ox.NamedNode(name))
-        for one_of_two in matches.graphs:
-            self.store.add_graph(one_of_two)  # a graph that there is has a solution of {}
-        kept = [(one.number, one) for one in matches.kept]
-        of_rows.replace(kept, partial(_rows, matches), end)
-        if matches.described:
-            of_graph.replace([(0, None), *kept], partial(_description, matches), end)
-        return matches.graphs
+    background: dict[ox.NamedNode, int] = field(default_factory=dict)
+    services: OrderedDict[str, str] = field(default_factory=OrderedDict)
+    parts: defaultdict[str, set[Hashable]] = field(default_factory=lambda: defaultdict(set))
 
 
 class Datasets:
-    """The stores of a server. Several threads may ask for one."""
+    """What a process has been sent. Each message must be sent that ``changes`` yields, in order.
+
+    The caller may stop anywhere: the next call goes on from there.
+    """
 
     def __init__(self) -> None:
-        self._stores: OrderedDict[str | None, Dataset] = OrderedDict()
-        self._lock = Lock()
+        self._sent: OrderedDict[str | None, _Sent] = OrderedDict()
 
-    def ready(
-        self,
-        kb: KnowledgeBase,
-        window: tuple[str, Sequence[Kept]] | None,
-        services: Sequence[Matches],
-        seconds: float,
-    ) -> tuple[Dataset, list[Any], bool]:
-        """The store that has the background graphs, a query's window and the matches of some.
+    def changes(
+        self, key: str | None, kb: KnowledgeBase, events: Sequence[Kept], services: Sequence[Matches]
+    ) -> Iterator[Message]:
+        """Yield what makes a dataset have the background graphs, these events, and these matches.
 
-        Beside it, which of its named graphs may be asked, and whether these are all. ``window`` is the id of
-        a query with its events.
+        ``key``: the id of the query whose window has the events; None without a window.
         """
-        end = time.monotonic() + seconds
-        with self._lock:
-            key = None if window is None else window[0]
-            found = self._stores.pop(key, None)
-            if found is None or found.version != kb.version:
-                found = _with_background(kb)
-            try:
-                names: list[Any] = list(found.background)
-                if window is not None:
-                    found.events.replace(
-                        ((_key(kept), kept) for kept in window[1]), partial(_event, found.background), end
-                    )
-                    names += found.events.graphs() - {ox.DefaultGraph()}
-                for matches in services:
-                    names += found.show_matches(matches, end)
-            except TimeoutError:  # the next question goes on from here
-                self._keep(key, found)
-                raise beyond("seconds", int(seconds), "the question took too long", 503) from None
-            # Only now: what any other exception left half-done is dropped.
-            self._keep(key, found)
-            asked = {matches.graph for matches in services}
-            return found, names, found.services.keys() <= asked
+        version, graphs = kb.version, kb.graphs
+        if key not in self._sent or self._sent[key].version != version:
+            self._sent[key] = _Sent(version)
+            yield Drop(key)
+        sent = self._sent[key]
+        self._sent.move_to_end(key)
+        if len(self._sent) > _DATASETS:
+            oldest, _ = self._sent.popitem(last=False)
+            yield Drop(oldest)
+        for name, triples in graphs.items():
+            for begin in range(sent.background.get(name, 0), max(len(triples), 1), _TRIPLES):
+                sent.background[name] = end = begin + _TRIPLES
+                yield Background(key, name.value, _serialized(triples[begin:end], ox.RdfFormat.N_TRIPLES))
+        if key is not None:
+            wanted = {_key(kept): kept for kept in events}
+            yield from _changes(key, sent, EVENTS, wanted, partial(_event, graphs))
+        for matches in services:
+            yield from _shown(key, sent, matches)
 
-    def _keep(self, key: str | None, dataset: Dataset) -> None:
-        self._stores[key] = dataset
-        if len(self._stores) > _STORES:
-            self._stores.popitem(last=False)
+    def are_all(self, key: str | None, services: Sequence[Matches]) -> bool:
+        """Whether a dataset has no other matches than those of some queries."""
+        return self._sent[key].services.keys() <= {matches.graph for matches in services}
+
+
+def _shown(key: str | None, sent: _Sent, matches: Matches) -> Iterator[Message]:
+    """Yield what makes a dataset have exactly these matches of a query."""
+    graph = matches.graph
+    known = sent.services.get(graph)
+    if known is not None and known != matches.id:  # another query had the name
+        yield _forgotten(key, sent, graph)
+    sent.services[graph] = matches.id
+    sent.services.move_to_end(graph)
+    if len(sent.services) > SERVICES:
+        yield _forgotten(key, sent, next(iter(sent.services)))
+    yield Graphs(key, [name.value for name in matches.graphs])  # a graph that there is has a solution of {}
+    kept = {one.number: one for one in matches.kept}
+    yield from _changes(key, sent, _rows_of(graph), kept, partial(_rows, matches))
+    if matches.described:
+        yield from _changes(key, sent, graph, {0: None, **kept}, partial(_description, matches))
+
+
+def _forgotten(key: str | None, sent: _Sent, graph: str) -> Graphs:
+    del sent.services[graph]
+    names = [graph, _rows_of(graph)]
+    for name in names:
+        sent.parts.pop(name, None)
+    return Graphs(key, names, there=False)
+
+
+def _changes(
+    key: str | None, sent: _Sent, part: str, wanted: dict[Any, Any], quads: Callable[[Any], list[ox.Quad]]
+) -> Iterator[Change]:
+    """Yield what makes a part have exactly what is wanted, by key."""
+    has = sent.parts[part]
+    gone = [one for one in has if one not in wanted]
+    new = [one for one in wanted if one not in has]
+    if gone:
+        has.difference_update(gone)
+        yield Change(key, part, gone)
+    for begin in range(0, len(new), _AT_ONCE):
+        some = new[begin : begin + _AT_ONCE]
+        of = [quads(wanted[one]) for one in some]
+        has.update(some)
+        every = _serialized(chain.from_iterable(of), ox.RdfFormat.N_QUADS)
+        yield Change(key, part, (), some, [len(one) for one in of], every)
+
+
+def _serialized(statements: Iterable[Any], form: ox.RdfFormat) -> bytes:
+    return ox.serialize(statements, format=form) or b""
+
+
+def _rows_of(graph: str) -> str:
+    """The graph that has the rows of the matches that a graph describes."""
+    return f"{graph}#rows"
 
 
 def column(name: str) -> str:
@@ -197,23 +185,11 @@ def column(name: str) -> str:
     return _COLUMN + name
 
 
-def _with_background(kb: KnowledgeBase) -> Dataset:
-    made = Dataset(kb.version, list(kb.graphs))
-    for name, triples in kb.graphs.items():
-        made.store.add_graph(name)
-        made.store.bulk_extend(ox.Quad(t.subject, t.predicate, t.object, name) for t in triples)
-    return made
-
-
-def _nothing(_: object) -> list[ox.Quad]:
-    return []
-
-
 def _key(kept: Kept) -> object:
     return kept.stream, kept.batch.n.item(kept.index)
 
 
-def _event(background: Sequence[ox.NamedNode], kept: Kept) -> list[ox.Quad]:
+def _event(background: Container[ox.NamedNode], kept: Kept) -> list[ox.Quad]:
     """An event as rdflib's store ``spaseq-window`` has it, but never with the name of a background graph."""
     from rdflib.graph import DATASET_DEFAULT_GRAPH_ID
 

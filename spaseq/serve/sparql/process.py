@@ -1,0 +1,143 @@
+"""The process that answers questions of SPARQL, as the server sees it: started, asked and ended.
+
+A question that exceeds its time or its memory ends the process. The next question starts another one, which
+is sent all that it has to know: the process has no state of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
+from threading import Lock
+from typing import Final
+
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.serve.errors import ApiError, beyond
+from spaseq.serve.limits import ServeLimits
+from spaseq.serve.newest.recent import Kept
+from spaseq.serve.sparql.dataset import Datasets, Matches
+from spaseq.serve.sparql.worker import NO_MEMORY, Answer, Ask, Refusal
+
+_LOG: Final = logging.getLogger("spaseq.serve")
+
+#: What the process runs, with the modules that this one would find.
+_CODE: Final = (
+    "import sys; sys.path[:] = sys.argv[2:]; "
+    "from spaseq.serve.sparql.worker import main; main(int(sys.argv[1]))"
+)
+
+#: Seconds for a process whose socket is closed to be gone.
+_PATIENCE: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A process, and what it has been sent."""
+
+    process: subprocess.Popen[bytes]
+    connection: Connection
+    datasets: Datasets = field(default_factory=Datasets)
+
+
+class SparqlProcess:
+    """One process, which answers one question at a time. Several threads may ask."""
+
+    def __init__(self, limits: ServeLimits) -> None:
+        self._limits = limits
+        self._running: _Running | None = None
+        self._lock = Lock()
+        self._is_closed = False
+
+    def ask(
+        self,
+        kb: KnowledgeBase,
+        events: Sequence[Kept],
+        services: Sequence[Matches],
+        question: Ask,
+        end: float,
+    ) -> Answer | Refusal:
+        """Return the answer of a question about background graphs, a window's events, and matches.
+
+        ``end`` is on the monotonic clock. Raises ``ApiError`` if the answer is not there by then, or if the
+        question takes more memory than it may.
+        """
+        if not self._lock.acquire(timeout=max(0.0, end - time.monotonic())):
+            raise self._late()
+        try:
+            if self._running is not None and self._running.process.poll() is not None:
+                self._end()  # by something else than a question
+            running = self._running = self._running or _started()
+            if self._is_closed:
+                raise ApiError(503, "stopping", "the server is being stopped")
+            try:
+                for message in running.datasets.changes(question.dataset, kb, events, services):
+                    running.connection.send(message)
+                    if time.monotonic() > end:  # the next question goes on from here
+                        raise self._late()
+                are_all = running.datasets.are_all(question.dataset, services)
+                running.connection.send(replace(question, are_all=are_all))
+                if not running.connection.poll(max(0.0, end - time.monotonic())):
+                    self._end()
+                    raise self._late()
+                answer: Answer | Refusal = running.connection.recv()
+            except (EOFError, OSError):
+                with suppress(subprocess.TimeoutExpired):  # its socket is closed, so that it is ending
+                    running.process.wait(_PATIENCE)
+                raise self._ended(self._end()) from None
+            return answer
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """End the process, in the middle of a question, too."""
+        self._is_closed = True
+        if (running := self._running) is not None:
+            running.process.kill()
+        with self._lock:
+            self._end()
+
+    def _end(self) -> int:
+        """End the process; return its status."""
+        running, self._running = self._running, None
+        if running is None:
+            return 0
+        running.connection.close()
+        running.process.kill()
+        return running.process.wait()
+
+    def _late(self) -> ApiError:
+        """Return what is reported of a question that is not answered in time."""
+        return beyond("seconds", self._limits.seconds, "the question took too long", 503)
+
+    def _ended(self, status: int) -> ApiError:
+        """Return what is reported of a question in which the process ended."""
+        if self._is_closed:
+            return ApiError(503, "stopping", "the server is being stopped")
+        if status in (NO_MEMORY, -signal.SIGABRT):
+            most = self._limits.sparql_bytes
+            return beyond("sparql_bytes", most, "the question took too much memory", 503)
+        _LOG.error("the process for questions of SPARQL ended with status %d", status)
+        return ApiError(500, "internal", "the process for questions of SPARQL ended; it is started again")
+
+
+def _started() -> _Running:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        # A session of its own: Ctrl-C is for the server, with which it ends.
+        process = subprocess.Popen(
+            [sys.executable, "-c", _CODE, str(theirs.fileno()), *sys.path],
+            pass_fds=(theirs.fileno(),),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    return _Running(process, Connection(ours.detach()))
