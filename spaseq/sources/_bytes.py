@@ -32,8 +32,8 @@ except ImportError:  # not on Windows
 
 BLOCK: Final = 1 << 21
 
-#: What has arrived on a pipe or a socket is gathered up to so many bytes. The system's buffer of a pipe is made
-#: as large, where that is possible. With blocks of 64 KiB an event costs three times as much (measured).
+#: Bytes of a pipe or a socket that are gathered at most. The pipe's buffer is made as large, if the system
+#: allows it. With blocks of 64 KiB an event costs three times as much (measured).
 GATHERED: Final = 1 << 20
 
 #: No line, statement or message may be longer: memory stays bounded whatever the input is.
