@@ -52,7 +52,21 @@ def examples(many: int) -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that read the reference data are marked ``data``: CI runs the others in a clone without it."""
+    """Mark ``slow`` all but the first cases of a test that is marked ``few``.
+
+    Mark ``data`` what reads the reference data: CI runs the others in a clone without it.
+    """
+    cases: dict[str, list[tuple[tuple[int, ...], pytest.Item]]] = {}
+    for item in items:
+        if item.get_closest_marker("few"):
+            place = tuple(getattr(getattr(item, "callspec", None), "indices", {}).values())
+            cases.setdefault(item.nodeid.partition("[")[0], []).append((place, item))
+    for found in cases.values():
+        found.sort(key=lambda case: case[0])
+        few = found[0][1].get_closest_marker("few")
+        assert few is not None
+        for _, item in found[few.args[0] :]:
+            item.add_marker("slow")
     for item in items:
         if item.get_closest_marker("long"):
             item.add_marker(pytest.mark.timeout(0))

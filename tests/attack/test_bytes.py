@@ -213,6 +213,7 @@ def test_deep_contexts(tmp_path: Path) -> None:
         run("a\n1\n", "csv", path)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("levels", [1, 3, 30])
 def test_entity_bombs(levels: int, tmp_path: Path, alone: Callable[[str], str]) -> None:
     values = ["lol", *(f"&e{n - 1};" * 10 for n in range(1, levels))]

@@ -40,6 +40,7 @@ def interrupted(file: str, work: Callable[[AtCall], bool]) -> int:
     return number
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["rdf/service.py", "rdf/_quads.py", "rdf/description.py"])
 def test_a_service_that_is_asked(file: str) -> None:
     """After it, each match is there once, and described."""
@@ -68,6 +69,7 @@ def test_a_service_that_is_asked(file: str) -> None:
     assert set(described) == {described[0]}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("file", ["rdf/live.py", "rdf/recorded.py"])
 def test_a_live_dataset_whose_events_are_made(file: str) -> None:
     """Who makes the event again that was interrupted, if it has not arrived, has each event pushed once."""

@@ -264,6 +264,7 @@ def test_threads_that_ask_one_graph_that_was_opened(expected: dict[str, Answer],
                 asked.result()
 
 
+@pytest.mark.few(1)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Ctrl-C inside of a finalizer
 @pytest.mark.parametrize(
     "way", [pytest.param("alone", marks=pytest.mark.slow), "masks", "components"], indirect=True
@@ -518,6 +519,7 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "options",
     [
@@ -554,6 +556,7 @@ CLOSED = (
 )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("command", "redirection", "status", "said"),
     [

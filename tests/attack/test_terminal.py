@@ -212,6 +212,7 @@ def test_a_pipe_gets_what_the_format_says() -> None:
     assert out.getvalue() == b"a\r\nx\x07\x1by\r\n"
 
 
+@pytest.mark.slow
 def test_errors_and_warnings_do_not_steer_a_terminal(folder: Path) -> None:
     (folder / "q.rq").write_text(QUERY.replace("SEQ(A)", "SEQ(A ; \x07\x1b[31mB)"))
     done = spaseq_run(folder, "S=s.nq")

@@ -19,13 +19,21 @@ SHOWN = {"index.md", "tutorial.md"}
 SESSIONS = {"serve.md"}
 
 
+#: Pages that take longer than two seconds.
+LONG = {"graphrag.md", "page.md", "paths.md", "state.md", "tutorial.md"}
+
+
 def title(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
 # What rdflib 7.6 deprecates, its own Dataset.query and TriG parser use.
 @pytest.mark.filterwarnings("ignore:(Dataset|ConjunctiveGraph):DeprecationWarning")
-@pytest.mark.parametrize("page", PAGES, ids=title)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] if page.name in LONG else []) for page in PAGES],
+    ids=title,
+)
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy_samples(tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -72,12 +72,14 @@ def _steps(
     yield "finish", None
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25), phases=[Phase.explicit, Phase.generate])
 @given(seeds)
 def test_any_queries_of_time(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     _compare(_steps, seed, tmp_path_factory)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(12), phases=[Phase.explicit, Phase.generate])
 @given(seeds)
 def test_queries_whose_matches_say_where_the_next_begins(
@@ -86,6 +88,7 @@ def test_queries_whose_matches_say_where_the_next_begins(
     _compare(lambda rng: _steps(rng, begins_anew), seed, tmp_path_factory)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(12), phases=[Phase.explicit, Phase.generate])
 @given(seeds)
 def test_queries_that_read_what_others_make(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:

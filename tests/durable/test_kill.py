@@ -126,8 +126,10 @@ def _killed_until_done(folder: Path, rng: random.Random, most: int) -> int:
     return killed
 
 
-def test_killed_a_few_times(tmp_path: Path) -> None:
-    _kills(tmp_path, 5)
+@pytest.mark.few(1)
+@pytest.mark.parametrize("times", [1, 5])
+def test_killed_a_few_times(tmp_path: Path, times: int) -> None:
+    _kills(tmp_path, times)
 
 
 @pytest.mark.long

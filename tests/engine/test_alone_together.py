@@ -156,6 +156,7 @@ def test_one_call_for_all(operator: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert set(found) == {time % 8 for time in (3_002, 3_005, 3_008)}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("operator", [";", ":"])
 def test_a_group_that_is_followed_by_another(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who comes later shares when the windows of before are over: nothing is lost, nor counted twice."""

@@ -58,6 +58,7 @@ def found(engine: Engine, handle: Handle, events: int = 400) -> set[str]:
     return out
 
 
+@pytest.mark.slow
 def test_what_is_found_under_a_bound_is_found_without() -> None:
     engine = Engine(evaluator="kernel")
     every = found(engine, engine.register(query()))
@@ -188,6 +189,7 @@ def test_memory_is_kept_where_the_limit_would_end_the_query() -> None:
     assert handle.stats.shed.partial_matches > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "bound", [{"latency": 3 * MS}, {"memory": 800_000}, {"latency": timedelta(days=1), "memory": 800_000}]
 )

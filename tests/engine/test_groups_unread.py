@@ -83,6 +83,7 @@ def test_cancelled_queries_keep_what_they_have_in_common() -> None:
         assert sum(map(len, handle.batches())) == there * (there + 1) * (there + 2) // 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounds", [(-1, -1), (-1, -2)], ids=["equal", "template"])
 def test_there_is_a_limit_to_what_waits_in_a_group(
     bounds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
@@ -105,6 +106,7 @@ def test_there_is_a_limit_to_what_waits_in_a_group(
     assert unread.stats.events > 900  # a wait for each C, not for each match
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounds", [(-1, -1), (-1, -2)], ids=["equal", "template"])
 def test_what_cannot_wait_is_in_the_limit_while_it_is_found(
     bounds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch

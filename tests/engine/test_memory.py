@@ -79,6 +79,7 @@ def test_nothing_that_the_kernel_needs_is_forgotten(
     assert answers(text, "kernel") == expected
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", ["triples", "text"])
 @pytest.mark.parametrize("is_called", [True, False], ids=["callback", "unread"])
 def test_events_leave_the_garbage_collector_no_objects(form: str, is_called: bool) -> None:

@@ -30,6 +30,7 @@ from tests.matching.random_sequences import Sample, random_query, random_sample
 from tests.matching.test_vectors import run
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_long_streams(seed: int) -> None:
     """So long that the memory is swept and grows."""
@@ -106,6 +107,7 @@ def count(kernel: Kernel, dictionary: Dictionary, events: list[Occurrence], *siz
     return sum(len(block) for batch in batches(events, dictionary, sizes) for block in kernel.process(*batch))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("seq", "bodies"),
     [
