@@ -214,7 +214,7 @@ class TripleGroups:
 
     def __init__(self, sink: EventSink, size: int) -> None:
         self._sink = sink
-        self.size = size
+        self.size = sink.group = size
         self._rows: list[Row] = []
         self._lost = 0
         self._number = 1

@@ -69,8 +69,8 @@ class EventSink:
         self._has_decimals = False
         #: None when the arrival number is the time.
         self.predicate = None if options.time == "arrival" else options.time
-        # How many triples make an event, until a stray subject was reported.
-        self._group = options.triples
+        #: How many triples in a row make an event, if they do, until a stray subject was reported.
+        self.group: int | None = None
         self._max_ahead = options.max_ahead
         self._ahead = options.max_ahead or (LIVE_AHEAD if options.is_live else None)
 
@@ -150,7 +150,7 @@ class EventSink:
     def take(self) -> EventBatch | None:
         """The events added since the last call, if there are any."""
         batch = self._builder.build() if self._builder else None
-        if batch and self._group and self.predicate is not None:
+        if batch and self.group and self.predicate is not None:
             self._warn_of_strays(batch, self.dictionary.pin(self.predicate))
         return batch
 
@@ -160,7 +160,7 @@ class EventSink:
         if stray is None:
             return
         event, subject, of_time = stray
-        term, group, self._group = self.dictionary.term, self._group, None
+        term, group, self.group = self.dictionary.term, self.group, None
         warnings.warn(
             f"{self._stream.value}, event {batch.n[event] + 1}: no triple connects {term(subject)} with "
             f"{term(of_time)}, whose time the event has. With triples={group} every {group} triples are an "
