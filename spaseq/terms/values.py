@@ -210,7 +210,8 @@ def _joined(digits: str) -> int:
     if len(digits) < _LONG_INTEGER:
         return int(digits)
     lower = len(digits) // 2
-    return _joined(digits[:-lower]) * 10**lower + _joined(digits[-lower:])
+    shift: int = 10**lower
+    return _joined(digits[:-lower]) * shift + _joined(digits[-lower:])
 
 
 def _written(number: int) -> str:

@@ -206,7 +206,7 @@ def is_short(number: Value) -> bool:
     data = number.data
     if number.kind == INTEGER:
         return bool(-_SHORT < data < _SHORT)
-    return data.__sizeof__() <= _SMALL and abs(data.adjusted()) < _SHORT_DIGITS
+    return bool(data.__sizeof__() <= _SMALL and abs(data.adjusted()) < _SHORT_DIGITS)
 
 
 def digits_of(symbol: str, a: Value, b: Value) -> int:
