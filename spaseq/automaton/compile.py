@@ -57,13 +57,29 @@ from spaseq.automaton.pattern import (
 from spaseq.language.syntax import Strategy
 
 
+class _Turn(NamedTuple):
+    """A ``|`` that was entered by one of its sides; ``entered`` and ``inside`` as in ``Side``."""
+
+    entered: tuple[int, ...]
+    inside: tuple[int, ...]
+    either: Either
+    side: int
+
+    def others(self) -> Iterator[Side]:
+        """The sides that were not taken."""
+        operands = self.either.operands
+        for other in (*operands[: self.side], *operands[self.side + 1 :], *self.either.closed):
+            yield Side(self.entered, self.inside, other)
+
+
 @dataclass(frozen=True, slots=True)
 class _Tail:
     """An edge without its target. ``open``: a gap waits for the next element to close it.
 
     ``reached`` says that the operator is already on the edge; what is added then comes after it.
     ``inside`` are the Kleenes in progress; ``outside`` what they were at the operator. ``beside`` are the
-    other sides of the ``|``s entered since.
+    ``|``s entered since, whose other sides are written out only where something is passed: of n sides each
+    has n - 1 others.
     """
 
     state: int
@@ -74,7 +90,7 @@ class _Tail:
     rivals: tuple[Rival, ...] = ()
     outside: tuple[int, ...] = ()
     begins: tuple[Action, ...] = ()
-    beside: tuple[Side, ...] = ()
+    beside: tuple[_Turn, ...] = ()
     open: bool = False
     order: tuple[int, ...] = ()
 
@@ -102,10 +118,10 @@ class _Tail:
         inner = {node.id for node in walk(unit)}
         return any(rival.unit.id in inner for rival in self.rivals)
 
-    def besides(self, others: tuple[Node, ...]) -> _Tail:
+    def besides(self, either: Either, side: int) -> _Tail:
         """Enters one side of a ``|``."""
-        entered = self.inside[len(self.outside) :]
-        return replace(self, beside=(*self.beside, *(Side(entered, self.inside, other) for other in others)))
+        turn = _Turn(self.inside[len(self.outside) :], self.inside, either, side)
+        return replace(self, beside=(*self.beside, turn))
 
     def awaiting(self, element: Node, strategy: Strategy | None) -> _Tail:
         """The element that comes next closes the gaps that are open."""
@@ -121,7 +137,7 @@ class _Tail:
         if not path.actions:
             return passed
         before = self.strategy if self.reached else strategy
-        beside = self.beside if self.reached else ()
+        beside = tuple(side for turn in self.beside for side in turn.others()) if self.reached else ()
         actions = [
             replace(action, strategy=before, inside=self.inside, beside=beside)
             if isinstance(action, Omit)
@@ -243,8 +259,7 @@ class _Compiler:
     def _either(self, either: Either, tails: list[_Tail]) -> list[_Tail]:
         ended = []
         for i, operand in enumerate(either.operands):
-            others = (*either.operands[:i], *either.operands[i + 1 :], *either.closed)
-            beside = [tail if either.apart else tail.besides(others) for tail in tails]
+            beside = [tail if either.apart else tail.besides(either, i) for tail in tails]
             ended += self._node(operand, self._choose(beside, either.place(i)))
         return ended
 

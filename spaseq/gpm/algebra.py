@@ -5,7 +5,8 @@ A variable that a solution does not bind is not in its dict.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
 
 from spaseq.limits import Spending
 
@@ -118,3 +119,30 @@ def without(rows: Rows, names: Iterable[str]) -> Rows:
     """The solutions without some variables."""
     gone = frozenset(names)
     return [{n: v for n, v in row.items() if n not in gone} for row in rows] if gone else rows
+
+
+def by_reach(names: Sequence[Collection[str]], known: Iterable[str] = ()) -> Iterator[int]:
+    """The places of sets of names, each the first one that shares a name with those before, if there is one.
+
+    >>> list(by_reach([{"a"}, {"b", "c"}, {"c", "a"}]))
+    [0, 2, 1]
+    """
+    places: dict[str, list[int]] = {}
+    for place, own in enumerate(names):
+        for name in own:
+            places.setdefault(name, []).append(place)
+    reached = [place for name in known for place in places.pop(name, ())]
+    heapify(reached)
+    first, done = 0, [False] * len(names)
+    while reached or first < len(names):
+        if not reached:
+            reached.append(first)
+            first += 1
+        place = heappop(reached)
+        if done[place]:
+            continue
+        done[place] = True
+        yield place
+        for name in names[place]:
+            for other in places.pop(name, ()):
+                heappush(reached, other)

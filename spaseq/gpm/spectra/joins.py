@@ -14,6 +14,7 @@ import numpy as np
 from pyoxigraph import BlankNode
 
 from spaseq.events import EventBatch, Ids
+from spaseq.gpm.algebra import by_reach
 from spaseq.gpm.expressions.compiled import (
     ExistsCallback,
     ExpressionError,
@@ -354,11 +355,11 @@ class _Evaluation:
         """A basic graph pattern: its views joined, the smallest first, and connected ones if possible."""
         if not triples:
             return left
-        remaining = sorted((self._scan(triple) for triple in triples), key=len)
-        found = remaining.pop(0)
-        while remaining:
-            connected = (i for i, view in enumerate(remaining) if view.columns.keys() & found.columns.keys())
-            found = join(found, remaining.pop(next(connected, 0)), self._spending)
+        views = sorted((self._scan(triple) for triple in triples), key=len)
+        first, *others = by_reach([view.columns for view in views])
+        found = views[first]
+        for place in others:
+            found = join(found, views[place], self._spending)
         return join(
             left, found.drop([name for name in found.columns if name.startswith("_:")]), self._spending
         )

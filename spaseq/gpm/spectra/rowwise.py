@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from pyoxigraph import BlankNode
 
-from spaseq.gpm.algebra import Row, Rows, extend, few, join, merge, minus, partners, without
+from spaseq.gpm.algebra import Row, Rows, by_reach, extend, few, join, merge, minus, partners, without
 from spaseq.gpm.expressions.compiled import ExpressionError, Solution, compile_filter, compile_value
 from spaseq.gpm.expressions.walk import exists_in, only_joins, patterns, simplified
 from spaseq.gpm.spectra.joins import Knowledge
@@ -296,12 +296,8 @@ class Rowwise:
 
     def _triples(self, triples: Sequence[TriplePattern], bound: frozenset[str]) -> _Step:
         """A basic graph pattern, each triple beside one that it is connected with if possible."""
-        remaining, steps, known = list(triples), [], set(bound)
-        while remaining:
-            connected = (i for i, triple in enumerate(remaining) if not known.isdisjoint(_names(triple)))
-            triple = remaining.pop(next(connected, 0))
-            known |= _names(triple)
-            steps.append(self._triple(triple))
+        order = by_reach([_names(triple) for triple in triples], bound)
+        steps = [self._triple(triples[place]) for place in order]
         hidden = {name for triple in triples for name in _names(triple) if name.startswith("_:")}
         if len(steps) == 1 and not hidden:
             return steps[0]

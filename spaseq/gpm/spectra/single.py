@@ -11,14 +11,14 @@ from typing import Final, NamedTuple
 
 from pyoxigraph import BlankNode, NamedNode
 
-from spaseq.gpm.algebra import MANY
+from spaseq.gpm.algebra import MANY, by_reach
 from spaseq.gpm.expressions.compiled import Solution, compile_filter
 from spaseq.gpm.expressions.walk import exists_in, volatile
 from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.background import Continues, known_by
 from spaseq.gpm.spectra.joins import Knowledge
 from spaseq.language.scope import conjuncts
-from spaseq.language.syntax import Expression, Filter, Graph, Group, TriplePattern, Triples, Var
+from spaseq.language.syntax import Expression, Filter, Graph, Group, Triples, Var
 from spaseq.limits import Spending
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 
@@ -91,7 +91,8 @@ def joined(pattern: Group, names: Sequence[str], dictionary: Dictionary, kb: Kno
         return None
     bound: dict[str, int] = {}
     steps = []
-    for triple in _connected(triples):
+    for place in by_reach([{_name(t.subject), _name(t.object)} - {""} for t in triples]):
+        triple = triples[place]
         if not isinstance(triple.predicate, NamedNode):
             return None
         s, subject = _place(triple.subject, bound, dictionary)
@@ -147,16 +148,6 @@ def _extended(
                 found.append(row if s != NEW else (*row, first))
     if len(found) > MANY:
         spending.rows(len(found), len(found[0]))
-    return found
-
-
-def _connected(triples: Sequence[TriplePattern]) -> list[TriplePattern]:
-    """The triples, each beside one that it has a variable in common with, if possible."""
-    left, found, known = list(triples), [], set[str]()
-    while left:
-        at = next((i for i, t in enumerate(left) if known & {_name(t.subject), _name(t.object)} - {""}), 0)
-        found.append(left.pop(at))
-        known |= {_name(found[-1].subject), _name(found[-1].object)}
     return found
 
 

@@ -308,7 +308,10 @@ def compatible(
 
 def _merge(left: Solutions, right: Solutions, i: Ids, j: Ids) -> Solutions:
     """Rows ``i`` of left united with rows ``j`` of right, pair by pair."""
-    columns = {name: column[i] for name, column in left.columns.items()}
+    if len(i) == len(left) and (i == np.arange(len(left))).all():
+        columns = left.columns.copy()  # each row once: joins of many patterns would copy all of it each time
+    else:
+        columns = {name: column[i] for name, column in left.columns.items()}
     for name, column in right.columns.items():
         if name in columns and left.binds(name):
             continue
