@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pyoxigraph import NamedNode
 
@@ -54,7 +54,13 @@ from spaseq.automaton.pattern import (
     units,
     walk,
 )
+from spaseq.errors import QueryMeaningError
 from spaseq.language.syntax import Strategy
+
+#: An automaton has at most so many actions, where a transition counts as four. This is what some 60 optional
+#: elements in a row have, or two disjunctions of 120 sides one after the other, of which registering takes
+#: some seconds (measured).
+MOST_ACTIONS: Final = 60_000
 
 
 class _Turn(NamedTuple):
@@ -178,6 +184,7 @@ class _Compiler:
         self._orders = pattern.query.skip is not None
         self._states: dict[int, int] = {}
         self._edges: dict[Edge, None] = {}
+        self._size = 0
         self._parts: dict[int, NFA] = {}
 
     def nfa(self) -> NFA:
@@ -234,6 +241,13 @@ class _Compiler:
             predicate = Predicate(self._streams(unit), tail.strategy, unit, tail.rivals, tail.outside)
             edge = Edge(tail.state, state, tail.ends, predicate, tail.begins, order=tail.order)
             self._edges[edge] = None
+            self._size += 4 + len(edge.ends) + len(edge.begins)
+        if self._size > MOST_ACTIONS:
+            raise QueryMeaningError(
+                f"the sequence needs an automaton of more than {MOST_ACTIONS:,} actions: "
+                "write fewer optional elements in a row, or shorter disjunctions beside each other",
+                text=self._pattern.query.text.partition("\n")[0][:200],
+            )
         if isinstance(unit, AnyOrder):
             for operand in unit.operands:
                 if operand.id not in self._parts:

@@ -59,6 +59,17 @@ def test_four_times_as_long_is_four_times_as_much(triple: str) -> None:
         # First of all once, so that what is compiled and kept is there.
         few, many = (
             [calls(*(pattern(triple, n) if triple else disjunction(n))) for n in (size, size)][1]
-            for size in (150, 600)
+            for size in (100, 400)
         )
     assert many < 6 * few  # the square would be 16
+
+
+def test_an_automaton_has_a_limit() -> None:
+    gpms = " ".join(f"DEFINE GPM A{i} ON S {{ ?x{i} <urn:p> ?y{i} }}" for i in range(90))
+    text = f"{HEAD} SEQ({' ; '.join(f'A{i}?' for i in range(89))} ; A89) {gpms} }}"
+    with spaseq.Engine() as engine:
+        with pytest.raises(spaseq.QueryMeaningError, match="more than 60,000 actions"):
+            engine.register(text)
+        handle = engine.register(disjunction(2)[0])
+        engine.push("urn:s", "<urn:n> <urn:p0> <urn:m> .", 1)
+        assert len(list(handle.matches())) == 1

@@ -110,13 +110,13 @@ def simplified(path: Path) -> Path:
     """
     match path:
         case PathRepeat(inner, minimum, maximum):
-            inner = simplified(inner)
-            least = 0 if takes_no_step(inner) else minimum
-            if maximum == 1 and not isinstance(inner, PathRepeat):
-                return PathRepeat(inner, least, 1)
-            if maximum == 1:
-                return PathRepeat(inner.path, 0, inner.maximum)
-            return PathRepeat(_once(inner), least, None)
+            step = simplified(inner)
+            least = 0 if takes_no_step(step) else minimum
+            if maximum is None:
+                return PathRepeat(_once(step), least, None)
+            if isinstance(step, PathRepeat):
+                return PathRepeat(step.path, 0, step.maximum)
+            return PathRepeat(step, least, 1)
         case PathInverse(inner):
             return PathInverse(simplified(inner))
         case PathSequence(parts):
