@@ -56,12 +56,11 @@ def calls(text: str, event: str) -> int:
 def test_four_times_as_long_is_four_times_as_much(triple: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # First of all once, so that what is compiled and kept is there.
-        few, many = (
-            [calls(*(pattern(triple, n) if triple else disjunction(n))) for n in (size, size)][1]
-            for size in (100, 400)
+        # First of all a third, so that compiled code is loaded; what is made of a text may be kept.
+        _, few, many = (
+            calls(*(pattern(triple, size) if triple else disjunction(size))) for size in (90, 100, 400)
         )
-    assert many < 6 * few  # the square would be 16
+    assert many < 5 * few  # the square would be 16
 
 
 def test_an_automaton_has_a_limit() -> None:
