@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from time import monotonic
 from typing import Final
 
 from spaseq.errors import EngineError, LimitError
@@ -17,10 +22,15 @@ class Limits:
 
     ``partial_matches``: what a query keeps that is not a match yet. ``query_bytes``: the memory it keeps
     them in. ``pending_matches``: matches that nobody has asked for yet. ``held_events``: events that wait for
-    a query's watermark. A query over one of them ends with a ``LimitError``; the others go on.
+    a query's watermark. ``solutions``: the rows that a graph pattern, or a part of it, has in one event.
+    ``event_seconds``: the time that one event may take. ``background_seconds``: the time that the solutions
+    of a GRAPH pattern may take, which are found once. A query over one of them ends with a ``LimitError``;
+    the others go on.
 
     ``term_bytes``: the UTF-8 length of one RDF term; ``depth``: how deep triple terms, JSON and JSON-LD may
-    be nested. An event over one of these is malformed.
+    be nested. An event over one of these is malformed; a query that computes such a term ends.
+
+    ``query_characters``: the length of a query's text, which is told before the text is read.
 
     Raises ``EngineError`` for a bound that is no number above 0.
     """
@@ -31,6 +41,10 @@ class Limits:
     held_events: int | None = 1_000_000
     term_bytes: int | None = 2**20
     depth: int | None = 100
+    solutions: int | None = 1_000_000
+    event_seconds: int | None = 10
+    background_seconds: int | None = 60
+    query_characters: int | None = 2**20
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -64,10 +78,10 @@ class Limits:
         """The same, to be raised."""
         return LimitError(self.beyond(name, what), limit=name)
 
-    def check_text(self, length: int) -> None:
+    def check_text(self, length: int, what: str = "a text") -> None:
         """Raises ``LimitError`` if a computed text is to have so many characters, and that is too many."""
         if self.term_bytes is not None and length > self.term_bytes:
-            raise self.error("term_bytes", f"computing a text of {length} characters")
+            raise self.error("term_bytes", f"computing {what} of {length} characters")
 
     def updated(self, assignment: str) -> Limits:
         """With one limit moved, as on the command line: ``partial-matches=5M``, ``query-bytes=none``.
@@ -87,7 +101,77 @@ class Limits:
 
 
 #: None of them: for hosts that bound what they run themselves, as Spark does.
-UNLIMITED: Final = Limits(None, None, None, None, None, None)
+UNLIMITED: Final = Limits(**dict.fromkeys((item.name for item in fields(Limits)), None))
+
+#: The bytes of one value of a solution: a column's; dicts and tuples take more.
+_VALUE_BYTES: Final = 8
+
+
+def _most(limit: int | None) -> int:
+    return sys.maxsize if limit is None else limit
+
+
+class Spending:
+    """What evaluating graph patterns takes of the event in hand, told while it is spent.
+
+    Time is counted from the first ``check`` after ``restart``. ``most``: how many rows a pattern may have.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self.most = _most(limits.solutions)
+        self._seconds, self._name = limits.event_seconds, "event_seconds"
+        self._end: float | None = None
+
+    def restart(self) -> None:
+        """Begin with another event, or another query."""
+        self._end = None
+
+    def check(self) -> None:
+        """Raise ``LimitError`` if the event takes too long."""
+        if self._seconds is not None and self.left() <= 0:
+            raise self.late()
+
+    def left(self) -> float:
+        """Return how many seconds are left; infinity if there is no limit."""
+        if self._seconds is None:
+            return math.inf
+        now = monotonic()
+        if self._end is None:
+            self._end = now + self._seconds
+        return self._end - now
+
+    def late(self) -> LimitError:
+        """Return the error of an event that takes too long; the next one has all its time."""
+        self.restart()
+        what = "an event" if self._name == "event_seconds" else "a pattern of background graphs"
+        return self._limits.error(self._name, f"{what} that takes more than {self._seconds} s")
+
+    def rows(self, count: int, width: int = 1) -> None:
+        """Raise ``LimitError`` for so many rows of ``width`` values, and if the event takes too long."""
+        if count > self.most:
+            raise self._limits.error("solutions", f"a graph pattern with {count} solutions in one event")
+        self.size(count, width)
+        self.check()
+
+    def size(self, count: int, width: int) -> None:
+        """Raise ``LimitError`` if so many rows of ``width`` values take more memory than a query may."""
+        most, size = self._limits.query_bytes, count * max(width, 1) * _VALUE_BYTES
+        if most is not None and size > most:
+            raise self._limits.error("query_bytes", f"keeping {size} bytes of solutions")
+
+    @contextmanager
+    def background(self) -> Iterator[None]:
+        """While a GRAPH pattern is evaluated: background graphs may be large, and are asked once."""
+        kept = self.most, self._seconds, self._name, self._end
+        self.most, self._end = sys.maxsize, None
+        self._seconds, self._name = self._limits.background_seconds, "background_seconds"
+        began = monotonic()
+        try:
+            yield
+        finally:
+            self.most, self._seconds, self._name, end = kept
+            self._end = None if end is None else end + monotonic() - began
 
 
 class Budget:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pyoxigraph import NamedNode
 
@@ -54,7 +54,28 @@ from spaseq.automaton.pattern import (
     units,
     walk,
 )
+from spaseq.errors import QueryMeaningError
 from spaseq.language.syntax import Strategy
+
+#: An automaton has at most so many actions, where a transition counts as four. This is what some 60 optional
+#: elements in a row have, or two disjunctions of 120 sides one after the other, of which registering takes
+#: some seconds (measured).
+MOST_ACTIONS: Final = 60_000
+
+
+class _Turn(NamedTuple):
+    """A ``|`` that was entered by one of its sides; ``entered`` and ``inside`` as in ``Side``."""
+
+    entered: tuple[int, ...]
+    inside: tuple[int, ...]
+    either: Either
+    side: int
+
+    def others(self) -> Iterator[Side]:
+        """The sides that were not taken."""
+        operands = self.either.operands
+        for other in (*operands[: self.side], *operands[self.side + 1 :], *self.either.closed):
+            yield Side(self.entered, self.inside, other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +84,8 @@ class _Tail:
 
     ``reached`` says that the operator is already on the edge; what is added then comes after it.
     ``inside`` are the Kleenes in progress; ``outside`` what they were at the operator. ``beside`` are the
-    other sides of the ``|``s entered since.
+    ``|``s entered since, whose other sides are written out only where something is passed: of n sides each
+    has n - 1 others.
     """
 
     state: int
@@ -74,7 +96,7 @@ class _Tail:
     rivals: tuple[Rival, ...] = ()
     outside: tuple[int, ...] = ()
     begins: tuple[Action, ...] = ()
-    beside: tuple[Side, ...] = ()
+    beside: tuple[_Turn, ...] = ()
     open: bool = False
     order: tuple[int, ...] = ()
 
@@ -102,10 +124,10 @@ class _Tail:
         inner = {node.id for node in walk(unit)}
         return any(rival.unit.id in inner for rival in self.rivals)
 
-    def besides(self, others: tuple[Node, ...]) -> _Tail:
+    def besides(self, either: Either, side: int) -> _Tail:
         """Enters one side of a ``|``."""
-        entered = self.inside[len(self.outside) :]
-        return replace(self, beside=(*self.beside, *(Side(entered, self.inside, other) for other in others)))
+        turn = _Turn(self.inside[len(self.outside) :], self.inside, either, side)
+        return replace(self, beside=(*self.beside, turn))
 
     def awaiting(self, element: Node, strategy: Strategy | None) -> _Tail:
         """The element that comes next closes the gaps that are open."""
@@ -121,7 +143,7 @@ class _Tail:
         if not path.actions:
             return passed
         before = self.strategy if self.reached else strategy
-        beside = self.beside if self.reached else ()
+        beside = tuple(side for turn in self.beside for side in turn.others()) if self.reached else ()
         actions = [
             replace(action, strategy=before, inside=self.inside, beside=beside)
             if isinstance(action, Omit)
@@ -162,6 +184,7 @@ class _Compiler:
         self._orders = pattern.query.skip is not None
         self._states: dict[int, int] = {}
         self._edges: dict[Edge, None] = {}
+        self._size = 0
         self._parts: dict[int, NFA] = {}
 
     def nfa(self) -> NFA:
@@ -218,6 +241,13 @@ class _Compiler:
             predicate = Predicate(self._streams(unit), tail.strategy, unit, tail.rivals, tail.outside)
             edge = Edge(tail.state, state, tail.ends, predicate, tail.begins, order=tail.order)
             self._edges[edge] = None
+            self._size += 4 + len(edge.ends) + len(edge.begins)
+        if self._size > MOST_ACTIONS:
+            raise QueryMeaningError(
+                f"the sequence needs an automaton of more than {MOST_ACTIONS:,} actions: "
+                "write fewer optional elements in a row, or shorter disjunctions beside each other",
+                text=self._pattern.query.text.partition("\n")[0][:200],
+            )
         if isinstance(unit, AnyOrder):
             for operand in unit.operands:
                 if operand.id not in self._parts:
@@ -243,8 +273,7 @@ class _Compiler:
     def _either(self, either: Either, tails: list[_Tail]) -> list[_Tail]:
         ended = []
         for i, operand in enumerate(either.operands):
-            others = (*either.operands[:i], *either.operands[i + 1 :], *either.closed)
-            beside = [tail if either.apart else tail.besides(others) for tail in tails]
+            beside = [tail if either.apart else tail.besides(either, i) for tail in tails]
             ended += self._node(operand, self._choose(beside, either.place(i)))
         return ended
 

@@ -98,9 +98,11 @@ def _witnesses(query: Query, gpms: Mapping[str, GpmPart]) -> dict[str, GpmPart]:
 def _part(query: Query, gpm: Gpm, counts: Counter[str], positive: bool) -> GpmPart:
     """A GPM's part; ``counts`` says how many GPMs that are not negated may bind a name, this one included."""
     own = scope.gpm_variables(gpm)
+    filters = (element for element in gpm.pattern.elements if isinstance(element, Filter))
+    asked = frozenset[str]().union(*(scope.mentioned(element.condition) for element in filters))
     alone = {name for name in own if counts[name] == 1} if positive else set()
-    elsewhere = counts.keys() - alone
-    stateless, correlated = scope.split(gpm, frozenset(elsewhere))
+    elsewhere = frozenset(name for name in asked if counts[name]) - alone
+    stateless, correlated = scope.split(gpm, elsewhere)
     return GpmPart(
         gpm=gpm,
         streams=frozenset(query.stream(name) for name in gpm.streams),

@@ -94,9 +94,10 @@ def place_filters(nfa: NFA) -> NFA:
 
     def change(part: NFA) -> NFA:
         known = _known(part)
+        bound = _bound_in(part, known)
         edges = []
         for edge in part.edges:
-            before = _bound_in(part, edge.source, known)
+            before = bound.get(edge.source, _NONE)
             after = before | _acted(part.pattern, edge.ends, known.get(edge.source, _NONE))
             after |= _bound(part.pattern, edge.predicate.unit)
             after -= _NONE.union(*(_own(part.pattern, kleene) for kleene in edge.inside))
@@ -210,10 +211,15 @@ def _known(nfa: NFA) -> dict[int, frozenset[str]]:
     return known
 
 
-def _bound_in(nfa: NFA, state: int, known: Mapping[int, frozenset[str]]) -> frozenset[str]:
-    """The variables bound in a state, without those of the Kleenes that may be in progress there."""
-    inside = {kleene for edge in nfa.edges if edge.target == state for kleene in edge.inside}
-    return known.get(state, _NONE).difference(*(_own(nfa.pattern, kleene) for kleene in inside))
+def _bound_in(nfa: NFA, known: Mapping[int, frozenset[str]]) -> dict[int, frozenset[str]]:
+    """The variables bound in each state, without those of the Kleenes that may be in progress there."""
+    inside: dict[int, set[int]] = defaultdict(set)
+    for edge in nfa.edges:
+        inside[edge.target].update(edge.inside)
+    return {
+        state: bound.difference(*(_own(nfa.pattern, kleene) for kleene in inside[state]))
+        for state, bound in known.items()
+    }
 
 
 def _acted(pattern: SequencePattern, actions: Iterable[Action], bound: frozenset[str]) -> frozenset[str]:

@@ -8,27 +8,28 @@ from typing import TYPE_CHECKING
 
 from spaseq.cli.arguments import UsageError, knowledge, stream_sources
 from spaseq.cli.console import complain
-from spaseq.errors import QueryError, SpaseqError
+from spaseq.errors import LimitError, QueryError, SpaseqError
 from spaseq.language import checked
 from spaseq.language.syntax import Query
+from spaseq.limits import Limits
 
 if TYPE_CHECKING:
     from spaseq.engine import Source
     from spaseq.gpm.kb import KnowledgeBase
 
 
-def read(path: Path) -> Query:
-    """The query in a file. Raises QueryError, and UsageError if it cannot be read."""
+def read(path: Path, limits: Limits = Limits()) -> Query:
+    """The query in a file. Raises QueryError, LimitError, and UsageError if it cannot be read."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UsageError(f"the query {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UsageError(f"the query {path} is not UTF-8 text") from None
-    return checked(text, str(path))
+    return checked(text, str(path), limits)
 
 
-def read_all(paths: list[Path]) -> dict[str, Query]:
+def read_all(paths: list[Path], limits: Limits = Limits()) -> dict[str, Query]:
     """Queries by the paths of their files; tells all that is wrong with them before it gives up."""
     queries: dict[str, Query] = {}
     wrong: list[SpaseqError] = []
@@ -36,8 +37,8 @@ def read_all(paths: list[Path]) -> dict[str, Query]:
         try:
             if str(path) in queries:
                 raise UsageError(f"the query {path} is given twice")
-            queries[str(path)] = read(path)
-        except (QueryError, UsageError) as error:
+            queries[str(path)] = read(path, limits)
+        except (QueryError, LimitError, UsageError) as error:
             wrong.append(error)
     for one in wrong[:-1]:
         complain(one)

@@ -118,7 +118,7 @@ def serve(
             raise UsageError("--demo has its own queries, streams and background graphs: give it alone")
         if state is not None and demo:
             raise UsageError("--state does not go with --demo, which plays its samples from the beginning")
-        queries = read_all(query or [])
+        queries = read_all(query or [], limits(limit or ()))
         for warning in dict.fromkeys(w for prepared in queries.values() for w in prepared.warnings):
             warn(warning)
         named = {path.stem: str(path) for path in query or []}

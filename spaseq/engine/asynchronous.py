@@ -191,7 +191,7 @@ class AsyncHandle(AsyncIterator[Match]):
         self._kept: deque[MatchBatch] = deque()
         self._at = 0
         self._over = False
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
         self._waiting: list[asyncio.Future[None]] = []
         self._is_due = False
         handle.on_found = self._found
@@ -297,13 +297,13 @@ class AsyncHandle(AsyncIterator[Match]):
             if not self._waiting:
                 return
         batch: MatchBatch | None = None
-        error: Exception | None = None
+        error: BaseException | None = None
         is_over = False
         if not self._kept:
             try:
                 batch = next(self.handle.batches(_AT_ONCE), None)
                 is_over = batch is None and (self.handle.done or self._worker.is_over)
-            except Exception as failed:
+            except BaseException as failed:  # which is for who waits
                 is_over, error = True, failed
         with self._lock:
             if batch is not None:

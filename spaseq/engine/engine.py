@@ -156,7 +156,7 @@ class Engine:
         other bounds) is refused, or, with ``replace``, cancelled, and this one starts in its place.
         """
         effort = self._bounds.of(latency, weight)
-        prepared = as_query(query)
+        prepared = as_query(query, self._core.limits)
         self.turn.check()
         with self.turn.lock:
             self._core.check_open()

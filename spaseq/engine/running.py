@@ -84,7 +84,7 @@ def run(
     before the first match is asked for; and ``SourceError`` in the end, after the last match, if all events
     of a stream were malformed.
     """
-    prepared = as_query(query)
+    prepared = as_query(query, limits)
     engine = Engine(
         kb,
         lateness=lateness,

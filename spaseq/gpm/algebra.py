@@ -5,7 +5,10 @@ A variable that a solution does not bind is not in its dict.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+
+from spaseq.limits import Spending
 
 Row = dict[str, int]
 Rows = list[Row]
@@ -16,16 +19,26 @@ MANY = 64
 
 
 def extend(
-    rows: Rows, pairs: Sequence[Pair], subject: tuple[str, int | None], object_: tuple[str, int | None]
+    rows: Rows,
+    pairs: Sequence[Pair],
+    subject: tuple[str, int | None],
+    object_: tuple[str, int | None],
+    spending: Spending,
 ) -> Rows:
-    """The rows joined with a view: places are a variable's name, or a constant."""
+    """The rows joined with a view: places are a variable's name, or a constant.
+
+    ``spending`` is told how many rows there are as soon as they are too many, here and below.
+    """
     (s_name, s_constant), (o_name, o_constant) = subject, object_
     same = s_constant is None and s_name == o_name
     index = None
     if len(rows) * len(pairs) > MANY and s_constant is None and all(s_name in row for row in rows):
         index = by_first(pairs)
     out: Rows = []
+    most = spending.most
     for row in rows:
+        if len(out) > most:
+            break
         s = row.get(s_name) if s_constant is None else s_constant
         o = row.get(o_name) if o_constant is None else o_constant
         for first, second in pairs if index is None or s is None else index.get(s, ()):
@@ -41,7 +54,14 @@ def extend(
             if o is None:
                 found[o_name] = second
             out.append(found)
-    return out
+    return few(out, spending)
+
+
+def few(rows: Rows, spending: Spending) -> Rows:
+    """The rows, if they are not too many."""
+    if len(rows) > MANY:
+        spending.rows(len(rows), len(rows[0]))
+    return rows
 
 
 def by_first(pairs: Iterable[Pair]) -> dict[int, list[Pair]]:
@@ -60,10 +80,15 @@ def merge(left: Row, right: Row) -> Row | None:
     return {**left, **right}
 
 
-def join(left: Rows, right: Rows) -> Rows:
+def join(left: Rows, right: Rows, spending: Spending) -> Rows:
     """The unions of all solutions that agree."""
-    candidates = partners(left, right)
-    return [both for row in left for other in candidates(row) if (both := merge(row, other)) is not None]
+    candidates, most = partners(left, right), spending.most
+    out: Rows = []
+    for row in left:
+        if len(out) > most:
+            break
+        out += [both for other in candidates(row) if (both := merge(row, other)) is not None]
+    return few(out, spending)
 
 
 def minus(left: Rows, right: Rows) -> Rows:
@@ -94,3 +119,30 @@ def without(rows: Rows, names: Iterable[str]) -> Rows:
     """The solutions without some variables."""
     gone = frozenset(names)
     return [{n: v for n, v in row.items() if n not in gone} for row in rows] if gone else rows
+
+
+def by_reach(names: Sequence[Collection[str]], known: Iterable[str] = ()) -> Iterator[int]:
+    """The places of sets of names, each the first one that shares a name with those before, if there is one.
+
+    >>> list(by_reach([{"a"}, {"b", "c"}, {"c", "a"}]))
+    [0, 2, 1]
+    """
+    places: dict[str, list[int]] = {}
+    for place, own in enumerate(names):
+        for name in own:
+            places.setdefault(name, []).append(place)
+    reached = [place for name in known for place in places.pop(name, ())]
+    heapify(reached)
+    first, done = 0, [False] * len(names)
+    while reached or first < len(names):
+        if not reached:
+            reached.append(first)
+            first += 1
+        place = heappop(reached)
+        if done[place]:
+            continue
+        done[place] = True
+        yield place
+        for name in names[place]:
+            for other in places.pop(name, ()):
+                heappush(reached, other)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Final
 
 import numpy as np
 from pyoxigraph import Literal, NamedNode
 
 from spaseq.alone import Single
-from spaseq.errors import KnowledgeError
+from spaseq.errors import KnowledgeError, LimitError
 from spaseq.events import Clock, EventBatch, Ids
 from spaseq.gpm.algebra import Row, Rows
 from spaseq.gpm.expressions.compiled import ExistsCallback
@@ -29,13 +30,17 @@ from spaseq.gpm.sharing import (
 from spaseq.gpm.spectra.joins import NO_CONTEXT, Route, Spectra, covers, exists_on
 from spaseq.gpm.spectra.rowwise import NotByRows, Rowwise
 from spaseq.gpm.spectra.single import MOST_TRIPLES, Join, joined
-from spaseq.gpm.spectra.solutions import UNIT, Solutions, from_rows
+from spaseq.gpm.spectra.solutions import UNIT, Solutions, from_rows, union
+from spaseq.gpm.spectra.views import Views
 from spaseq.gpm.spectra.walks import Facts
 from spaseq.language.scope import occurring, variables
 from spaseq.language.syntax import Gpm, Graph, Group
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 from spaseq.terms.values import DATETIME_TYPE, XSD
 
+#: The limits of one event.
+_OF_ONE: Final = frozenset({"solutions", "event_seconds"})
+_NO_EVENTS: Final[Ids] = np.zeros(0, dtype=np.int64)
 _INTEGER_TYPE = NamedNode(XSD + "integer")
 
 
@@ -162,23 +167,41 @@ class GpmEvaluator:
         return tuple([tuple([row.get(name, UNBOUND) for name in names]) for row in rows])
 
     def _by_columns(self, part: Part) -> Solutions:
-        batch = part.batch
-        initial = self._event_columns(batch)
-        if isinstance(self._plan, Spectra):
-            found = self._plan.evaluate(batch, NO_CONTEXT, initial, part.views)
-        else:
-            found = self._plan.evaluate(batch, NO_CONTEXT, initial)
-        if found.event is None:
-            found = found.everywhere(np.arange(len(batch)))
+        found = self._of_batch(part.batch, part.views)
         if part.positions is None:
             return found
-        assert found.event is not None
-        return Solutions(len(found), part.positions[found.event], found.columns)
+        return Solutions(len(found), part.positions[found.events], found.columns)
+
+    def _of_batch(self, batch: EventBatch, views: Views | None = None) -> Solutions:
+        """The solutions of some events. Limits are those of one: if all take too much, half of them do."""
+        spending = self._dictionary.spending
+        try:
+            return self._of_all(batch, views)
+        except LimitError as error:
+            if len(batch) < 2 or error.limit not in _OF_ONE:
+                raise
+        halves = []
+        for begin, end in ((0, len(batch) // 2), (len(batch) // 2, len(batch))):
+            spending.restart()
+            half = self._of_batch(batch.take(np.arange(begin, end)))
+            halves.append(Solutions(len(half), half.events + begin, half.columns))
+        spending.size(sum(map(len, halves)), len(halves[0].columns) + 1)
+        return union(halves, _NO_EVENTS)
+
+    def _of_all(self, batch: EventBatch, views: Views | None) -> Solutions:
+        initial = self._event_columns(batch)
+        if isinstance(self._plan, Spectra):
+            found = self._plan.evaluate(batch, NO_CONTEXT, initial, views)
+        else:
+            found = self._plan.evaluate(batch, NO_CONTEXT, initial)
+        return found.everywhere(np.arange(len(batch)), self._dictionary.spending)
 
     def _by_rows(self, shared: Shared, rowwise: Rowwise) -> ByEvent:
         found: dict[int, tuple[Row, ...]] = {}
         for event, (stream, facts) in enumerate(shared.events()):
             if self.streams is None or stream in self.streams:
+                if event:
+                    self._dictionary.spending.restart()
                 rows = self._rows(rowwise, facts, self._ambient(shared.batch, event))
                 if rows:
                     found[event] = tuple(rows)

@@ -188,8 +188,10 @@ class KnowledgeBase:
         else:
             wanted = self.visible(dictionary)
         part = batch.take(np.flatnonzero(np.isin(batch.graph, wanted)))
-        found = prepare(graph.pattern, dictionary, self).evaluate(part, context)
-        found = found.everywhere(np.arange(len(part)))
+        spending = dictionary.spending
+        with spending.background():
+            found = prepare(graph.pattern, dictionary, self).evaluate(part, context)
+            found = found.everywhere(np.arange(len(part)), spending)
         assert found.event is not None
         if isinstance(name, Var) and name.name not in context:
             names = part.graph[found.event]

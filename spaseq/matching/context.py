@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from pyoxigraph import NamedNode
 
@@ -26,6 +27,9 @@ Rows = tuple[Row, ...]
 
 #: The place of an event among all: simultaneous ones stand in the order of their streams' IRIs.
 Order = tuple[int, int, int]
+
+#: So many rows are not worth counting.
+_MANY: Final = 64
 
 
 class Context(Filters):
@@ -97,8 +101,11 @@ class Context(Filters):
         if not solutions:
             return ()
         conditions = self._conditions[atom.id, loose]
-        out = []
+        spending = self._dictionary.spending
+        out: list[Row] = []
         for row in rows:
+            if len(out) > _MANY:
+                spending.rows(len(out))
             for solution in solutions:
                 binding = _merge(row.binding, solution)
                 if binding is None:
@@ -121,8 +128,10 @@ class Context(Filters):
         """The join of rows that were all made from one ``mark``ed Ω; the marks stay."""
         joined = operands[0]
         for rows in operands[1:]:
-            pairs = []
+            pairs: list[Row] = []
             for left in joined:
+                if len(pairs) > _MANY:
+                    self._dictionary.spending.rows(len(pairs))
                 for right in rows:
                     if left.origin != right.origin:
                         continue

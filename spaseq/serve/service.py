@@ -31,6 +31,9 @@ from spaseq.serve.sparql.process import SparqlProcess
 
 _LOG: Final = logging.getLogger("spaseq.serve")
 
+#: Seconds for the engine to come to its end: more than one event may take by default.
+_LAST_CALL: Final = 15
+
 #: So many matches at once, between which others have their turn.
 _AT_ONCE: Final = 256
 
@@ -222,9 +225,15 @@ class Service:
             with suppress(asyncio.CancelledError):
                 await task
         await asyncio.to_thread(self.sparql.close)
-        with suppress(SpaseqError):  # which the handles tell, too
-            await self.engine.close()
         taking = [found.taking for found in self.queries.values() if found.taking is not None]
+        try:
+            async with asyncio.timeout(_LAST_CALL):
+                with suppress(SpaseqError):  # which the handles tell, too
+                    await self.engine.close()
+        except TimeoutError:
+            _LOG.error("the engine has been at work for %s s: what it had to do is abandoned", _LAST_CALL)
+            for task in taking:
+                task.cancel()
         if taking:
             await asyncio.wait(taking)
 
@@ -261,6 +270,9 @@ async def _take(found: Registered) -> None:
             await asyncio.sleep(0)
         if not found.handle.handle.is_over:
             end = {"reason": "stopped"}
+    except asyncio.CancelledError:
+        end = {"reason": "stopped"}
+        raise
     except SpaseqError as error:
         end = {"reason": "failed", "error": told(error).error}
     except Exception as error:  # a bug, of which readers must hear, too

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from pyoxigraph import BlankNode, Literal, NamedNode
 
-from spaseq.limits import UNLIMITED, Limits
+from spaseq.limits import UNLIMITED, Limits, Spending
 from spaseq.terms.distinct import distinct, numbered
 from spaseq.terms.texts import ntriples, term_of, text_of
 from spaseq.terms.values import (
@@ -92,8 +92,10 @@ class Dictionary:
     """
 
     def __init__(self, limits: Limits = UNLIMITED) -> None:
-        """``limits``: those of terms that are computed."""
+        """``limits``: those of what is computed."""
         self.limits = limits
+        #: What is spent on the event in hand.
+        self.spending = Spending(limits)
         self.lock = threading.RLock()
         # All terms, as texts; once there is a table, those that Python has seen. Of terms of pyoxigraph, one
         # more for each event, the garbage collector would look at the whole process again and again.

@@ -91,6 +91,8 @@ _DATETIME: Final = re.compile(
 )
 _LONG_INTEGER: Final = 4000  # int() and str() refuse longer ones (CVE-2020-10735); Decimal does not
 _LARGE: Final = 10**_LONG_INTEGER
+_FEW_BITS: Final = 2048
+_TWO: Final = Decimal(2)
 
 
 class Moment(NamedTuple):
@@ -197,7 +199,48 @@ def parse_integer(text: str) -> int | None:
     """The integer that ``text`` writes, of any length; None if it does not."""
     if not _INTEGER.fullmatch(text):
         return None
-    return int(text) if len(text) < _LONG_INTEGER else int(Decimal(text))
+    if len(text) < _LONG_INTEGER:
+        return int(text)
+    number = _joined(text.lstrip("+-"))
+    return -number if text[0] == "-" else number
+
+
+def _joined(digits: str) -> int:
+    """The number of these digits, from its halves: ``int`` takes the square of their length."""
+    if len(digits) < _LONG_INTEGER:
+        return int(digits)
+    lower = len(digits) // 2
+    shift: int = 10**lower
+    return _joined(digits[:-lower]) * shift + _joined(digits[-lower:])
+
+
+def _written(number: int) -> str:
+    """The digits of an integer that is not negative: ``str`` takes the square of their number."""
+    if number < _LARGE:
+        return str(number)
+    return format(as_decimal(number), "f")
+
+
+def as_decimal(number: int) -> Decimal:
+    """An integer as a decimal: ``Decimal`` itself takes the square of its length.
+
+    >>> as_decimal(-7)
+    Decimal('-7')
+    """
+    bits = number.bit_length()
+    if bits <= _FEW_BITS:
+        return Decimal(number)
+    return _as_decimal(number, bits) if number > 0 else EXACT.minus(_as_decimal(-number, bits))
+
+
+def _as_decimal(number: int, bits: int) -> Decimal:
+    """A positive one below ``2**bits``, from its halves: decimals of many digits are multiplied fast."""
+    if bits <= _FEW_BITS:
+        return Decimal(number)
+    lower = bits // 2
+    high = number >> lower
+    both = EXACT.multiply(_as_decimal(high, bits - lower), EXACT.power(_TWO, lower))
+    return EXACT.add(both, _as_decimal(number - (high << lower), lower))
 
 
 def parse_decimal(text: str) -> Decimal | None:
@@ -283,7 +326,7 @@ def _encode(kind: int, data: Any) -> Literal:
 def _canonical(kind: int, data: Any) -> str:
     """The canonical lexical form of XSD 1.1: ``12``, ``1.5``, ``1.5E10``."""
     if kind == INTEGER:
-        return str(data) if abs(data) < _LARGE else format(Decimal(data), "f")
+        return f"-{_written(-data)}" if data < 0 else _written(data)
     if kind == DECIMAL:
         return plain(data)
     if math.isnan(data):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +18,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.serve.running import PATIENCE
+import spaseq
+from tests.serve.running import PATIENCE, running
 from tests.streams import NS, letters, query
 
 ROOT = Path(__file__).parents[2]
@@ -128,3 +132,27 @@ def test_the_example_of_asyncio_in_the_documentation() -> None:
         [sys.executable, "-c", blocks("python")], capture_output=True, text=True, timeout=PATIENCE
     )
     assert (done.returncode, done.stdout) == (0, "0 0\n1 1\n2 2\n"), done.stderr
+
+
+def test_an_engine_that_is_at_work_holds_up_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spaseq.serve.service._LAST_CALL", 0.1)
+    has_begun, go_on = threading.Event(), threading.Event()
+
+    def block(_: spaseq.Engine) -> None:
+        has_begun.set()
+        go_on.wait(PATIENCE)
+
+    try:
+        with running() as server:
+            key = server.register(query("A"))
+            engine = server.app.service.engine
+            blocking = threading.Thread(target=lambda: asyncio.run(engine.call(block)), daemon=True)
+            blocking.start()
+            assert has_begun.wait(PATIENCE)
+            with server.http.stream("GET", f"/queries/{key}/matches") as reading:
+                server.server.should_exit = True
+                lines = [line for line in reading.iter_lines() if line]
+            assert json.loads(lines[-1])["end"]["reason"] == "stopped"
+        assert not go_on.is_set()
+    finally:
+        go_on.set()

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from spaseq.cli.arguments import RunEngine, duration
+from spaseq.cli.arguments import RunEngine, duration, limits
 from spaseq.cli.console import reporting, warn
 from spaseq.cli.options import (
     Catalog,
@@ -121,7 +121,8 @@ def run(
     Live sources are URLs: kafka, mqtt, mqtts, ws, wss, http, https, and file:PATH?follow.
 
     Durations are numbers with ms, s, m, h or d; on a stream of ticks a second is one tick.
-    Limits are partial-matches, query-bytes, pending-matches, held-events, term-bytes and depth.
+    Limits are partial-matches, query-bytes, pending-matches, held-events, term-bytes, depth, solutions,
+    event-seconds, background-seconds and query-characters.
     Evaluators are parameterized, enumeration, lazy, tree, kernel, runs and reference: all find the same.
     SELECT and ASK go into table, json, xml, csv, tsv, ndjson; CONSTRUCT into trig, nquads, ndjson;
     count, the number of matches, is for all.
@@ -129,7 +130,7 @@ def run(
     line is wrong, 143 after SIGTERM.
     """
     with reporting():
-        queries = read_all(query)
+        queries = read_all(query, limits(limit or ()))
         for warning in dict.fromkeys(w for prepared in queries.values() for w in prepared.warnings):
             warn(warning)
         # Imported only here: it loads the engine.

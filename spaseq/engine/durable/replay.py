@@ -31,6 +31,7 @@ from spaseq.engine.pipelines.stats import Stats
 from spaseq.errors import EngineError, QueryError
 from spaseq.language import checked, syntax
 from spaseq.language.syntax import WindowKind
+from spaseq.limits import UNLIMITED
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.diagnosis import GpmStats
 
@@ -173,7 +174,7 @@ class Replay:
 
     def _prepared(self, query: Query) -> syntax.Query:
         try:
-            return checked(query.text, f"query {query.name} of {self._store.path}")
+            return checked(query.text, f"query {query.name} of {self._store.path}", UNLIMITED)
         except QueryError as error:
             raise EngineError(
                 f"{self._store.path}: this version cannot read a query of it:\n{error}"

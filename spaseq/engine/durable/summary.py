@@ -13,6 +13,7 @@ from spaseq.engine.durable.store import reading
 from spaseq.errors import EngineError, QueryError
 from spaseq.language import checked
 from spaseq.language.syntax import Query
+from spaseq.limits import UNLIMITED
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def summary(path: str | Path) -> Summary:
 
 def _prepared(text: str, name: str) -> Query | None:
     try:
-        return checked(text, name)
+        return checked(text, name, UNLIMITED)
     except QueryError:  # of another version: the engine says more
         return None
 

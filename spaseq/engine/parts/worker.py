@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -12,11 +13,14 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+_LOG = logging.getLogger(__name__)
+
 
 class Worker:
     """A daemon thread that does calls in their order; it is there when it is needed, until ``end``.
 
-    ``idle`` is done whenever nothing else is to do. ``is_over``: its engine is closed.
+    ``idle`` is done whenever nothing else is to do. ``is_over``: its engine is closed. Whatever a call or
+    ``idle`` raises is logged, and the thread goes on. If it dies nevertheless, another one takes its place.
     """
 
     def __init__(self, idle: Callable[[], None]) -> None:
@@ -33,8 +37,7 @@ class Worker:
             if self._is_running:
                 self._changed.notify()
             else:
-                self._is_running = True
-                threading.Thread(target=self._run, name="spaseq engine", daemon=True).start()
+                self._start()
 
     def end(self) -> None:
         """Lets the thread end when it has done what it was told."""
@@ -54,19 +57,45 @@ class Worker:
                 self._calls.remove(call)
             raise
 
+    def _start(self) -> None:
+        """Begin another thread. Must be called with ``_changed`` held."""
+        threading.Thread(target=self._run, name="spaseq engine", daemon=True).start()
+        self._is_running = True
+
     def _run(self) -> None:
-        while True:
-            with self._changed:
-                while not self._calls:
-                    if self._is_ending:
-                        self._is_running = False
-                        return
-                    self._changed.wait()
-                do = self._calls.popleft()
+        is_ended = False
+        try:
+            while not is_ended:
+                is_ended = self._do_next()
+        finally:
+            if not is_ended:  # not even what went wrong could be logged
+                with self._changed:
+                    self._is_running = False
+                    if self._calls:
+                        self._start()
+
+    def _do_next(self) -> bool:
+        """Do the next call; return whether this was the last one."""
+        with self._changed:
+            while not self._calls:
+                if self._is_ending:
+                    self._is_running = False
+                    return True
+                self._changed.wait()
+            do = self._calls.popleft()
+        try:
             do()
-            del do  # which may hold whoever is to end this thread when he is gone
-            if not self._calls:
+        except BaseException as error:
+            failed(error)
+            if isinstance(do, _Call):
+                do.fail(error)
+        del do  # which may hold whoever is to end this thread when he is gone
+        if not self._calls:
+            try:
                 self._idle()
+            except BaseException as error:
+                failed(error)
+        return False
 
 
 class _Call(Generic[T]):
@@ -88,9 +117,13 @@ class _Call(Generic[T]):
         try:
             result = self._do()
         except BaseException as error:  # which is the caller's
-            tell(self._future, partial(self._future.set_exception, error))
+            self.fail(error)
         else:
             tell(self._future, partial(self._future.set_result, result), partial(self._unwanted, result))
+
+    def fail(self, error: BaseException) -> None:
+        """Tell whoever waits that there is no result, as what there was could not be told."""
+        tell(self._future, partial(self._future.set_exception, error))
 
     def _unwanted(self, result: T) -> None:
         """Whoever asked is gone."""
@@ -114,6 +147,12 @@ def tell(
     except RuntimeError:  # the loop is closed, and nobody is there
         if unwanted is not None:
             unwanted()
+
+
+def failed(error: BaseException) -> None:
+    """Log what no caller is told: it ends nothing else."""
+    with suppress(Exception):
+        _LOG.error("a call of the engine's thread failed", exc_info=error)
 
 
 def quietly(do: Callable[[], object]) -> None:

@@ -32,6 +32,7 @@ class Asking:
         self.pattern: SequencePattern = normalise(query)
         self._stats = Stats(gpms={name: GpmStats() for name in self.pattern.queried})
         self._dictionary = dictionary
+        self._spending = dictionary.spending
         self._sharing = sharing
         #: The streams of each GPM, as ids; None for all of the query's.
         self.streams = {

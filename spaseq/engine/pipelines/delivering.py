@@ -96,6 +96,7 @@ class Delivering(Asking):
                 if len(batch) < len(wanted):
                     wanted = wanted.part(len(batch), len(wanted))
                 yield batch
+                self._spending.restart()  # the time of who took it is not the query's
                 if self.done:
                     return
 

@@ -78,6 +78,7 @@ class Pipeline(Attending):
         if self._matcher is None and (self._member is None or self._member.is_alone):
             self._start(batch)
             if is_shared:
+                self._spending.restart()
                 for gpm in self._gpms.values():
                     gpm.evaluate(batch)
 
@@ -86,6 +87,7 @@ class Pipeline(Attending):
 
         ``position``: how many came before, those that were passed over included.
         """
+        self._spending.restart()
         if self._member is not None and position is not None and self._begin is not None:
             # What these events are to the others cannot wait until somebody asks for this query's matches.
             self._member.see(batch, position, self._begin)
@@ -93,6 +95,7 @@ class Pipeline(Attending):
 
     def take_one(self, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
         """As ``process``, of one event; None if there is nothing to be looked for."""
+        self._spending.restart()
         if self._member is not None and not self._member.is_alone:
             return self._of_group(self._member, batch, position)
         quick = self._quick
@@ -115,6 +118,7 @@ class Pipeline(Attending):
         """
         quick = self._quick
         assert quick is not None
+        self._spending.restart()
         if self._is_by_time:
             # As ``is_sparse`` says; those that follow each other are kept together, by the hundred.
             position = self._position
@@ -171,6 +175,7 @@ class Pipeline(Attending):
         solutions = [(name, self._by_event(name, gpm, batch)) for name, gpm in self._gpms.items()]
         for occurrence in self._occurrences(batch, self._position, solutions):
             self._position += 1
+            self._spending.restart()
             yield from self._matches(blocks(matcher.push(occurrence)))
             if self.done:
                 return

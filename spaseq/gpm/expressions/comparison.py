@@ -32,6 +32,7 @@ from spaseq.terms.values import (
     UNKNOWN,
     Moment,
     Value,
+    as_decimal,
     decode,
     single,
     unsigned_zero,
@@ -42,6 +43,13 @@ Comparison = Callable[[Value, Value], bool]
 _FOURTEEN_HOURS: Final = 14 * 3600
 _DIVISION_DIGITS: Final = 18
 
+#: Numbers of so many digits are multiplied in no time, and have no length to speak of.
+_SHORT_DIGITS: Final = 100
+_SHORT: Final = 10**_SHORT_DIGITS
+#: The size of a decimal of few digits.
+_SMALL: Final = Decimal(1).__sizeof__()
+_DIGITS_A_BIT: Final = math.log10(2)
+
 
 def double(number: Any) -> float:
     """An integer or decimal as the nearest double; infinite beyond them."""
@@ -51,12 +59,16 @@ def double(number: Any) -> float:
         return math.inf if number > 0 else -math.inf
 
 
+def _decimal(number: int | Decimal) -> Decimal:
+    return as_decimal(number) if isinstance(number, int) else number
+
+
 def promote(a: Value, b: Value) -> tuple[int, Any, Any]:
     """Two numbers as numbers of one kind: integer, decimal, float, double, the greater of the two."""
     kind, x, y = max(a.kind, b.kind), a.data, b.data
     if a.kind != b.kind and kind > INTEGER:
         if kind == DECIMAL:
-            x, y = Decimal(x), Decimal(y)
+            x, y = _decimal(x), _decimal(y)
         elif kind == DOUBLE:
             x, y = double(x), double(y)
         else:
@@ -182,11 +194,37 @@ def arithmetic(symbol: str, a: Value, b: Value) -> Value:
         raise ExpressionError(f"no {symbol} for {a} and {b}")
     kind, x, y = promote(a, b)
     if symbol == "/" and kind <= DECIMAL:
-        return Value(DECIMAL, _divide(Decimal(x), Decimal(y)))
+        return Value(DECIMAL, _divide(_decimal(x), _decimal(y)))
     if kind == DECIMAL:
         return Value(kind, unsigned_zero(_DECIMAL[symbol](x, y)))
     result = _ratio(x, y) if symbol == "/" else _PLAIN[symbol](x, y)
     return Value(kind, single(result) if kind == FLOAT else result)
+
+
+def is_short(number: Value) -> bool:
+    """Whether an integer or decimal is one of which nothing becomes too long at once."""
+    data = number.data
+    if number.kind == INTEGER:
+        return bool(-_SHORT < data < _SHORT)
+    return bool(data.__sizeof__() <= _SMALL and abs(data.adjusted()) < _SHORT_DIGITS)
+
+
+def digits_of(symbol: str, a: Value, b: Value) -> int:
+    """About how many digits ``a + b`` and so on has, of integers and decimals; no fewer than it has."""
+    (whole, fraction), (other_whole, other_fraction) = _digits(a), _digits(b)
+    if symbol == "*":
+        return whole + other_whole + fraction + other_fraction
+    if symbol == "/":
+        return whole + fraction + other_whole + other_fraction + _DIVISION_DIGITS
+    return max(whole, other_whole) + max(fraction, other_fraction) + 1
+
+
+def _digits(number: Value) -> tuple[int, int]:
+    """How many digits a number has before and after its point, or a few more."""
+    if number.kind == INTEGER:
+        return math.ceil(number.data.bit_length() * _DIGITS_A_BIT) + 1, 0
+    _, digits, exponent = number.data.as_tuple()
+    return max(len(digits) + exponent, 1), max(-exponent, 0)
 
 
 def _opposite(duration: Value) -> Value:

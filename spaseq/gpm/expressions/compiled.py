@@ -10,9 +10,19 @@ from collections.abc import Callable, Mapping
 from typing import Final, NoReturn, TypeVar
 
 from spaseq.gpm.expressions.casts import CASTS
-from spaseq.gpm.expressions.comparison import COMPARISONS, NUMERIC, arithmetic, equal, negative, truth
+from spaseq.gpm.expressions.comparison import (
+    COMPARISONS,
+    NUMERIC,
+    arithmetic,
+    digits_of,
+    equal,
+    is_short,
+    negative,
+    truth,
+)
 from spaseq.gpm.expressions.extensions import EXTENSIONS
 from spaseq.gpm.expressions.functions import FUNCTIONS, labelled_node, new_seed
+from spaseq.gpm.expressions.lengths import LENGTHS, replaced, replaced_at_most
 from spaseq.gpm.expressions.walk import labels
 from spaseq.gpm.general.delegated import ExpressionError
 from spaseq.language.syntax import (
@@ -30,7 +40,7 @@ from spaseq.language.syntax import (
     Var,
 )
 from spaseq.terms.dictionary import UNBOUND, Dictionary
-from spaseq.terms.values import DOUBLE, Value, boolean, decode
+from spaseq.terms.values import DECIMAL, DOUBLE, Value, boolean, decode
 
 __all__ = ["ExistsCallback", "ExpressionError", "Solution", "compile_filter", "compile_test", "compile_value"]
 
@@ -213,12 +223,8 @@ class _Compiler:
             case Constant(term):
                 constant = decode(term)
                 return lambda solution: constant  # noqa: ARG005 # the shape of all closures
-            case Binary("*", left, right):
-                first, second = self.value(left), self.value(right)
-                return self._bounded(lambda solution: arithmetic("*", first(solution), second(solution)))
-            case Binary("+" | "-" | "/" as operator, left, right):
-                first, second = self.value(left), self.value(right)
-                return lambda solution: arithmetic(operator, first(solution), second(solution))
+            case Binary("+" | "-" | "*" | "/" as operator, left, right):
+                return self._arithmetic(operator, self.value(left), self.value(right))
             case Unary("-", operand):
                 inner = self.value(operand)
                 return lambda solution: negative(inner(solution))
@@ -235,12 +241,10 @@ class _Compiler:
             case Call("BOUND", _) | Binary() | Unary() | In() | Exists():
                 holds = self.test(expression)
                 return lambda solution: boolean(holds(solution))
-            case Call("CONCAT" | "ENCODE_FOR_URI" as name, arguments):
-                return self._bounded(self._apply(FUNCTIONS[name], arguments))
             case Call("REPLACE", arguments):
-                return self._bounded(self._apply(self._replace, arguments))
+                return self._apply(self._replace, arguments)
             case Call(name, arguments):
-                return self._apply(FUNCTIONS[name], arguments)
+                return self._apply(self._bounded(FUNCTIONS[name], LENGTHS.get(name)), arguments)
             case FunctionCall(function, arguments):
                 return self._apply(NAMED.get(function.value) or _unknown(function.value), arguments)
             case Aggregate() | Prev():
@@ -253,25 +257,38 @@ class _Compiler:
         compiled = [self.value(argument) for argument in arguments]
         return lambda solution: function(*[argument(solution) for argument in compiled])
 
-    def _replace(self, text: Value, pattern: Value, replacement: Value, *flags: Value) -> Value:
-        # At most so often: asked before, since one call can make terabytes of two megabytes.
-        self._dictionary.limits.check_text((len(text.text) + 1) * len(replacement.text) >> 10)
-        replaced: Value = FUNCTIONS["REPLACE"](text, pattern, replacement, *flags)
-        return replaced
+    def _bounded(
+        self, function: Callable[..., Value], length: Callable[..., int] | None
+    ) -> Callable[..., Value]:
+        """A function that makes a text; its ``length`` is compared with the limit before it is made."""
+        if length is None:
+            return function
+        check, least = self._dictionary.limits.check_text, length
 
-    def _bounded(self, evaluate: _Evaluate) -> _Evaluate:
-        """A text, or integer, that is longer than what it is made of, and may be too long."""
-        check = self._dictionary.limits.check_text
-
-        def bounded(solution: Solution) -> Value:
-            value = evaluate(solution)
-            if isinstance(value.data, str):
-                check(len(value.data))
-            elif isinstance(value.data, int):
-                check(value.data.bit_length() >> 2)  # at most so many digits
-            return value
+        def bounded(*arguments: Value) -> Value:
+            check(least(*arguments))
+            return function(*arguments)
 
         return bounded
+
+    def _replace(self, *arguments: Value) -> Value:
+        limits = self._dictionary.limits
+        if limits.term_bytes is not None and replaced_at_most(*arguments) > limits.term_bytes:
+            limits.check_text(replaced(*arguments))
+        found: Value = FUNCTIONS["REPLACE"](*arguments)
+        return found
+
+    def _arithmetic(self, operator: str, first: _Evaluate, second: _Evaluate) -> _Evaluate:
+        """``first + second`` and so on; of long numbers it is told how long the result may be."""
+        check = self._dictionary.limits.check_text
+
+        def compute(solution: Solution) -> Value:
+            a, b = first(solution), second(solution)
+            if a.kind <= DECIMAL and b.kind <= DECIMAL and not (is_short(a) and is_short(b)):
+                check(digits_of(operator, a, b), "a number")
+            return arithmetic(operator, a, b)
+
+        return compute
 
     @staticmethod
     def _number(evaluate: _Evaluate) -> _Evaluate:

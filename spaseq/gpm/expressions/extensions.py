@@ -57,6 +57,9 @@ UNITS: Final[dict[str, float]] = {
     _QUDT + "RAD": _MEAN_RADIUS,
 }
 
+#: Up to so many characters a geometry that is read is kept.
+_SHORT: Final = 128
+
 _WKT: Final = "http://www.opengis.net/ont/geosparql#wktLiteral"
 _CRS84: Final = "http://www.opengis.net/def/crs/OGC/1.3/CRS84"
 _COORDINATE: Final = r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)"
@@ -92,7 +95,8 @@ def point(value: Value) -> tuple[float, float]:
     """
     if value.kind != UNKNOWN or _datatype(value) != _WKT:
         raise ExpressionError(f"{value} is not a geometry in well-known text")
-    found = _read(value.text)
+    text = value.text
+    found = _read(text) if len(text) <= _SHORT else _read.__wrapped__(text)
     if found is None:
         raise ExpressionError(f"{value} is not a point on the globe in CRS84")
     return found

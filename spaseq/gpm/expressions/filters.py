@@ -86,5 +86,12 @@ class ColumnFilter:
         return answers, numbers & (promoted | told_apart)
 
     def _one_by_one(self, solutions: Solutions, context: Solution) -> Mask:
-        kept = per_distinct(solutions, self._names, self._test, context, repeatable=self._repeatable)
+        kept = per_distinct(
+            solutions,
+            self._names,
+            self._test,
+            context,
+            repeatable=self._repeatable,
+            spending=self._dictionary.spending,
+        )
         return kept.astype(np.bool_)

@@ -101,3 +101,47 @@ def takes_no_step(path: Path) -> bool:
             return any(map(takes_no_step, parts))
         case _:
             return False
+
+
+def simplified(path: Path) -> Path:
+    """An equal path without closures right within closures, whose cost multiplies: ``(p*)*`` is ``p*``.
+
+    The star normal form of regular expressions (Brüggemann-Klein, 1993). A closure has each of its pairs
+    once, however many ways there are.
+
+    >>> from pyoxigraph import NamedNode
+    >>> simplified(PathRepeat(PathRepeat(NamedNode("urn:p"), 0, None), 1, None))
+    PathRepeat(path=<NamedNode value=urn:p>, minimum=0, maximum=None)
+    """
+    match path:
+        case PathRepeat(inner, minimum, maximum):
+            step = simplified(inner)
+            least = 0 if takes_no_step(step) else minimum
+            if maximum is None:
+                return PathRepeat(_once(step), least, None)
+            if isinstance(step, PathRepeat):
+                return PathRepeat(step.path, 0, step.maximum)
+            return PathRepeat(step, least, 1)
+        case PathInverse(inner):
+            return PathInverse(simplified(inner))
+        case PathSequence(parts):
+            return PathSequence(tuple(map(simplified, parts)))
+        case PathAlternative(parts):
+            return PathAlternative(tuple(map(simplified, parts)))
+        case _:
+            return path
+
+
+def _once(path: Path) -> Path:
+    """What may stand in a closure for a path, since the closure repeats it and may leave it out."""
+    match path:
+        case PathRepeat(inner):
+            return _once(inner)
+        case PathInverse(inner):
+            return PathInverse(_once(inner))
+        case PathAlternative(parts):
+            return PathAlternative(tuple(map(_once, parts)))
+        case PathSequence(parts) if takes_no_step(path):
+            return PathAlternative(tuple(map(_once, parts)))
+        case _:
+            return path

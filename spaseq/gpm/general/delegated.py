@@ -1,16 +1,23 @@
 """Rarely used operations, which are delegated to Oxigraph: dates, durations, regular expressions, hashes.
 
 Arguments are written into ``SELECT (f(…) AS ?r) {}``, asked of an empty store. Answers are kept for
-the terms asked last, since events repeat them.
+the short terms asked last, since events repeat them.
 """
 
 from __future__ import annotations
 
 from functools import cache, lru_cache
+from typing import Final
 
 from pyoxigraph import BlankNode, Literal, NamedNode, QuerySolutions, Store, Triple
 
 from spaseq.terms.values import Value, decode
+
+#: Up to so many characters of arguments their answer is kept: REPLACE makes at most some 4,000 of them.
+_SHORT: Final = 128
+
+
+_Arguments = tuple[NamedNode | Literal, ...]
 
 
 class ExpressionError(Exception):
@@ -22,8 +29,7 @@ def _store() -> Store:
     return Store()
 
 
-@lru_cache(maxsize=1 << 14)
-def _ask(template: str, arguments: tuple[NamedNode | Literal, ...]) -> NamedNode | BlankNode | Literal | None:
+def _ask(template: str, arguments: _Arguments) -> NamedNode | BlankNode | Literal | None:
     expression = template.format(*map(str, arguments))
     answers = _store().query(f"SELECT ({expression} AS ?r) {{}}")
     assert isinstance(answers, QuerySolutions)
@@ -31,6 +37,11 @@ def _ask(template: str, arguments: tuple[NamedNode | Literal, ...]) -> NamedNode
         term = answer["r"]
         return None if isinstance(term, Triple) else term
     return None
+
+
+@lru_cache(maxsize=1 << 14)
+def _kept(template: str, arguments: _Arguments) -> NamedNode | BlankNode | Literal | None:
+    return _ask(template, arguments)
 
 
 def delegated(template: str, *arguments: Value) -> Value:
@@ -48,7 +59,8 @@ def delegated(template: str, *arguments: Value) -> Value:
         if isinstance(term, BlankNode):
             raise ExpressionError("a blank node has no such value")
         terms.append(term)
-    answer = _ask(template, tuple(terms))
+    ask = _kept if sum(len(term.value) for term in terms) <= _SHORT else _ask
+    answer = ask(template, tuple(terms))
     if answer is None:
         raise ExpressionError(f"no value: {template} of {terms}")
     return decode(answer)

@@ -19,6 +19,7 @@ from pyoxigraph import NamedNode, Quad, QuerySolutions, Store
 from spaseq.events import EventBatch
 from spaseq.gpm.expressions.compiled import Solution
 from spaseq.gpm.expressions.walk import exists_in, patterns, takes_no_step, volatile
+from spaseq.gpm.general.beside import beside
 from spaseq.gpm.general.surrogates import HIDDEN, Writer, identify, surrogate
 from spaseq.gpm.spectra.joins import NO_CONTEXT, Knowledge
 from spaseq.gpm.spectra.solutions import UNIT, Solutions, join, table
@@ -101,13 +102,13 @@ class General:
             marker = HIDDEN + "event"
             writer = Writer(self.dictionary, context, [])
             text = f"{{ GRAPH ?{marker} {writer.group(self.pattern)} }}"
-            rows = _ask(store, [marker, *names], text, writer, None)
+            rows = self._ask(store, [marker, *names], text, writer, None)
         else:
             rows = self._one_by_one(store, len(batch), names, context, initial)
         rows.sort()  # Oxigraph's own order depends on hashes
         columns = table(["", *names], rows).columns
         found = Solutions(len(rows), columns.pop(""), columns)
-        return join(initial, found)
+        return join(initial, found, self.dictionary.spending)
 
     def _one_by_one(
         self, store: Store, events: int, names: list[str], context: Solution, initial: Solutions
@@ -121,8 +122,41 @@ class General:
             if event in given:
                 writer = Writer(self.dictionary, {**context, **given[event][0]}, visible)
                 text = writer.group(self.pattern)
-            found = _ask(store, names, text, writer, _event_graph(event))
+            found = self._ask(store, names, text, writer, _event_graph(event))
             rows += [(event, *ids) for ids in found]
+            self.dictionary.spending.size(len(rows), len(names) + 1)
+        return rows
+
+    def _ask(
+        self, store: Store, names: list[str], text: str, writer: Writer, graph: NamedNode | None
+    ) -> list[tuple[int, ...]]:
+        """The ids of ``names`` in every solution of a group, on one graph if given.
+
+        Oxigraph cannot be interrupted while it looks for the next solution; the first one may need all that
+        a closure has. So another thread asks it, whose work is abandoned when its time is over.
+        """
+        spending = self.dictionary.spending
+        shown = " ".join(f"?{name}" for name in names) or "(0 AS ?nothing)"
+
+        def solutions() -> list[tuple[int, ...]]:
+            answers = store.query(
+                f"SELECT {shown} WHERE {text}",
+                default_graph=None if graph is None else [graph],
+                custom_functions=writer.functions,
+            )
+            assert isinstance(answers, QuerySolutions)
+            found: list[tuple[int, ...]] = []
+            for answer in answers:
+                found.append(tuple(identify(answer[name]) for name in names))
+                if len(found) > spending.most or writer.raised is not None:
+                    break
+            return found
+
+        rows = beside(solutions, spending.left(), writer.stop)
+        if rows is None:
+            raise spending.late()
+        writer.check()
+        spending.rows(len(rows), len(names))
         return rows
 
 
@@ -135,19 +169,3 @@ def _quads(batch: EventBatch, graphs: Sequence[NamedNode]) -> Iterator[Quad]:
     for event, graph in enumerate(graphs):
         for s, p, o in batch.triples(event):
             yield Quad(nodes[s], nodes[p], nodes[o], graph)
-
-
-def _ask(
-    store: Store, names: list[str], text: str, writer: Writer, graph: NamedNode | None
-) -> list[tuple[int, ...]]:
-    """The ids of ``names`` in every solution of a group, on one graph if given."""
-    shown = " ".join(f"?{name}" for name in names) or "(0 AS ?nothing)"
-    answers = store.query(
-        f"SELECT {shown} WHERE {text}",
-        default_graph=None if graph is None else [graph],
-        custom_functions=writer.functions,
-    )
-    assert isinstance(answers, QuerySolutions)
-    rows = [tuple(identify(answer[name]) for name in names) for answer in answers]
-    writer.check()
-    return rows

@@ -8,6 +8,7 @@ argument, and an aggregate the ids of its argument's values, joined by GROUP_CON
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import Final
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
@@ -15,7 +16,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 from spaseq.gpm.expressions.aggregates import aggregate_ids
 from spaseq.gpm.expressions.compiled import SEED, ExpressionError, Solution, compile_filter, compile_value
 from spaseq.gpm.expressions.functions import new_seed
-from spaseq.gpm.expressions.walk import labels, takes_no_step
+from spaseq.gpm.expressions.walk import labels, simplified, takes_no_step
 from spaseq.language.rewrite import substitute
 from spaseq.language.scope import conjuncts, mentioned, variables, walk
 from spaseq.language.syntax import (
@@ -66,6 +67,10 @@ def identify(term: NamedNode | BlankNode | Literal | Triple | None) -> int:
     return UNBOUND if term is None else int(term.value[2:])  # type: ignore[union-attr]  # an IRI
 
 
+class _StoppedError(Exception):
+    """The work is abandoned."""
+
+
 class Writer:
     """Writes patterns, and gathers the functions that their text calls.
 
@@ -81,7 +86,9 @@ class Writer:
         # What a group binds, for all its expressions to make labelled blank nodes with.
         self._seed: str | None = None
         self._grouped = False
-        self._raised: BaseException | None = None
+        self._running = Lock()
+        #: What was raised inside a function, or ``stop``: what is asked for now is of no use.
+        self.raised: BaseException | None = None
         self.functions: dict[NamedNode, Function] = {}
 
     # --- patterns -----------------------------------------------------------------------------
@@ -159,7 +166,7 @@ class Writer:
         subject, predicate, end = self._term(triple.subject), triple.predicate, self._term(triple.object)
         if isinstance(predicate, Var):
             return f"{subject} {self._term(predicate)} {end} ."
-        return self._steps(subject, predicate, end)
+        return self._steps(subject, simplified(predicate), end)
 
     def _steps(self, start: str, path: Path, end: str) -> str:
         """A path between two places, taken apart into joins and unions as SPARQL 1.1, 18.2.2.4 does.
@@ -386,11 +393,12 @@ class Writer:
     def _register(self, function: Function) -> NamedNode:
         def guarded(*terms: Term) -> Term | Triple | None:
             # To Oxigraph, whatever is raised is SPARQL's error.
-            if self._raised is None:
-                try:
-                    return function(*terms)
-                except BaseException as error:
-                    self._raised = error
+            with self._running:
+                if self.raised is None:
+                    try:
+                        return function(*terms)
+                    except BaseException as error:
+                        self.raised = error
             return None
 
         name = NamedNode(f"f:{len(self.functions)}")
@@ -399,8 +407,13 @@ class Writer:
 
     def check(self) -> None:
         """Raises what was raised inside a function, other than SPARQL's errors."""
-        if self._raised is not None:
-            raise self._raised
+        if self.raised is not None:
+            raise self.raised
+
+    def stop(self) -> None:
+        """Has functions compute nothing any more: from now on their dictionary is in other hands."""
+        with self._running:
+            self.raised = _StoppedError()
 
 
 def _is_grouped(query: SubSelect) -> bool:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from spaseq.events import Ids
+from spaseq.gpm.algebra import MANY
 from spaseq.gpm.spectra.joins import Knowledge
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.language.scope import certain, variables
 from spaseq.language.syntax import Graph
+from spaseq.limits import Spending
 from spaseq.terms.dictionary import Dictionary
 
 _Row = tuple[int, ...]
@@ -32,8 +34,8 @@ class Continues(Protocol):
         """It for compiled code: see ``Lookup.packed``."""
         ...
 
-    def join(self, rows: Sequence[_Row]) -> list[_Row]:
-        """The rows with what is known of them, each as often as that is there."""
+    def join(self, rows: Sequence[_Row], spending: Spending) -> list[_Row]:
+        """The rows with what is known of them, each as often as that is there; ``spending`` is told first."""
         ...
 
 
@@ -72,14 +74,17 @@ class Known:
         table = self.table()
         return table.lookup(self._keys).packed({name: table.column(name) for name in self.others})
 
-    def join(self, rows: Sequence[_Row]) -> list[_Row]:
-        """The rows with what is known of them, each as often as that is there."""
+    def join(self, rows: Sequence[_Row], spending: Spending) -> list[_Row]:
+        """The rows with what is known of them, each as often as that is there; ``spending`` is told first."""
         table = self.table()
         lookup, columns = table.lookup(self._keys), [table.column(name) for name in self.others]
+        found = [lookup.rows([row[place] for place in self.places]) for row in rows]
+        if (count := sum(map(len, found))) > MANY:
+            spending.rows(count, len(rows[0]) + len(columns))
         return [
             row + tuple([column.item(at) for column in columns])
-            for row in rows
-            for at in lookup.rows([row[place] for place in self.places])
+            for row, places in zip(rows, found, strict=True)
+            for at in places
         ]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from pyoxigraph import BlankNode
 
 from spaseq.events import EventBatch, Ids
+from spaseq.gpm.algebra import by_reach
 from spaseq.gpm.expressions.compiled import (
     ExistsCallback,
     ExpressionError,
@@ -188,6 +189,7 @@ class _Evaluation:
     ) -> None:
         self._spectra = spectra
         self._dictionary = spectra.dictionary
+        self._spending = spectra.dictionary.spending
         self._batch = batch
         self._views = views
         self._context = context
@@ -226,30 +228,36 @@ class _Evaluation:
             case Bind(expression, variable):
                 return self._bind(left, expression, variable.name)
             case Values():
-                return join(left, self._values(element))
+                return join(left, self._values(element), self._spending)
             case Optional(pattern):
                 right, conditions = self._elements(pattern)
                 if any(exists_in(condition) or volatile(condition) for condition in conditions):
-                    left = left.everywhere(self._events)
+                    left = left.everywhere(self._events, self._spending)
                 return left_join(
-                    left, self._inner(right), self._events, lambda rows: self._mask(rows, conditions)
+                    left,
+                    self._inner(right),
+                    self._events,
+                    lambda rows: self._mask(rows, conditions),
+                    self._spending,
                 )
             case Union(branches):
                 parts = [self._inner(self.group(branch)) for branch in branches]
                 if left.event is not None and any(part.event is None for part in parts):
                     # Not written out for every event: it may be background knowledge.
-                    return union([join(left, part) for part in parts], self._events)
-                return join(left, union(parts, self._events))
+                    joined = [join(left, part, self._spending) for part in parts]
+                    return union(joined, self._events, self._spending)
+                return join(left, union(parts, self._events, self._spending), self._spending)
             case Minus(pattern):
-                return minus(left, self._inner(self.group(pattern)), self._events)
+                return minus(left, self._inner(self.group(pattern)), self._events, self._spending)
             case Graph():
                 if self._spectra.kb is None:
                     raise ValueError("GRAPH without a background knowledge base")
-                return join(left, self._spectra.kb.solutions(element, self._dictionary, self._context))
+                known = self._spectra.kb.solutions(element, self._dictionary, self._context)
+                return join(left, known, self._spending)
             case SubSelect():
-                return join(left, self._subselect(element))
+                return join(left, self._subselect(element), self._spending)
             case Group():
-                return join(left, self._inner(self.group(element)))
+                return join(left, self._inner(self.group(element)), self._spending)
         raise ValueError(f"not covered: {type(element).__name__}")
 
     def _inner(self, solutions: Solutions) -> Solutions:
@@ -261,7 +269,7 @@ class _Evaluation:
         alone = _Evaluation(self._spectra, self._batch, self._views, NO_CONTEXT, UNIT)
         found = alone.group(query.pattern)
         if query.values is not None:
-            found = join(found, alone._values(query.values))
+            found = join(found, alone._values(query.values), self._spending)
         if query.select.items is not None:
             found = found.project(item.variable.name for item in query.select.items)
         return substituted(distinct(found) if query.select.distinct else found, self._context)
@@ -275,7 +283,7 @@ class _Evaluation:
         repeatable = not volatile(expression)
         with_exists = bool(exists_in(expression))
         if with_exists or not repeatable:
-            solutions = solutions.everywhere(self._events)
+            solutions = solutions.everywhere(self._events, self._spending)
         if with_exists:
             ids = [
                 _value_or_unbound(compile_value(expression, self._dictionary, exists))(row)
@@ -285,7 +293,12 @@ class _Evaluation:
         else:
             value = _value_or_unbound(compile_value(expression, self._dictionary))
             column = per_distinct(
-                solutions, mentioned(expression), value, self._context, repeatable=repeatable
+                solutions,
+                mentioned(expression),
+                value,
+                self._context,
+                repeatable=repeatable,
+                spending=self._spending,
             )
         return substituted(solutions.extend(name, column), self._context)
 
@@ -295,7 +308,7 @@ class _Evaluation:
         """The rows that pass all filters, of solutions of the whole pattern."""
         for expression in filters:
             if exists_in(expression) or volatile(expression):
-                solutions = solutions.everywhere(self._events)
+                solutions = solutions.everywhere(self._events, self._spending)
             keep = self._test(solutions, expression)
             if not keep.all():
                 solutions = solutions.take(keep)
@@ -325,7 +338,7 @@ class _Evaluation:
         keep = np.zeros(len(solutions), dtype=np.bool_)
         shared = inner.columns.keys() & solutions.columns.keys()
         rows = distinct(inner.project(shared))
-        keep[compatible(solutions, rows)[0]] = True
+        keep[compatible(solutions, rows, spending=self._spending)[0]] = True
         return ~keep if exists.negated else keep
 
     def _each(self, solutions: Solutions) -> Iterator[tuple[Solution, ExistsCallback]]:
@@ -333,6 +346,7 @@ class _Evaluation:
         assert solutions.event is not None
         callbacks: dict[int, ExistsCallback] = {}
         for event, row in zip(solutions.event.tolist(), solutions.by_row(), strict=True):
+            self._spending.check()
             if event not in callbacks:
                 callbacks[event] = exists_on(self._batch, event, self._spectra.inner)
             yield {**self._context, **row}, callbacks[event]
@@ -343,12 +357,14 @@ class _Evaluation:
         """A basic graph pattern: its views joined, the smallest first, and connected ones if possible."""
         if not triples:
             return left
-        remaining = sorted((self._scan(triple) for triple in triples), key=len)
-        found = remaining.pop(0)
-        while remaining:
-            connected = (i for i, view in enumerate(remaining) if view.columns.keys() & found.columns.keys())
-            found = join(found, remaining.pop(next(connected, 0)))
-        return join(left, found.drop([name for name in found.columns if name.startswith("_:")]))
+        views = sorted((self._scan(triple) for triple in triples), key=len)
+        first, *others = by_reach([view.columns for view in views])
+        found = views[first]
+        for place in others:
+            found = join(found, views[place], self._spending)
+        return join(
+            left, found.drop([name for name in found.columns if name.startswith("_:")]), self._spending
+        )
 
     def _scan(self, triple: TriplePattern) -> Solutions:
         """The solutions of one triple pattern."""

@@ -6,7 +6,7 @@ what they find, not on the size of the table, so nothing here but ``__init__`` r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -21,6 +21,14 @@ _WORD: Final = 2**64 - 1
 SHIFT: Final = 0
 ROWS: Final = 1
 BUCKETS: Final = 2
+
+
+#: Is told how many rows there will be, and raises if they are too many.
+Counted = Callable[[int], None]
+
+
+def uncounted(count: int) -> None:
+    """Where rows may be as many as there are."""
 
 
 class Lookup:
@@ -44,11 +52,15 @@ class Lookup:
             code = (code ^ column.astype(np.uint64)) * np.uint64(FACTOR)
         return (code >> np.uint64(self._shift)).astype(np.int64)
 
-    def pairs(self, keys: Sequence[Ids]) -> tuple[Ids, Ids]:
-        """All pairs (row of ``keys``, row of the table) with equal keys, in that order."""
+    def pairs(self, keys: Sequence[Ids], counted: Counted = uncounted) -> tuple[Ids, Ids]:
+        """All pairs (row of ``keys``, row of the table) with equal keys, in that order.
+
+        ``counted`` is told how many they are, and those that only share a hash with a key.
+        """
         buckets = self._buckets(keys)
         start = self._start[buckets]
         counts = self._start[buckets + 1] - start
+        counted(int(counts.sum()))
         wanted, positions = spread(start, counts)
         rows = self._order[positions]
         same = np.ones(len(rows), dtype=np.bool_)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 
 from pyoxigraph import BlankNode
 
-from spaseq.gpm.algebra import Row, Rows, extend, join, merge, minus, partners, without
+from spaseq.gpm.algebra import Row, Rows, by_reach, extend, few, join, merge, minus, partners, without
 from spaseq.gpm.expressions.compiled import ExpressionError, Solution, compile_filter, compile_value
-from spaseq.gpm.expressions.walk import exists_in, only_joins, patterns
+from spaseq.gpm.expressions.walk import exists_in, only_joins, patterns, simplified
 from spaseq.gpm.spectra.joins import Knowledge
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.gpm.spectra.walks import Facts, walk
@@ -62,12 +62,13 @@ class Rowwise:
         bound: frozenset[str] = frozenset(),
     ) -> None:
         self._dictionary = dictionary
+        self._spending = dictionary.spending
         self._kb = kb
         self._steps, self._tests = self._elements(pattern, bound)
 
     def rows(self, facts: Facts, ambient: Row) -> Rows:
         """The pattern's solutions in an event, with what is ambient."""
-        return _passing(self._tests, facts, _run(self._steps, facts, ambient, [ambient]))
+        return self._passing(self._tests, facts, _run(self._steps, facts, ambient, [ambient]))
 
     # --- groups -------------------------------------------------------------------------------
 
@@ -110,14 +111,11 @@ class Rowwise:
                 return self._bind(expression, variable.name, bound)
             case Values():
                 rows = self._values(element)
-                return lambda _, __, left: join(left, rows)
+                return lambda _, __, left: join(left, rows, self._spending)
             case Optional(inner):
                 return self._optional(inner, bound)
             case Union(branches):
-                steps = [self._nested(branch, bound) for branch in branches]
-                return lambda facts, ambient, left: [
-                    row for step in steps for row in step(facts, ambient, left)
-                ]
+                return self._union([self._nested(branch, bound) for branch in branches])
             case Minus(inner):
                 right = Rowwise(inner, self._dictionary, self._kb)
                 return lambda facts, ambient, left: minus(left, without(right.rows(facts, ambient), ambient))
@@ -127,12 +125,23 @@ class Rowwise:
                 return self._nested(element, bound)
         raise ValueError(f"not covered: {type(element).__name__}")
 
+    def _union(self, steps: Sequence[_Step]) -> _Step:
+        def union(facts: Facts, ambient: Row, left: Rows) -> Rows:
+            out: Rows = []
+            for step in steps:
+                out = few(out + step(facts, ambient, left), self._spending)
+            return out
+
+        return union
+
     def _nested(self, group: Group, bound: frozenset[str]) -> _Step:
         if _extends(group):
             steps, _ = self._elements(group, bound)
             return lambda facts, ambient, left: _run(steps, facts, ambient, left)
         inner = Rowwise(group, self._dictionary, self._kb)
-        return lambda facts, ambient, left: join(left, without(inner.rows(facts, ambient), ambient))
+        return lambda facts, ambient, left: join(
+            left, without(inner.rows(facts, ambient), ambient), self._spending
+        )
 
     def _optional(self, group: Group, bound: frozenset[str]) -> _Step:
         pattern = Group(tuple(e for e in group.elements if not isinstance(e, Filter)))
@@ -144,7 +153,8 @@ class Rowwise:
             def extend(facts: Facts, ambient: Row, left: Rows) -> Rows:
                 out: Rows = []
                 for row in left:
-                    out += _passing(tests, facts, inner(facts, ambient, [row])) or [row]
+                    out += self._passing(tests, facts, inner(facts, ambient, [row])) or [row]
+                    few(out, self._spending)
                 return out
 
             return extend
@@ -155,7 +165,8 @@ class Rowwise:
             out: Rows = []
             for row in left:
                 joined = [both for other in candidates(row) if (both := merge(row, other)) is not None]
-                out += _passing(tests, facts, joined) or [row]
+                out += self._passing(tests, facts, joined) or [row]
+                few(out, self._spending)
             return out
 
         return left_join
@@ -169,12 +180,12 @@ class Rowwise:
         def join_with(facts: Facts, _: Row, left: Rows) -> Rows:
             found = inner.rows(facts, {})
             if values is not None:
-                found = join(found, values)
+                found = join(found, values, self._spending)
             if names is not None:
                 found = [{name: row[name] for name in names if name in row} for row in found]
             if query.select.distinct:
                 found = list({frozenset(row.items()): row for row in found}.values())
-            return join(left, found)
+            return join(left, found, self._spending)
 
         return join_with
 
@@ -200,14 +211,16 @@ class Rowwise:
             if table is None or version != kb.version:
                 table, version = kb.solutions(graph, dictionary, {}), kb.version
             out: Rows = []
-            lookup = table.lookup(keys)
+            lookup, most = table.lookup(keys), self._spending.most
             for row in left:
+                if len(out) > most:
+                    break
                 for position in lookup.rows([row[key] for key in keys]):
                     found = {name: column.item(position) for name, column in table.columns.items()}
                     both = merge(row, {name: value for name, value in found.items() if value})
                     if both is not None:
                         out.append(both)
-            return out
+            return few(out, self._spending)
 
         return join_with
 
@@ -221,6 +234,7 @@ class Rowwise:
             now[:] = [facts]
             out: Rows = []
             for row in left:
+                self._spending.check()
                 try:
                     value = evaluate(row)
                 except ExpressionError:
@@ -244,6 +258,16 @@ class Rowwise:
             return test(row)
 
         return ask
+
+    def _passing(self, tests: Sequence[_Test], facts: Facts, rows: Rows) -> Rows:
+        if not tests:
+            return rows
+        out: Rows = []
+        for row in rows:
+            self._spending.check()
+            if all(test(facts, row) for test in tests):
+                out.append(row)
+        return out
 
     def _exists(
         self, expression: Expression, bound: frozenset[str], now: Sequence[Facts]
@@ -272,12 +296,8 @@ class Rowwise:
 
     def _triples(self, triples: Sequence[TriplePattern], bound: frozenset[str]) -> _Step:
         """A basic graph pattern, each triple beside one that it is connected with if possible."""
-        remaining, steps, known = list(triples), [], set(bound)
-        while remaining:
-            connected = (i for i, triple in enumerate(remaining) if not known.isdisjoint(_names(triple)))
-            triple = remaining.pop(next(connected, 0))
-            known |= _names(triple)
-            steps.append(self._triple(triple))
+        order = by_reach([_names(triple) for triple in triples], bound)
+        steps = [self._triple(triples[place]) for place in order]
         hidden = {name for triple in triples for name in _names(triple) if name.startswith("_:")}
         if len(steps) == 1 and not hidden:
             return steps[0]
@@ -290,7 +310,7 @@ class Rowwise:
 
     def _triple(self, triple: TriplePattern) -> _Step:
         subject, object_ = self._place(triple.subject), self._place(triple.object)
-        predicate = triple.predicate
+        predicate, spending = triple.predicate, self._spending
         if isinstance(predicate, Var):
             name = predicate.name
 
@@ -300,12 +320,13 @@ class Rowwise:
                     rows = [
                         {**row, name: identifier} for row in left if row.get(name, identifier) == identifier
                     ]
-                    out += extend(rows, pairs, subject, object_)
+                    out += extend(rows, pairs, subject, object_, spending)
+                    few(out, spending)
                 return out
 
             return any_predicate
-        way = walk(predicate, self._dictionary, subject[1], object_[1])
-        return lambda facts, _, left: extend(left, way(facts), subject, object_)
+        way = walk(simplified(predicate), self._dictionary, subject[1], object_[1])
+        return lambda facts, _, left: extend(left, way(facts), subject, object_, spending)
 
     def _place(self, term: Term | Var) -> tuple[str, int | None]:
         """The name of a variable or blank node, or a constant's id."""
@@ -335,7 +356,3 @@ def _run(steps: Sequence[_Step], facts: Facts, ambient: Row, rows: Rows) -> Rows
             break
         rows = step(facts, ambient, rows)
     return rows
-
-
-def _passing(tests: Sequence[_Test], facts: Facts, rows: Rows) -> Rows:
-    return [row for row in rows if all(test(facts, row) for test in tests)] if tests else rows

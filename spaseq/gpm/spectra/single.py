@@ -11,13 +11,15 @@ from typing import Final, NamedTuple
 
 from pyoxigraph import BlankNode, NamedNode
 
+from spaseq.gpm.algebra import MANY, by_reach
 from spaseq.gpm.expressions.compiled import Solution, compile_filter
 from spaseq.gpm.expressions.walk import exists_in, volatile
 from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.background import Continues, known_by
 from spaseq.gpm.spectra.joins import Knowledge
 from spaseq.language.scope import conjuncts
-from spaseq.language.syntax import Expression, Filter, Graph, Group, TriplePattern, Triples, Var
+from spaseq.language.syntax import Expression, Filter, Graph, Group, Triples, Var
+from spaseq.limits import Spending
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 
 #: Up to so many triples all of them are looked at for each of a pattern's.
@@ -45,31 +47,33 @@ class Join:
     """What gives a pattern's solutions in an event: triple by triple, each joined with those before.
 
     ``known``: what rows are joined with then; ``conditions``: which of them are solutions, as ``tests``
-    decide; ``bound``: the variables whose values a row has in the end, and blank nodes; ``order``: where in
-    it the value of each variable that is given is. Called with the terms of the event's triples, one after
-    the other.
+    decide; ``spending``: is told how many rows there are; ``bound``: the variables whose values a row has in
+    the end, and blank nodes; ``order``: where in it the value of each variable that is given is. Called with
+    the terms of the event's triples, one after the other.
     """
 
     steps: tuple[Step, ...]
     known: tuple[Continues, ...]
     conditions: tuple[Expression, ...]
     tests: tuple[Callable[[Solution], bool], ...]
+    spending: Spending
     bound: tuple[str, ...]
     order: tuple[int, ...]
 
     def __call__(self, terms: Sequence[int]) -> Values:
         rows: list[tuple[int, ...]] = [()]
         for step in self.steps:
-            rows = _extended(rows, terms, step)
+            rows = _extended(rows, terms, step, self.spending)
             if not rows:
                 return ()
         for known in self.known:
-            rows = known.join(rows)
+            rows = known.join(rows, self.spending)
         if self.tests:
             rows = [row for row in rows if self._passes(dict(zip(self.bound, row, strict=True)))]
         return tuple([tuple([row[i] for i in self.order]) for row in rows])
 
     def _passes(self, solution: Solution) -> bool:
+        self.spending.check()
         return all(test(solution) for test in self.tests)
 
 
@@ -87,7 +91,8 @@ def joined(pattern: Group, names: Sequence[str], dictionary: Dictionary, kb: Kno
         return None
     bound: dict[str, int] = {}
     steps = []
-    for triple in _connected(triples):
+    for place in by_reach([{_name(t.subject), _name(t.object)} - {""} for t in triples]):
+        triple = triples[place]
         if not isinstance(triple.predicate, NamedNode):
             return None
         s, subject = _place(triple.subject, bound, dictionary)
@@ -112,16 +117,22 @@ def joined(pattern: Group, names: Sequence[str], dictionary: Dictionary, kb: Kno
         tuple(known),
         tuple(conditions),
         tuple(compile_filter(condition, dictionary) for condition in conditions),
+        dictionary.spending,
         tuple(bound),
         tuple(bound[name] for name in names),
     )
 
 
-def _extended(rows: list[tuple[int, ...]], terms: Sequence[int], step: Step) -> list[tuple[int, ...]]:
+def _extended(
+    rows: list[tuple[int, ...]], terms: Sequence[int], step: Step, spending: Spending
+) -> list[tuple[int, ...]]:
     """The rows joined with the event's triples of a predicate."""
     predicate, subject, s, object_, o, is_loop = step
-    found = []
+    found: list[tuple[int, ...]] = []
+    most = spending.most
     for row in rows:
+        if len(found) > most:
+            break
         for at in range(1, len(terms), 3):
             if terms[at] != predicate:
                 continue
@@ -135,16 +146,8 @@ def _extended(rows: list[tuple[int, ...]], terms: Sequence[int], step: Step) -> 
                 found.append((*row, second) if s != NEW else (*row, first, second))
             elif second == (object_ if o == CONSTANT else row[o]):
                 found.append(row if s != NEW else (*row, first))
-    return found
-
-
-def _connected(triples: Sequence[TriplePattern]) -> list[TriplePattern]:
-    """The triples, each beside one that it has a variable in common with, if possible."""
-    left, found, known = list(triples), [], set[str]()
-    while left:
-        at = next((i for i, t in enumerate(left) if known & {_name(t.subject), _name(t.object)} - {""}), 0)
-        found.append(left.pop(at))
-        known |= {_name(found[-1].subject), _name(found[-1].object)}
+    if len(found) > MANY:
+        spending.rows(len(found), len(found[0]))
     return found
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import Ids
-from spaseq.gpm.spectra.lookup import Lookup, spread
+from spaseq.gpm.spectra.lookup import Counted, Lookup, spread, uncounted
+from spaseq.limits import Spending
 from spaseq.terms.dictionary import UNBOUND
 
 Mask = npt.NDArray[np.bool_]
@@ -102,10 +103,11 @@ class Solutions:
         """One column more."""
         return Solutions(self.size, self.event, {**self.columns, name: column})
 
-    def everywhere(self, events: Ids) -> Solutions:
+    def everywhere(self, events: Ids, spending: Spending | None = None) -> Solutions:
         """A table that is the same in every event, written out for each of ``events``."""
         if self.event is not None:
             return self
+        _counted(spending, self)(self.size * len(events))
         rows = np.tile(np.arange(self.size), len(events))
         columns = {name: column[rows] for name, column in self.columns.items()}
         return Solutions(len(rows), np.repeat(events, self.size), columns)
@@ -186,10 +188,20 @@ def _range(column: Ids) -> tuple[int, int]:
     return (int(column.min()), int(column.max())) if len(column) else (0, 0)
 
 
-def _matches(left: Sequence[Ids], right: Sequence[Ids], sizes: tuple[int, int]) -> tuple[Ids, Ids]:
+def _counted(spending: Spending | None, *sides: Solutions) -> Counted:
+    """What is told how many rows are made of those of ``sides``, before they are."""
+    if spending is None:
+        return uncounted
+    return partial(spending.rows, width=sum(len(side.columns) for side in sides))
+
+
+def _matches(
+    left: Sequence[Ids], right: Sequence[Ids], sizes: tuple[int, int], counted: Counted
+) -> tuple[Ids, Ids]:
     """All pairs of rows with equal keys, ordered by left row, then right row."""
     n, m = sizes
     if not left:
+        counted(n * m)
         return np.repeat(np.arange(n), m), np.tile(np.arange(m), n)
     codes = group_codes([np.concatenate(pair) for pair in zip(left, right, strict=True)])
     wanted, keys = codes[:n], codes[n:]
@@ -197,6 +209,7 @@ def _matches(left: Sequence[Ids], right: Sequence[Ids], sizes: tuple[int, int]) 
     keys = keys[order]
     start = np.searchsorted(keys, wanted, side="left")
     counts = np.searchsorted(keys, wanted, side="right") - start
+    counted(int(counts.sum()))
     rows, positions = spread(start, counts)
     return rows, order[positions]
 
@@ -209,7 +222,9 @@ def _bound(solutions: Solutions, shared: Sequence[str]) -> Ids:
     return mask
 
 
-def _all_bound(left: Solutions, right: Solutions, shared: tuple[str, ...], overlap: bool) -> tuple[Ids, Ids]:
+def _all_bound(
+    left: Solutions, right: Solutions, shared: tuple[str, ...], overlap: bool, counted: Counted
+) -> tuple[Ids, Ids]:
     """``compatible`` where every row binds all of the shared variables: the usual case."""
     if overlap and not shared:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -217,19 +232,20 @@ def _all_bound(left: Solutions, right: Solutions, shared: tuple[str, ...], overl
     right_keys = [right.columns[name] for name in shared]
     if left.event is None or right.event is None:
         if shared and right.event is None and len(right) > len(left):
-            return right.lookup(shared).pairs(left_keys)
+            return right.lookup(shared).pairs(left_keys, counted)
         if shared and left.event is None and len(left) > len(right):
-            j, i = left.lookup(shared).pairs(right_keys)
+            j, i = left.lookup(shared).pairs(right_keys, counted)
             order = np.argsort(i, kind="stable")
             return i[order], j[order]
-        return _matches(left_keys, right_keys, (len(left), len(right)))
+        return _matches(left_keys, right_keys, (len(left), len(right)), counted)
     if _increasing(right.event):
         return _one_each(left.event, right.event, left_keys, right_keys)
     if _increasing(left.event):
         j, i = _one_each(right.event, left.event, right_keys, left_keys)
         order = np.argsort(i, kind="stable")
         return i[order], j[order]
-    return _matches([left.event, *left_keys], [right.event, *right_keys], (len(left), len(right)))
+    sizes = len(left), len(right)
+    return _matches([left.event, *left_keys], [right.event, *right_keys], sizes, counted)
 
 
 def _increasing(events: Ids) -> bool:
@@ -250,15 +266,19 @@ def _one_each(left: Ids, right: Ids, left_keys: Sequence[Ids], right_keys: Seque
     return found, rows[found]
 
 
-def compatible(left: Solutions, right: Solutions, overlap: bool = False) -> tuple[Ids, Ids]:
+def compatible(
+    left: Solutions, right: Solutions, overlap: bool = False, spending: Spending | None = None
+) -> tuple[Ids, Ids]:
     """The pairs of compatible rows of the same event, ordered by left row, then right row.
 
-    With ``overlap``, only those that bind some variable in common, which is what MINUS asks.
+    With ``overlap``, only those that bind some variable in common, which is what MINUS asks. ``spending`` is
+    told how many they are before they are made, here and below.
     """
+    counted = _counted(spending, left, right)
     shared = sorted(left.columns.keys() & right.columns.keys())
     by_event = left.event is not None and right.event is not None
     if all(left.binds(name) and right.binds(name) for name in shared):
-        return _all_bound(left, right, tuple(shared), overlap)
+        return _all_bound(left, right, tuple(shared), overlap, counted)
     found: list[tuple[Ids, Ids]] = []
     left_bound, right_bound = _bound(left, shared), _bound(right, shared)
     for a in np.unique(left_bound).tolist():
@@ -275,7 +295,7 @@ def compatible(left: Solutions, right: Solutions, overlap: bool = False) -> tupl
                 assert right.event is not None
                 left_keys.insert(0, left.event[left_rows])
                 right_keys.insert(0, right.event[right_rows])
-            i, j = _matches(left_keys, right_keys, (len(left_rows), len(right_rows)))
+            i, j = _matches(left_keys, right_keys, (len(left_rows), len(right_rows)), counted)
             found.append((left_rows[i], right_rows[j]))
     if len(found) == 1:
         return found[0]
@@ -288,7 +308,10 @@ def compatible(left: Solutions, right: Solutions, overlap: bool = False) -> tupl
 
 def _merge(left: Solutions, right: Solutions, i: Ids, j: Ids) -> Solutions:
     """Rows ``i`` of left united with rows ``j`` of right, pair by pair."""
-    columns = {name: column[i] for name, column in left.columns.items()}
+    if len(i) == len(left) and (i == np.arange(len(left))).all():
+        columns = left.columns.copy()  # each row once: joins of many patterns would copy all of it each time
+    else:
+        columns = {name: column[i] for name, column in left.columns.items()}
     for name, column in right.columns.items():
         if name in columns and left.binds(name):
             continue
@@ -299,22 +322,26 @@ def _merge(left: Solutions, right: Solutions, i: Ids, j: Ids) -> Solutions:
     return Solutions(len(i), event if left.event is None else left.event[i], columns)
 
 
-def join(left: Solutions, right: Solutions) -> Solutions:
+def join(left: Solutions, right: Solutions, spending: Spending | None = None) -> Solutions:
     """``left ⋈ right``, per event."""
     if left is UNIT:
         return right
     if right is UNIT:
         return left
-    return _merge(left, right, *compatible(left, right))
+    return _merge(left, right, *compatible(left, right, spending=spending))
 
 
 def left_join(
-    left: Solutions, right: Solutions, events: Ids, condition: Callable[[Solutions], Mask] | None = None
+    left: Solutions,
+    right: Solutions,
+    events: Ids,
+    condition: Callable[[Solutions], Mask] | None = None,
+    spending: Spending | None = None,
 ) -> Solutions:
     """``left ⟕ right``: OPTIONAL, with the filters of its group as ``condition`` on the joined rows."""
     if right.event is not None:
-        left = left.everywhere(events)
-    i, j = compatible(left, right)
+        left = left.everywhere(events, spending)
+    i, j = compatible(left, right, spending=spending)
     joined = _merge(left, right, i, j)
     if condition is not None:
         keep = condition(joined)
@@ -324,23 +351,25 @@ def left_join(
     if not alone.any():
         return joined
     rest = np.flatnonzero(alone)
-    both = union([joined, left.take(rest)], events)
+    both = union([joined, left.take(rest)], events, spending)
     return both.take(np.argsort(np.concatenate([i, rest]), kind="stable"))
 
 
-def minus(left: Solutions, right: Solutions, events: Ids) -> Solutions:
+def minus(left: Solutions, right: Solutions, events: Ids, spending: Spending | None = None) -> Solutions:
     """The rows of ``left`` with no compatible row of ``right`` that shares a bound variable."""
     if right.event is not None and left.columns.keys() & right.columns.keys():
-        left = left.everywhere(events)
+        left = left.everywhere(events, spending)
     keep = np.ones(len(left), dtype=np.bool_)
-    keep[compatible(left, right, overlap=True)[0]] = False
+    keep[compatible(left, right, overlap=True, spending=spending)[0]] = False
     return left.take(keep)
 
 
-def union(parts: Sequence[Solutions], events: Ids) -> Solutions:
+def union(parts: Sequence[Solutions], events: Ids, spending: Spending | None = None) -> Solutions:
     """The rows of all parts, one part after the other."""
     if any(part.event is not None for part in parts):
-        parts = [part.everywhere(events) for part in parts]
+        parts = [part.everywhere(events, spending) for part in parts]
+    if spending is not None:
+        spending.rows(sum(map(len, parts)))
     names = list(dict.fromkeys(name for part in parts for name in part.columns))
     columns = {name: np.concatenate([part.column(name) for part in parts]) for name in names}
     found = [part.event for part in parts if part.event is not None]
@@ -373,20 +402,27 @@ def per_distinct(
     context: Mapping[str, int],
     *,
     repeatable: bool = True,
+    spending: Spending | None = None,
 ) -> Ids:
     """``function`` of every row, called once per distinct values of the variables it depends on.
 
     It sees those variables and ``context``. Unless ``repeatable`` (``RAND()``), it is called per row.
     """
+
+    def call(row: Mapping[str, int]) -> int:
+        if spending is not None:
+            spending.check()
+        return function({**context, **row})
+
     used = [name for name in names if name in solutions.columns]
     if not repeatable:
-        calls = [function({**context, **row}) for row in solutions.project(used).by_row()]
+        calls = [call(row) for row in solutions.project(used).by_row()]
         return np.array(calls, dtype=np.int64)
     if not used:
-        value = function(context) if len(solutions) else 0
+        value = call({}) if len(solutions) else 0
         return np.full(len(solutions), value, dtype=np.int64)
     codes = group_codes([solutions.columns[name] for name in used])
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     rows = solutions.project(used).take(first).by_row()
-    answers = np.array([function({**context, **row}) for row in rows], dtype=np.int64)
+    answers = np.array([call(row) for row in rows], dtype=np.int64)
     return answers[inverse]

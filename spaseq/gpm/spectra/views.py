@@ -62,6 +62,7 @@ class Views:
                 return event, o, s
             case PathAlternative(parts):
                 found = [self.path(part, dictionary) for part in parts]
+                dictionary.spending.rows(sum(len(ways[0]) for ways in found))
                 event, s, o = (np.concatenate(columns) for columns in zip(*found, strict=True))
                 return event, s, o
             case PathSequence((first, *rest)):
@@ -71,6 +72,7 @@ class Views:
                     i, j = compatible(
                         Solutions(len(event), event, {"middle": o}),
                         Solutions(len(next_event), next_event, {"middle": middle}),
+                        spending=dictionary.spending,
                     )
                     event, s, o = event[i], s[i], end[j]
                 return event, s, o

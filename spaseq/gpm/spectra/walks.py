@@ -17,6 +17,7 @@ from spaseq.language.syntax import (
     PathRepeat,
     PathSequence,
 )
+from spaseq.limits import Spending
 from spaseq.terms.dictionary import Dictionary
 
 
@@ -55,30 +56,42 @@ def walk(path: Path, dictionary: Dictionary, start: int | None = None, end: int 
             return lambda facts: [(o, s) for s, o in forward(facts)]
         case PathAlternative(parts):
             walks = [walk(part, dictionary, start, end) for part in parts]
-            return lambda facts: [pair for one in walks for pair in one(facts)]
+            return _alternative(walks, dictionary.spending)
         case PathSequence((first, *others, last)):
             middle = [walk(part, dictionary) for part in others]
-            return _sequence(walk(first, dictionary, start), [*middle, walk(last, dictionary, None, end)])
+            steps = [*middle, walk(last, dictionary, None, end)]
+            return _sequence(walk(first, dictionary, start), steps, dictionary.spending)
         case PathRepeat(inner, _, maximum):
             ends = [term for term in (start, end) if term is not None]
-            return _repeated(walk(inner, dictionary), takes_no_step(path), maximum == 1, ends)
+            step, may_stay = walk(inner, dictionary), takes_no_step(path)
+            return _repeated(step, may_stay, maximum == 1, ends, dictionary.spending)
         case PathNegated(forward, inverse):
             return _negated({*map(dictionary.pin, forward)}, {*map(dictionary.pin, inverse)})
     raise ValueError(f"no path: {path}")
 
 
-def _sequence(begin: Walk, steps: Sequence[Walk]) -> Walk:
+def _alternative(walks: Sequence[Walk], spending: Spending) -> Walk:
+    def alternative(facts: Facts) -> Sequence[Pair]:
+        pairs = [pair for one in walks for pair in one(facts)]
+        spending.rows(len(pairs))
+        return pairs
+
+    return alternative
+
+
+def _sequence(begin: Walk, steps: Sequence[Walk], spending: Spending) -> Walk:
     def sequence(facts: Facts) -> Sequence[Pair]:
         pairs = begin(facts)
         for step in steps:
             further = by_first(step(facts))
+            spending.rows(sum(len(further.get(middle, ())) for _, middle in pairs))
             pairs = [(s, end) for s, middle in pairs for _, end in further.get(middle, ())]
         return pairs
 
     return sequence
 
 
-def _repeated(step: Walk, may_stay: bool, is_once: bool, ends: Sequence[int]) -> Walk:
+def _repeated(step: Walk, may_stay: bool, is_once: bool, ends: Sequence[int], spending: Spending) -> Walk:
     def repeated(facts: Facts) -> Sequence[Pair]:
         pairs = step(facts)
         found = dict.fromkeys((node, node) for node in {*facts.nodes, *ends}) if may_stay else {}
@@ -92,6 +105,7 @@ def _repeated(step: Walk, may_stay: bool, is_once: bool, ends: Sequence[int]) ->
                 reached |= new
                 left += new
             found |= dict.fromkeys((begin, end) for end in reached)
+            spending.rows(len(found))
         return [*found]
 
     return repeated

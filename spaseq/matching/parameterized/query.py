@@ -71,8 +71,9 @@ def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
             yield Obstacle("each place is one GPM", print_sequence(part), part.span)
     yield from other_operators(query.sequence, Strategy.STRICT)
     atoms = [node for node in walk(pattern.root) if isinstance(node, Atom)]
+    used = {atom.gpm for atom in atoms}
     for gpm in query.gpms:
-        if gpm.name not in {atom.gpm for atom in atoms}:
+        if gpm.name not in used:
             yield Obstacle("all GPMs are in the sequence", gpm.name, gpm.span)
     if len(atoms) > LONGEST:
         yield Obstacle(f"it is at most {LONGEST} events long", str(len(atoms)))

@@ -17,6 +17,7 @@ from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.lookup import BUCKETS, Lookup
 from spaseq.gpm.spectra.single import Join
 from spaseq.language.syntax import Expression
+from spaseq.limits import Spending
 from spaseq.matching.templates.parameters import Parameters
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 
@@ -73,8 +74,9 @@ class Rows:
             self._made = self._table.version
         return self._by_key.get(tuple([row[place] for place in self.places]), ())
 
-    def join(self, rows: Sequence[_Row]) -> list[_Row]:
-        """The rows, each with what it is continued by."""
+    def join(self, rows: Sequence[_Row], spending: Spending) -> list[_Row]:
+        """The rows, each with what it is continued by: those of many queries, for which no limit is."""
+        del spending
         return [row + other for row in rows for other in self.of(row)]
 
 
@@ -116,7 +118,7 @@ class OfOne:
         own = self._evaluator.of_one(event)
         if own is None or sum(len(self._rows.of(row)) for row in own) > _FEW:
             return None
-        found = self._rows.join(own)
+        found = [row + other for row in own for other in self._rows.of(row)]
         if self._tests:
             found = [row for row in found if self._passes(row)]
         return tuple(found)

@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 from spaseq.errors import EngineError
 from spaseq.language import as_query, checked
 from spaseq.language.syntax import Query
+from spaseq.limits import UNLIMITED
 from spaseq.spark._checkpoints import committing
 from spaseq.spark.sinks._formats import EXTENSIONS, Form, form_of, write_lines
 from spaseq.spark.sinks._lines import BAD, LATE, MATCH, SHED
@@ -156,7 +157,7 @@ class AnswersWriter(DataSourceArrowWriter, DataSourceStreamArrowWriter):
 
     @property
     def _query(self) -> Query:
-        return checked(self._places.text)
+        return checked(self._places.text, limits=UNLIMITED)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """What a task does: lines are written as they come, so that no more of them are held than a batch."""

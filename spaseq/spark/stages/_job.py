@@ -15,6 +15,7 @@ from spaseq.events import Clock
 from spaseq.gpm.expressions.walk import exists_in
 from spaseq.language import checked
 from spaseq.language.syntax import UNITS, Ask, Query, Strategy
+from spaseq.limits import UNLIMITED
 
 if TYPE_CHECKING:
     from spaseq.spark.stages._bounds import Bound
@@ -92,7 +93,7 @@ class Job:
 @lru_cache(maxsize=32)
 def query_of(text: str) -> Query:
     """The query of a text, prepared once in each process."""
-    return checked(text)
+    return checked(text, limits=UNLIMITED)
 
 
 @lru_cache(maxsize=32)
