@@ -19,6 +19,9 @@ class Limits:
     them in. ``pending_matches``: matches that nobody has asked for yet. ``held_events``: events that wait for
     a query's watermark. A query over one of them ends with a ``LimitError``; the others go on.
 
+    ``callback_events``: events that callbacks push during one call. A ``push`` over it raises a
+    ``LimitError`` in the callback.
+
     ``term_bytes``: the UTF-8 length of one RDF term; ``depth``: how deep triple terms, JSON and JSON-LD may
     be nested. An event over one of these is malformed.
 
@@ -29,6 +32,7 @@ class Limits:
     query_bytes: int | None = 2**30
     pending_matches: int | None = 1_000_000
     held_events: int | None = 1_000_000
+    callback_events: int | None = 100_000
     term_bytes: int | None = 2**20
     depth: int | None = 100
 
@@ -87,7 +91,7 @@ class Limits:
 
 
 #: None of them: for hosts that bound what they run themselves, as Spark does.
-UNLIMITED: Final = Limits(None, None, None, None, None, None)
+UNLIMITED: Final = Limits(**{item.name: None for item in fields(Limits)})
 
 
 class Budget:

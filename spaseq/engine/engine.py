@@ -140,7 +140,8 @@ class Engine:
         """Adds a query; it sees the events from now on.
 
         ``on_match`` is called with every match, in the thread that brought its last event. What it raises
-        comes out of that thread's call, when the other queries have had the event. Raises ``QueryError``;
+        comes out at the end of that thread's call, when all else is done: the first exception, with a note of
+        each other. Raises ``QueryError``;
         ``KnowledgeError`` for a background graph that the engine does not have; ``EngineError`` if its
         stream would, by REGISTER STREAM, feed itself. ``latency``: its own bound instead of the engine's;
         ``weight``: of the engine's ``memory`` it gets a part in proportion to that. One that could not keep
@@ -158,7 +159,9 @@ class Engine:
             self._core.catch_up()
             if name is None and not self.is_durable:
                 return self._registry.add(prepared, on_match, effort)
-            return self._registry.register(prepared, on_match, effort, name, replace)
+            handle = self._registry.register(prepared, on_match, effort, name, replace)
+            self._core.end()
+        return handle
 
     @property
     def queries(self) -> Mapping[str, Handle]:
@@ -204,7 +207,6 @@ class Engine:
             core.check_open()
             identity = None if iri is None else core.dictionary.pin(iri)
             core.do(partial(core.flow.promise, clock, value, identity))
-            core.commit_if_due()
 
     def feed(self, *sources: Source) -> None:
         """Reads sources to their end, merged by time, and delivers what they complete.
@@ -351,7 +353,8 @@ class Engine:
             if self._core.is_closed:
                 return
             end()
-        self._rejects.summarise()
+            self._core.attempt(self._rejects.summarise)
+            self._core.end()
 
     def abandon(self) -> None:
         """Closes the engine as it is: what waits for a window's end is not delivered, nothing committed."""

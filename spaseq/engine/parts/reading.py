@@ -103,9 +103,9 @@ class Steps(Iterator[None]):
                     if isinstance(batch, EventBatch) and self._may_wait(stream, batch):
                         self._wait(stream, batch)
                     else:
-                        core.do(partial(self._step, stream, batch))
+                        core.perform(partial(self._step, stream, batch))
                     self.is_between = True
-                    core.commit_if_due()
+                    core.end()
                 yield
                 if state is None:
                     self._acknowledge()
@@ -204,6 +204,7 @@ class Reading:
                 pass
         with core.turn.lock:
             core.catch_up()
+            core.end()
 
     def pull(self, sources: Sequence[Source]) -> Steps:
         """See ``Engine.pull``."""
@@ -305,6 +306,8 @@ class Reading:
             with core.rejects.heard(refuse):
                 batch = next(batches, None)
                 if batch is None:
+                    with core.turn.lock:
+                        core.end()
                     return
                 if given is not None:
                     times = np.full(len(batch), given[1], dtype=np.int64)
@@ -313,5 +316,4 @@ class Reading:
                 with core.turn.lock:
                     core.check_open()
                     core.do(partial(core.flow.arrive, identity, batch))
-                    core.commit_if_due()
             yield len(batch) - gone

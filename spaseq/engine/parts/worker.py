@@ -88,7 +88,7 @@ class _Call(Generic[T]):
         try:
             result = self._do()
         except BaseException as error:  # which is the caller's
-            tell(self._future, partial(self._future.set_exception, error))
+            tell(self._future, partial(self._future.set_exception, _awaitable(error)))
         else:
             tell(self._future, partial(self._future.set_result, result), partial(self._unwanted, result))
 
@@ -114,6 +114,15 @@ def tell(
     except RuntimeError:  # the loop is closed, and nobody is there
         if unwanted is not None:
             unwanted()
+
+
+def _awaitable(error: BaseException) -> BaseException:
+    """Return an exception that a future takes: StopIteration becomes a RuntimeError, as in a generator."""
+    if not isinstance(error, StopIteration):
+        return error
+    raised = RuntimeError("StopIteration was raised in the engine's thread")
+    raised.__cause__ = error
+    return raised
 
 
 def quietly(do: Callable[[], object]) -> None:
