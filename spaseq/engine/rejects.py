@@ -141,7 +141,10 @@ class Rejects:
 
     def misfit(self, batch: EventBatch, index: int, clock: Clock | None) -> None:
         """An event on another clock than this of its query; when strict, the call ends with an error."""
-        reason = f"its time is in {batch.clock}, but the query's first event was in {clock}"
+        reason = (
+            f"its time is in {batch.clock}, but the query's first event was in {clock}: give all times of "
+            "the query's streams as datetimes (instants), or all as integers (ticks)"
+        )
         try:
             self.malformed(self._letter(batch, index, reason), Kind.CLOCK)
         except BadEventError as error:
@@ -203,10 +206,9 @@ class Rejects:
     def _reject(self, kind: Kind, letter: BadEvent) -> None:
         with self._lock:
             self._counts[letter.stream, kind] += 1
-            bad, late = self.of(letter.stream)
-            is_first = (late if kind is Kind.LATE else bad) == 1
-            if is_first and kind is not Kind.LATE:
-                self._first[letter.stream] = letter
+            is_first = self._counts[letter.stream, kind] == 1
+            if kind is not Kind.LATE:
+                self._first.setdefault(letter.stream, letter)
             try:
                 with self._turn.aside():
                     self._pass_on(letter)

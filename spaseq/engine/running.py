@@ -300,6 +300,11 @@ class Run(Iterator[Match]):
 def _sources(query: Query, streams: Mapping[str, StreamSource]) -> list[Source]:
     """A source for every stream of the query; SourceError for one too many or too few."""
     declared = {d.name: d.iri.value for d in query.streams}
+    if not isinstance(streams, Mapping):
+        first = next(iter(declared))
+        raise SourceError(
+            f"streams={streams!r:.60}: say which stream it is, such as {{{first!r}: {streams!r:.60}}}"
+        )
     by_iri: dict[str, StreamSource] = {}
     for key, source in streams.items():
         iri = declared.get(str(key), str(key))

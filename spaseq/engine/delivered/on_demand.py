@@ -225,6 +225,12 @@ class OnDemand:
         """Ends the query because of what was raised in the middle of an event; frees what it kept."""
         if isinstance(error, LimitError):
             self._error = LimitError(f"query {self.name} is over: {error}", limit=error.limit)
+        elif _is_of_memory(error):
+            reason = (
+                "no memory was left in the middle of an event. Bound what a query keeps: "
+                "Limits(query_bytes=…), or --limit query-bytes=…"
+            )
+            self._error = LimitError(f"query {self.name} is over: {reason}", limit="query_bytes")
         else:
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             reason = f"{what} came in the middle of an event, and its state cannot be trusted"
@@ -232,6 +238,14 @@ class OnDemand:
         self.coming = _NOTHING
         self._pipeline.drop()
         self.on_found()
+
+
+def _is_of_memory(error: BaseException) -> bool:
+    """Whether memory has run out; compiled code makes a SystemError of that, whose cause it is."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, MemoryError):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None
 
 
 def nothing() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -13,6 +13,7 @@ from spaseq.alone import Single
 from spaseq.engine.parts.core import Core
 from spaseq.engine.pushed.arguments import (
     EventGraph,
+    FarTimeError,
     GivenEvent,
     GraphName,
     StreamName,
@@ -102,11 +103,24 @@ class Pushing:
             if turn.raised.first is not None or core.state is not None:
                 core.end()
 
+    def refuse(self, to: StreamName, graph: EventGraph, reason: str) -> None:
+        """The same of an event whose time makes it malformed."""
+        core = self._core
+        iri = stream_iri(to)
+        if self._turn.is_aside:
+            core.check_unclosed()
+            core.queue(lambda: self._reject(_Bad(self._id(iri), reason, str(graph))))
+            return
+        self._turn.check()
+        with self._turn.lock:
+            core.check_open()
+            core.do(partial(self._reject, _Bad(self._id(iri), reason, str(graph))))
+
     def push_many(self, iri: ox.NamedNode, events: Iterable[GivenEvent]) -> None:
         """See ``Engine.push_many``."""
         core = self._core
         self._turn.check()
-        if isinstance(events, str | bytes):
+        if isinstance(events, str | bytes | Mapping):
             raise EngineError("push_many takes several events, each a graph, a time and perhaps a name")
         with self._turn.lock:
             core.check_open()
@@ -142,7 +156,10 @@ class Pushing:
             graph, time, name = event_given(event)
         except TypeError as error:
             return self._refuse(_Bad(stream, str(error), str(event)))
-        clock, value = time_given(time)
+        try:
+            clock, value = time_given(time)
+        except FarTimeError as error:
+            return self._refuse(_Bad(stream, str(error), str(graph)))
         builder = core.builder(stream, iri, clock)
         try:
             triples = triples_given(graph, self._limits)
