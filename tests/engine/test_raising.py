@@ -316,11 +316,13 @@ def test_sources_raise_at_the_end_of_the_chunk_in_hand(how: str) -> None:
 
     engine.register(query("A"), found)
     source = spaseq.Source(STREAM, BytesIO(lines(range(5))), spaseq.SourceOptions(format="nq"))
-    read = {"feed": engine.feed, "pull": lambda s: [*engine.pull(s)], "take": lambda s: [*engine.take(s)]}[
-        how
-    ]
+    read: dict[str, Callable[[spaseq.Source], object]] = {
+        "feed": engine.feed,
+        "pull": lambda source: [*engine.pull(source)],
+        "take": lambda source: [*engine.take(source)],
+    }
     with pytest.raises(CallbackError, match="a0") as raised:
-        read(source)
+        read[how](source)
     assert told(raised.value) == 4 == engine.events  # an event ends where the next one begins
     assert seen == [f"a{n}" for n in range(4)]
 
