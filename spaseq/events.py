@@ -64,6 +64,12 @@ def microseconds(moment: datetime) -> int:
 
 
 _FIRST_INSTANT: Final = microseconds(datetime.min)
+_LAST_INSTANT: Final = microseconds(datetime.max)
+
+
+def is_instant(time: int) -> bool:
+    """Whether microseconds since the epoch are in the years 1 to 9999 of UTC, which alone can be shown."""
+    return _FIRST_INSTANT <= time <= _LAST_INSTANT
 
 
 class Stamp(NamedTuple):

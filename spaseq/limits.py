@@ -27,6 +27,9 @@ class Limits:
     of a GRAPH pattern may take, which are found once. A query over one of them ends with a ``LimitError``;
     the others go on.
 
+    ``callback_events``: events that callbacks push during one call. A ``push`` over it raises a
+    ``LimitError`` in the callback.
+
     ``term_bytes``: the UTF-8 length of one RDF term; ``depth``: how deep triple terms, JSON and JSON-LD may
     be nested. An event over one of these is malformed; a query that computes such a term ends.
 
@@ -39,6 +42,7 @@ class Limits:
     query_bytes: int | None = 2**30
     pending_matches: int | None = 1_000_000
     held_events: int | None = 1_000_000
+    callback_events: int | None = 100_000
     term_bytes: int | None = 2**20
     depth: int | None = 100
     solutions: int | None = 1_000_000
@@ -101,7 +105,7 @@ class Limits:
 
 
 #: None of them: for hosts that bound what they run themselves, as Spark does.
-UNLIMITED: Final = Limits(**dict.fromkeys((item.name for item in fields(Limits)), None))
+UNLIMITED: Final = Limits(**{item.name: None for item in fields(Limits)})
 
 #: The bytes of one value of a solution: a column's; dicts and tuples take more.
 _VALUE_BYTES: Final = 8

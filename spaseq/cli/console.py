@@ -88,7 +88,8 @@ def reporting() -> Iterator[None]:
         raise typer.Exit(1) from None
     except MemoryError as error:
         reason = f": {error}" if str(error) else ""
-        say(f"there is no more memory{reason}", f"{typer.style('error:', fg='red')} ")
+        most = "--limit query-bytes=… bounds what a query keeps"
+        say(f"there is no more memory{reason}; {most}", f"{typer.style('error:', fg='red')} ")
         raise typer.Exit(1) from None
 
 

@@ -21,6 +21,7 @@ from spaseq.engine.parts.registry import Bounds, Registry
 from spaseq.engine.parts.streams import Streams, StreamStats
 from spaseq.engine.pushed.arguments import (
     EventGraph,
+    FarTimeError,
     GivenEvent,
     GivenTime,
     GraphName,
@@ -108,7 +109,7 @@ class Engine:
         idle = None if idle is None else duration_given("idle", idle)
         if wall_clock is not None and idle is None:
             raise EngineError("wall_clock moves the time of idle streams on: say idle=, too")
-        self._kb = kb.unshared() if isinstance(kb, KnowledgeBase) else KnowledgeBase(kb or {})
+        self._kb = kb.unshared() if isinstance(kb, KnowledgeBase) else KnowledgeBase({} if kb is None else kb)
         self._core = core = Core(limits, lateness, dead_letters, strict)
         self.turn = core.turn
         self._flow, self._rejects, self._dictionary = core.flow, core.rejects, core.dictionary
@@ -145,11 +146,11 @@ class Engine:
         """Adds a query; it sees the events from now on.
 
         ``on_match`` is called with every match, in the thread that brought its last event. What it raises
-        comes out of that thread's call, when the other queries have had the event. Raises ``QueryError``;
-        ``KnowledgeError`` for a background graph that the engine does not have; ``EngineError`` if its
-        stream would, by REGISTER STREAM, feed itself. ``latency``: its own bound instead of the engine's;
-        ``weight``: of the engine's ``memory`` it gets a part in proportion to that. One that could not keep
-        its bound without false matches runs without, and a warning says so.
+        comes out at the end of that thread's call, when all else is done: the first exception, with a note of
+        each other. Raises ``QueryError``; ``KnowledgeError`` for a background graph that the engine does not
+        have; ``EngineError`` if its stream would, by REGISTER STREAM, feed itself. ``latency``: its own bound
+        instead of the engine's; ``weight``: of the engine's ``memory`` it gets a part in proportion to that.
+        One that could not keep its bound without false matches runs without, and a warning says so.
 
         ``name``: what ``queries`` has it under, which a ``state`` asks for. Of a query that is there under
         this name its handle is returned, which calls ``on_match`` from now on; another query of the name (or
@@ -163,7 +164,9 @@ class Engine:
             self._core.catch_up()
             if name is None and not self.is_durable:
                 return self._registry.add(prepared, on_match, effort)
-            return self._registry.register(prepared, on_match, effort, name, replace)
+            handle = self._registry.register(prepared, on_match, effort, name, replace)
+            self._core.end()
+        return handle
 
     @property
     def queries(self) -> Mapping[str, Handle]:
@@ -177,10 +180,15 @@ class Engine:
 
         From a callback: as soon as the event in hand is done with. ``time``: a datetime (without a
         timezone: UTC) or pandas.Timestamp; or an int or numpy integer, a tick. ``name`` is the name of the
-        event's graph, if it has one. Events are trusted to come in order, up to ``lateness``. Raises
-        ``EngineError`` for what is no time.
+        event's graph, if it has one. Events are trusted to come in order, up to ``lateness``. An event that
+        is malformed, or whose instant is outside the years 1 to 9999, is a dead letter. Raises
+        ``EngineError`` for what is no time, a mapping instead of a graph, and a stream that is no IRI.
         """
-        clock, value = time_given(time)
+        try:
+            clock, value = time_given(time)
+        except FarTimeError as error:
+            self._pushing.refuse(stream, graph, str(error))
+            return
         self._pushing.push(stream, graph, clock, value, name)
 
     def push_many(self, stream: StreamName, events: Iterable[GivenEvent]) -> None:
@@ -209,7 +217,6 @@ class Engine:
             core.check_open()
             identity = None if iri is None else core.dictionary.pin(iri)
             core.do(partial(core.flow.promise, clock, value, identity))
-            core.commit_if_due()
 
     def feed(self, *sources: Source) -> None:
         """Reads sources to their end, merged by time, and delivers what they complete.
@@ -356,7 +363,8 @@ class Engine:
             if self._core.is_closed:
                 return
             end()
-        self._rejects.summarise()
+            self._core.attempt(self._rejects.summarise)
+            self._core.end()
 
     def abandon(self) -> None:
         """Closes the engine as it is: what waits for a window's end is not delivered, nothing committed."""

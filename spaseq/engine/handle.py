@@ -50,7 +50,7 @@ class Handle(OnDemand):
 
         ``is_counted``: every match is found and counted, whether somebody asks for it or not.
         """
-        super().__init__(pipeline, on_match, limits)
+        super().__init__(pipeline, on_match, limits, turn.raised)
         pipeline.may_leave = on_match is None and not is_counted
         if not isinstance(pipeline, Pipeline):
             pipeline.has(self._found)
@@ -182,12 +182,10 @@ class Handle(OnDemand):
         self._error = None if reason is None else EngineError(reason)
 
     def call(self, on_match: Callable[[Match], None] | None) -> None:
-        """Gives matches to another callback from now on, and those that nobody has taken."""
+        """Gives matches to another callback from now on; ``deliver`` gives it those that nobody has taken."""
         self._on_match = on_match
         if on_match is not None:
             self._turn.prompts(lambda: self.is_over)
-            self._deliver(on_match)
-            self.deliver()
 
     def keep(self, events: int) -> None:
         """Keeps so many of the events to come for ``why``, instead of the first 2,000."""

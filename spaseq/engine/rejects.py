@@ -65,13 +65,14 @@ class Rejects:
     """The engine's dead letters: a callable, the path of an NDJSON file, or the ``newest``.
 
     With ``strict``, every rejection raises, after it was counted and passed on. Otherwise, unless a
-    callable hears of each, the first of a stream and kind is a warning, and ``close`` warns of the sum.
+    callable hears of each, the first of a stream and kind is a warning, and ``close`` warns of the sum. What
+    the callable raises comes out at the end of the call.
     Threads that read sources may use it; they call the callable one at a time.
     """
 
     def __init__(self, sink: DeadLetters | str | Path | None, strict: bool, turn: Turn) -> None:
         self._kept: deque[BadEvent] = deque(maxlen=KEPT)
-        self._strict = strict
+        self.is_strict = strict
         self._turn = turn
         self._lock = threading.RLock()
         self._counts: Counter[tuple[str, Kind]] = Counter()
@@ -137,24 +138,31 @@ class Rejects:
     def malformed(self, letter: BadEvent, kind: Kind = Kind.UNREAD) -> None:
         """An event that is none; raises ``BadEventError`` when strict."""
         self._reject(kind, letter)
-        if self._strict:
+        if self.is_strict:
             raise BadEventError(letter.reason, stream=letter.stream, position=letter.position)
 
     def misfit(self, batch: EventBatch, index: int, clock: Clock | None) -> None:
-        """An event on another clock than this of its query; raises ``BadEventError`` when strict."""
-        reason = f"its time is in {batch.clock}, but the query's first event was in {clock}"
-        self.malformed(self._letter(batch, index, reason), Kind.CLOCK)
+        """An event on another clock than this of its query; when strict, the call ends with an error."""
+        reason = (
+            f"its time is in {batch.clock}, but the query's first event was in {clock}: give all times of "
+            "the query's streams as datetimes (instants), or all as integers (ticks)"
+        )
+        try:
+            self.malformed(self._letter(batch, index, reason), Kind.CLOCK)
+        except BadEventError as error:
+            self._turn.raised.add(error)
 
     def too_late(self, batch: EventBatch, index: int, watermark: int, moved_by: Stamp | None) -> None:
         """Reject an event before the watermark, which the event ``moved_by`` moved, if that is known.
 
-        Raises ``LateEventError`` when strict.
+        When strict, the call ends with a ``LateEventError``.
         """
         reason = late_reason(batch.clock, int(batch.time[index]), watermark)
         letter = self._letter(batch, index, reason)
         self._reject(Kind.LATE, letter, "" if moved_by is None else _moved(batch, moved_by))
-        if self._strict:
-            raise LateEventError(letter.reason, stream=letter.stream, position=letter.position)
+        if self.is_strict:
+            error = LateEventError(letter.reason, stream=letter.stream, position=letter.position)
+            self._turn.raised.add(error)
 
     @property
     def counts(self) -> Mapping[tuple[str, str], int]:
@@ -189,7 +197,7 @@ class Rejects:
             told = Counter[tuple[str, str]]()
             for (stream, kind), count in self._counts.items():
                 told[stream, kind.told] += count
-        if told and not self._strict and not self._is_heard:
+        if told and not self.is_strict and not self._is_heard:
             counts = sorted(told.items())
             listed = ", ".join(f"{count} {kind} in <{stream}>" for (stream, kind), count in counts)
             warn(f"{self.bad} bad and {self.late} late events were left out ({self._where}): {listed}")
@@ -203,19 +211,27 @@ class Rejects:
     def _reject(self, kind: Kind, letter: BadEvent, more: str = "") -> None:
         with self._lock:
             self._counts[letter.stream, kind] += 1
-            bad, late = self.of(letter.stream)
-            is_first = (late if kind is Kind.LATE else bad) == 1
-            if is_first and kind is not Kind.LATE:
-                self._first[letter.stream] = letter
-            with self._turn.aside():
-                self._pass_on(letter)
+            is_first = self._counts[letter.stream, kind] == 1
+            if kind is not Kind.LATE:
+                self._first.setdefault(letter.stream, letter)
+            try:
+                with self._turn.aside():
+                    self._pass_on(letter)
+            except BaseException as error:  # an interrupt, too
+                self._turn.raised.add(error)
         if (hear := self._hearers.get(threading.get_ident())) is not None:
-            hear(kind.told, letter)
-        if is_first and not self._strict and not self._is_heard:
-            warn(
-                f"<{letter.stream}>, {letter.position}: a {kind.told} event is left out: {letter.reason}"
-                f"{more} ({self._where}; further ones are counted)"
-            )
+            try:
+                hear(kind.told, letter)
+            except BaseException as error:
+                self._turn.raised.add(error)
+        if is_first and not self.is_strict and not self._is_heard:
+            try:
+                warn(
+                    f"<{letter.stream}>, {letter.position}: a {kind.told} event is left out: {letter.reason}"
+                    f"{more} ({self._where}; further ones are counted)"
+                )
+            except Warning as error:  # where warnings are errors
+                self._turn.raised.add(error)
 
 
 def late_reason(clock: Clock, time: int, watermark: int) -> str:

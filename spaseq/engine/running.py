@@ -166,8 +166,14 @@ def _found(
     going = dict(handles)
     held = steps.held
     is_settled = True  # or there is nothing that anybody has in hand
+    raised: Exception | None = None
     try:
-        while next(steps, _OVER) is not _OVER:
+        while raised is None:
+            try:
+                if next(steps, _OVER) is _OVER:
+                    break
+            except Exception as error:  # a callback's, or a source's: what was found comes first
+                raised = error
             with held():
                 is_settled = False
                 # One step may take long to be matched.
@@ -180,6 +186,8 @@ def _found(
                 if settled is not None:
                     settled(False)
                 is_settled = True
+        if raised is not None:
+            raise raised
         with held():
             is_settled = False
             if settled is not None:
@@ -292,6 +300,11 @@ class Run(Iterator[Match]):
 def _sources(query: Query, streams: Mapping[str, StreamSource]) -> list[Source]:
     """A source for every stream of the query; SourceError for one too many or too few."""
     declared = {d.name: d.iri.value for d in query.streams}
+    if not isinstance(streams, Mapping):
+        first = next(iter(declared))
+        raise SourceError(
+            f"streams={streams!r:.60}: say which stream it is, such as {{{first!r}: {streams!r:.60}}}"
+        )
     by_iri: dict[str, StreamSource] = {}
     for key, source in streams.items():
         iri = declared.get(str(key), str(key))

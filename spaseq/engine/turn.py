@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 from weakref import WeakSet
 
+from spaseq.engine.delivered.raised import Raised
 from spaseq.errors import EngineError
 
 #: So many queries are not worth looking for those that are over.
@@ -22,7 +23,7 @@ class Turn:
     from then on a fork leaves what nobody can go on with.
 
     Pushed events may wait until somebody asks what became of them. ``is_behind``: some do; ``catch_up`` does
-    then what is to be done with them, for who has the lock.
+    then what is to be done with them, for who has the lock. ``raised``: what callbacks have raised.
     """
 
     def __init__(self) -> None:
@@ -30,6 +31,7 @@ class Turn:
         self.used = False
         self.is_behind = False
         self.catch_up: Callable[[], None] = _nothing
+        self.raised = Raised()
         self._prompt: list[Callable[[], bool]] = []
         self._worth_pruning = _SLACK
         self._is_copy = False

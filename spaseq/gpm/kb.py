@@ -75,6 +75,11 @@ class KnowledgeBase:
 
     def __init__(self, graphs: Mapping[str, Source] | Mapping[NamedNode, Source]) -> None:
         found: dict[NamedNode, list[Triple]] = {}
+        if not isinstance(graphs, Mapping):
+            raise KnowledgeError(
+                f"kb={graphs!r:.60}: give each background graph the IRI that the query calls it by, such as "
+                "kb={'http://example.org/kb': 'kb.ttl'}"
+            )
         for name, source in graphs.items():
             iri = name if isinstance(name, NamedNode) else _named(name)
             found[iri] = list(_read(iri, source))

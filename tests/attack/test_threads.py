@@ -270,14 +270,14 @@ def test_a_callback_that_asks_for_what_it_cannot_have(call: str) -> None:
 
 
 def test_a_callback_that_feeds_itself_for_ever_is_stopped() -> None:
-    engine = spaseq.Engine(limits=spaseq.Limits(held_events=50))
+    engine = spaseq.Engine(limits=spaseq.Limits(callback_events=50))
 
     def twice(match: spaseq.Match) -> None:
         engine.push(NS + "S", event("a", "1"), match.end)
         engine.push(NS + "S", event("a", "1"), match.end)
 
     engine.register(query("A"), twice)
-    with pytest.raises(spaseq.LimitError, match="held-events"):
+    with pytest.raises(spaseq.LimitError, match="callback-events"):
         engine.push(NS + "S", event("a", "1"), 1)
 
 

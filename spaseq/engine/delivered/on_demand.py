@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from spaseq.engine.delivered.raised import first_of
+from spaseq.engine.delivered.raised import Raised
 from spaseq.engine.delivered.undelivered import Undelivered
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.errors import EngineError, LimitError, SpaseqError
@@ -37,16 +37,21 @@ class OnDemand:
     """What a query completes, for who has the turn. ``coming``: what was found, and not yet looked at."""
 
     __slots__ = (
-        "_cancelled", "_error", "_found", "_limits", "_looking", "_on_match", "_pipeline",
+        "_cancelled", "_error", "_found", "_limits", "_looking", "_on_match", "_pipeline", "_raised",
         "coming", "on_found",
     )  # fmt: skip
 
     def __init__(
-        self, pipeline: Pipeline | Seat, on_match: Callable[[Match], None] | None, limits: Limits
+        self,
+        pipeline: Pipeline | Seat,
+        on_match: Callable[[Match], None] | None,
+        limits: Limits,
+        raised: Raised,
     ) -> None:
         self._pipeline = pipeline
         self._on_match = on_match
         self._limits = limits
+        self._raised = raised
         self._error: SpaseqError | None = None
         self._cancelled = False
         self._found = Undelivered()
@@ -76,17 +81,14 @@ class OnDemand:
         """Further matches; unless they are wanted all at once, most of very many wait to be asked for.
 
         ``after_all``: they can be found only when all before them are. ``visit``: what brings them, and is
-        taken from then on. That is before anything is raised which the callback raises for those before.
+        taken from then on.
         """
-        raised: Exception | None = None
         if after_all and self.is_behind:
             if self._pipeline.unread is None:
-                raised = self._finish_all()
+                self._finish()
             else:
                 self._look(0)  # what a group has found for it; the rest may stay where it is
             if self.is_over:  # with what was found just now
-                if raised is not None:
-                    raise raised
                 return
         coming = chain(self.coming, matches)
         # No interrupt comes between these: that takes a call, or a loop.
@@ -94,15 +96,10 @@ class OnDemand:
             visit.is_taken = True
         self.coming = coming
         if all_at_once or self._on_match is not None:
-            try:
-                self._finish()
-            except Exception as error:
-                raised = first_of(raised, error)
+            self._finish()
         elif self._found.size < AT_ONCE or self._pipeline.unread is not None:
             # In the second case the events must be taken now, and most of what they complete is left.
             self._look(AT_ONCE - self._found.size)
-        if raised is not None:
-            raise raised
 
     def receive(self, visit: Given, read: Callable[[_What], MatchBatch], what: _What) -> bool:
         """Takes matches that are there, and read at once; false, and nothing done, if that is not all to do.
@@ -157,12 +154,12 @@ class OnDemand:
         return self.coming is not _NOTHING
 
     def deliver(self) -> None:
-        """Gives the callback what it did not get because it raised something."""
+        """Gives the callback what it did not get because of an interrupt."""
         if self._on_match is not None:
             self._finish()
 
     def _finish(self) -> None:
-        """Finds all there are; first the callback gets those that it was not given when it raised."""
+        """Finds all there are, and gives them to the callback."""
         if self._on_match is not None:
             self._deliver(self._on_match)
         while self._look(AT_ONCE if self._on_match is None else 1):
@@ -171,23 +168,16 @@ class OnDemand:
                 if self._cancelled:
                     self.coming = _NOTHING
 
-    def _finish_all(self) -> Exception | None:
-        """The same, however often the callback raises, which has a match more each time; what it raised."""
-        raised: Exception | None = None
-        while True:
-            try:
-                self._finish()
-            except Exception as error:
-                raised = first_of(raised, error)
-            else:
-                return raised
-
     def _deliver(self, on_match: Callable[[Match], None]) -> None:
-        """Gives what was found to the callback; what that raises is the caller's, and spoils nothing."""
+        """Gives the callback all that was found; what it raises comes out at the end of the call."""
         while self._found.size:
             match = self._found.next()
-            if not self._cancelled:
+            if self._cancelled:
+                continue
+            try:
                 on_match(match)
+            except BaseException as error:  # an interrupt, too
+                self._raised.add(error)
 
     def _look(self, most: int) -> bool:
         """Finds so many matches, or some more; fewer where they were left, or where there are no more.
@@ -235,6 +225,12 @@ class OnDemand:
         """Ends the query because of what was raised in the middle of an event; frees what it kept."""
         if isinstance(error, LimitError):
             self._error = LimitError(f"query {self.name} is over: {error}", limit=error.limit)
+        elif _is_of_memory(error):
+            reason = (
+                "no memory was left in the middle of an event. Bound what a query keeps: "
+                "Limits(query_bytes=…), or --limit query-bytes=…"
+            )
+            self._error = LimitError(f"query {self.name} is over: {reason}", limit="query_bytes")
         else:
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             reason = f"{what} came in the middle of an event, and its state cannot be trusted"
@@ -242,6 +238,14 @@ class OnDemand:
         self.coming = _NOTHING
         self._pipeline.drop()
         self.on_found()
+
+
+def _is_of_memory(error: BaseException) -> bool:
+    """Whether memory has run out; compiled code makes a SystemError of that, whose cause it is."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, MemoryError):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None
 
 
 def nothing() -> None:

@@ -14,7 +14,6 @@ import numpy as np
 import pyoxigraph as ox
 
 from spaseq.alone import Single
-from spaseq.engine.delivered.raised import first_of
 from spaseq.engine.pipelines.flow import Flow
 from spaseq.engine.pushed.inbox import Inbox
 from spaseq.engine.rejects import DeadLetters, Rejects
@@ -50,8 +49,13 @@ def _keep_freed() -> None:
 class Core:
     """What all that an engine does goes through. Its methods are for who has the turn.
 
-    ``is_working``: something is in hand, so that what comes now waits for its end. ``contexts``: by stream,
-    the JSON-LD context that lifts its rows, of the sources read so far. ``state``: what outlives the process.
+    ``is_working``: something is in hand, so that what comes now waits for its end. ``is_taking``: events are
+    taken from an iterable, which may use the engine, too. ``contexts``: by stream, the JSON-LD context that
+    lifts its rows, of the sources read so far. ``state``: what outlives the process.
+
+    A call does all that it has to do, in order, what callbacks ask for included; then it raises what was
+    raised meanwhile. So no event and no match depends on what others raise. Only what is no ``Exception``,
+    and comes outside of a callback (Ctrl-C), ends a call early: the next one begins with what is left.
     """
 
     def __init__(
@@ -69,28 +73,64 @@ class Core:
         self.tasks: deque[Callable[[], None]] = deque()
         #: What comes before them.
         self.inbox = Inbox(self.dictionary)
-        #: Behind it, what a call has been given that still takes events, and what their callbacks raised.
+        #: Behind it, what a call has been given that still takes events.
         self.built: list[tuple[int, Clock, BatchBuilder]] = []
-        self.raised: Exception | None = None
+        # How many events callbacks have given since nothing was in hand.
+        self._queued = 0
         self.turn.catch_up = self.catch_up
         self.state: State | None = None
-        self.is_working = self.is_closed = self.is_closing = False
+        self.is_working = self.is_taking = self.is_closed = self.is_closing = False
 
     # --- one turn -----------------------------------------------------------------------------
 
-    def do(self, task: Callable[[], None]) -> None:
-        """Does something now or, inside a callback, as soon as what is in hand is done with."""
+    def do(self, task: Callable[[], None], events: int = 1) -> None:
+        """Does something now or, inside a callback, as soon as what is in hand is done with.
+
+        ``events``: how many it brings.
+        """
+        self.perform(task, events)
+        self.end()
+
+    def perform(self, task: Callable[[], None], events: int = 1) -> None:
+        """As ``do``, but what is raised meanwhile comes out at the ``end`` of the call."""
+        self.turn.used = True
         if self.built:
             self.arrive_built()
-        self.catch_up()
-        self.turn.used = True
-        most = self.limits.held_events
-        if self.is_working and most is not None and len(self.tasks) >= most:
-            raise self.limits.error("held_events", f"pushing {len(self.tasks) + 1} events inside callbacks")
         if self.is_working:
-            self.tasks.append(task)
-        else:
-            self._work(task)
+            self.queue(task, events)
+            return
+        self.catch_up()
+        self.is_working = True
+        try:
+            # What is to be done does not wait among the others: an interrupt before it begins drops it, and
+            # whoever pushes once more what has not arrived doubles nothing.
+            self._work_off()
+            self.attempt(task)
+            self._work_off()
+            self.forget()
+        except BaseException as interrupt:
+            self.turn.raised.join(interrupt)
+            raise
+        finally:
+            self.is_working = False
+        self._tell()
+
+    def queue(self, task: Callable[[], None], events: int = 1) -> None:
+        """Something that a callback asks for; for any thread. Raises ``LimitError`` where that never ends."""
+        most, count = self.limits.callback_events, self._queued + events
+        if most is not None and count > most:
+            raise self.limits.error("callback_events", f"pushing {count} events inside callbacks of one call")
+        self._queued = count
+        self.tasks.append(task)
+
+    def end(self) -> None:
+        """The end of a call: commits if that is due, and raises what was raised since the call began."""
+        if self.is_working or self.is_taking:
+            return
+        if self.state is not None and self.state.is_due and not self.is_closed:
+            self.perform(partial(self.state.commit, {}))
+        if self.turn.raised.first is not None and (raised := self.turn.raised.take()) is not None:
+            raise raised
 
     @property
     def is_idle(self) -> bool:
@@ -98,52 +138,55 @@ class Core:
         return not (self.is_working or self.tasks or self.inbox.events or self.built or self.flow.is_behind)
 
     def take(self, stream: int, clock: Clock, time: int, graph: int, terms: Sequence[int]) -> None:
-        """``do`` of the arrival of an event, while it ``is_idle``: its name, and the terms of its triples."""
+        """``perform`` of the arrival of an event, while it ``is_idle``: its name, and its triples' terms."""
         flow = self.flow
         self.turn.used = self.is_working = True
         try:
-            if not flow.passes(stream, clock, time, graph, terms):
-                stamp = Stamp(time, stream, flow.arrived(stream))
-                flow.arrive(stream, Single(self.dictionary, clock, stamp, graph, terms))
+            try:
+                if not flow.passes(stream, clock, time, graph, terms):
+                    stamp = Stamp(time, stream, flow.arrived(stream))
+                    flow.arrive(stream, Single(self.dictionary, clock, stamp, graph, terms))
+            except Exception as error:
+                self.turn.raised.add(error)
             if self.tasks:
                 self._work_off()
             self.forget()
+        except BaseException as interrupt:
+            self.turn.raised.join(interrupt)
+            raise
         finally:
             self.is_working = False
         if flow.visits.has_failed:
             self._tell()
 
-    def _work(self, task: Callable[[], None]) -> None:
-        self.is_working = True
-        try:
-            # What is to be done does not wait among the others: an interrupt before it begins drops it, and
-            # whoever pushes once more what has not arrived doubles nothing.
-            self._work_off()
-            task()
-            self._work_off()
-            self.forget()
-        finally:
-            self.is_working = False
-        self._tell()
-
     def _work_off(self) -> None:
         """Does what waits, in its order."""
         while self.tasks:
-            self.tasks.popleft()()
+            self.attempt(self.tasks.popleft())
+        self._queued = 0
+
+    def attempt(self, task: Callable[[], None]) -> None:
+        """Does something; what it raises is for the end of the call."""
+        try:
+            task()
+        except Exception as error:
+            self.turn.raised.add(error)
 
     def _tell(self) -> None:
         """Warns of queries that failed, where nobody will ask their handles."""
         if self.flow.visits.has_failed:
             for handle in self.flow.visits.failed():
                 if not handle.is_asked:
-                    warn(str(handle.error))
+                    self.attempt(partial(warn, str(handle.error)))
 
     def catch_up(self, *, is_asked: bool = True) -> None:
         """What has waited arrives, unless something is in hand; all of it if somebody asks."""
         inbox, flow = self.inbox, self.flow
-        if self.built and not self.is_working:
+        if self.is_working:
+            return
+        if self.built:
             self.arrive_built()
-        if self.is_working or not (inbox.events or flow.is_behind):
+        if not (inbox.events or flow.is_behind):
             return
         if inbox.size == 1 and is_asked and not flow.is_behind and self._take_waiting():
             return
@@ -152,8 +195,11 @@ class Core:
         try:
             # No interrupt comes between these: that takes a call, or a loop.
             flow.arriving, inbox.events, inbox.size = batches, [], 0
-            flow.move()
+            self.attempt(flow.move)
             self.forget()
+        except BaseException as interrupt:
+            self.turn.raised.join(interrupt)
+            raise
         finally:
             self.is_working, flow.visits.is_asked = False, True
             self.turn.is_behind = flow.is_behind
@@ -192,7 +238,7 @@ class Core:
         return self.built[-1][2]
 
     def arrive_built(self) -> None:
-        """What such a call has been given so far arrives; ``raised`` is what it is to raise in the end."""
+        """What such a call has been given so far arrives."""
         built, self.built = self.built, []
         self.turn.is_behind = bool(self.inbox.events or self.flow.is_behind)
         with ExitStack() as arriving:  # whatever ends one of them, the others arrive
@@ -200,12 +246,9 @@ class Core:
                 arriving.callback(self._arrive, stream, builder)
 
     def _arrive(self, stream: int, builder: BatchBuilder) -> None:
-        if self.is_closed:
-            return
-        try:
-            self.do(partial(self.flow.arrive, stream, builder.build()))
-        except Exception as error:
-            self.raised = first_of(self.raised, error)
+        if not self.is_closed:
+            batch = builder.build()
+            self.perform(partial(self.flow.arrive, stream, batch), len(batch))
 
     def forget(self) -> None:
         """Forgets the terms of events that are gone, whenever there are twice as many as were needed."""
@@ -222,16 +265,15 @@ class Core:
         self.check_open()
         self.do(partial(self.state.commit, outputs))
 
-    def commit_if_due(self) -> None:
-        """Commits, if it is time for that."""
-        if self.state is not None and not self.is_working and self.state.is_due:
-            self.commit({})
-
     # --- its end --------------------------------------------------------------------------------
 
     def check_open(self) -> None:
         """Raises ``EngineError`` if nothing may come any more."""
         self.turn.check()
+        self.check_unclosed()
+
+    def check_unclosed(self) -> None:
+        """The same, wherever it is called."""
         if self.is_closed:
             raise EngineError("the engine is closed: make a new one")
         if self.is_closing:
@@ -240,19 +282,19 @@ class Core:
     def close(self) -> None:
         """Commits what there is to the state, and ends; see ``Engine.close``."""
         self._check_idle()
+        assert self.state is not None
         try:
-            self.commit({})
+            self.perform(partial(self.state.commit, {}))
         finally:
             self.abandon()
 
     def finish(self) -> None:
         """Ends every window, and delivers what that completes; see ``Engine.finish``."""
         self._check_idle()
-        self.catch_up()
-        self._work(lambda: None)  # what waits
+        self.perform(lambda: None)  # what waits
         self.is_working = self.is_closing = True
         try:
-            self.flow.close()
+            self.attempt(self.flow.close)
         finally:
             self.is_working = False
         self.abandon()

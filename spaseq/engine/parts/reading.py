@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
+from os import PathLike
 from typing import Final
 
 import numpy as np
@@ -17,11 +18,12 @@ from spaseq.connect.again import Count, Place, resumed
 from spaseq.engine.parts.core import Core
 from spaseq.engine.parts.pull import IDLE, WallClock, close, in_turn, with_idle
 from spaseq.engine.pushed.arguments import GivenTime, StreamName, stream_iri, time_given
-from spaseq.errors import EngineError
+from spaseq.errors import EngineError, SourceError
 from spaseq.events import BEGINNING, EventBatch
 from spaseq.excerpts import hide
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources import open_source as read_source
+from spaseq.sources.columns.table import Table
 
 #: So many events and triples of sources are worth to be looked at, if nobody asks before; twice as many for
 #: so many queries, each of which costs something at a look, however few events concern it.
@@ -43,6 +45,20 @@ class Source:
     stream: StreamName
     location: Location
     options: SourceOptions = field(default_factory=SourceOptions)
+
+    def __post_init__(self) -> None:
+        """Raises ``SourceError`` for what cannot be read."""
+        where = self.location
+        if isinstance(where, str | PathLike | Table | LiveSource) or hasattr(where, "read"):
+            return
+        kind = type(where).__name__
+        is_table = any(hasattr(where, name) for name in ("__arrow_c_stream__", "__dataframe__", "columns"))
+        raise SourceError(
+            f"<{self.stream}>: a {kind} is read as spaseq.table({kind}, time='COLUMN', template='TURTLE')"
+            if is_table
+            else f"<{self.stream}>: a source is a path, a URL, an open binary file, spaseq.table(…) or "
+            f"spaseq.Source(…), not {where!r:.60}"
+        )
 
     def __repr__(self) -> str:
         location = hide(self.location) if isinstance(self.location, str) else self.location
@@ -107,9 +123,9 @@ class Steps(Iterator[None]):
                     if isinstance(batch, EventBatch) and self._may_wait(stream, batch):
                         self._wait(stream, batch)
                     else:
-                        core.do(partial(self._step, stream, batch))
+                        core.perform(partial(self._step, stream, batch))
                     self.is_between = True
-                    core.commit_if_due()
+                    core.end()
                 yield
                 if state is None:
                     self._acknowledge()
@@ -208,6 +224,7 @@ class Reading:
                 pass
         with core.turn.lock:
             core.catch_up()
+            core.end()
 
     def pull(self, sources: Sequence[Source]) -> Steps:
         """See ``Engine.pull``."""
@@ -225,6 +242,10 @@ class Reading:
             core.turn.used = True  # readers of a process are not in its children
             opened: dict[int, Iterator[EventBatch]] = {}
             for source in sources:
+                if not isinstance(source, Source):
+                    raise EngineError(
+                        f"{source!r:.60} has no stream: give spaseq.Source(STREAM, {source!r:.60})"
+                    )
                 stream = stream_iri(source.stream)
                 identity = core.dictionary.pin(stream)
                 if identity in opened:
@@ -309,6 +330,8 @@ class Reading:
             with core.rejects.heard(refuse):
                 batch = next(batches, None)
                 if batch is None:
+                    with core.turn.lock:
+                        core.end()
                     return
                 if given is not None:
                     times = np.full(len(batch), given[1], dtype=np.int64)
@@ -317,5 +340,4 @@ class Reading:
                 with core.turn.lock:
                     core.check_open()
                     core.do(partial(core.flow.arrive, identity, batch))
-                    core.commit_if_due()
             yield len(batch) - gone

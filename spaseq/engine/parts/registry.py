@@ -100,6 +100,7 @@ class Registry:
             is_same = known.query == query and self._under.get(name) == bound
             if is_same and not (is_replaced and known.is_over):
                 known.call(on_match)
+                self._core.perform(known.deliver)
                 return known
             if not is_replaced:
                 bounds = " with other bounds" if known.query == query else ""

@@ -117,7 +117,7 @@ class _Call(Generic[T]):
         try:
             result = self._do()
         except BaseException as error:  # which is the caller's
-            self.fail(error)
+            self.fail(_awaitable(error))
         else:
             tell(self._future, partial(self._future.set_result, result), partial(self._unwanted, result))
 
@@ -153,6 +153,15 @@ def failed(error: BaseException) -> None:
     """Log what no caller is told: it ends nothing else."""
     with suppress(Exception):
         _LOG.error("a call of the engine's thread failed", exc_info=error)
+
+
+def _awaitable(error: BaseException) -> BaseException:
+    """Return an exception that a future takes: StopIteration becomes a RuntimeError, as in a generator."""
+    if not isinstance(error, StopIteration):
+        return error
+    raised = RuntimeError("StopIteration was raised in the engine's thread")
+    raised.__cause__ = error
+    return raised
 
 
 def quietly(do: Callable[[], object]) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from spaseq.alone import Single
-from spaseq.engine.delivered.raised import first_of
 from spaseq.engine.pipelines.intake import Intake
 from spaseq.engine.pipelines.places import Places
 from spaseq.engine.pipelines.visits import Visits, group_of
@@ -21,16 +20,14 @@ from spaseq.terms.dictionary import Dictionary
 if TYPE_CHECKING:
     from spaseq.engine.durable.journal import Journal
 
-_What = TypeVar("_What")
-
 
 class Flow(Places):
     """Registered queries, and how far their streams have come.
 
     Those that read the same streams have their order and index in common (``intake``). What is raised inside
-    a query ends that query, and only that (inside an order, those that share it); what a callback raises
-    comes out when the other queries have had their turn. So an exception leaves each query either whole or
-    over. ``events`` counts those that arrived.
+    a query ends that query, and only that (inside an order, those that share it); what a callback raises is
+    collected where it is called. So an exception leaves each query either whole or over. ``events`` counts
+    those that arrived.
     """
 
     def __init__(
@@ -84,15 +81,13 @@ class Flow(Places):
             visits.fail([query for intake in readers[at:] for query in intake.live], error)
             raise
         if visits.wait:
-            raised = visits.work()
-            if raised is not None:
-                raise raised
+            visits.work()
         return True
 
     def _next(self, stream: int, clock: Clock, time: int) -> Sequence[Intake] | None:
         """Who take an event that waits for nothing, as nothing waits for it; None if it is no such event."""
         readers, visits = self._readers.get(stream), self.visits
-        if visits.wait or self._makers or self._stirred or visits.owing or self.arriving or not readers:
+        if visits.wait or self._makers or self._stirred or self.arriving or not readers:
             return None
         if self.journal is not None or self.seen is not None or not visits.is_asked:
             return None
@@ -158,9 +153,8 @@ class Flow(Places):
                 if not isinstance(error, Exception):
                     raise
                 return True
-            raised = visits.work() if visits.wait else None
-            if raised is not None:
-                raise raised
+            if visits.wait:
+                visits.work()
             return True
         query.reached = position + 1
         try:
@@ -171,15 +165,17 @@ class Flow(Places):
                 query.intake.waiting[query] = None
             if coming is None:
                 return True
-            query.handle.coming, self.visits.owing[query] = coming, None
+            query.handle.coming = coming
         except BaseException as error:
             self.visits.fail((query,), error)
             if not isinstance(error, Exception):
                 raise
             return True
-        raised = self.visits.deliver(query)
-        if raised is not None:
-            raise raised
+        try:
+            self.visits.deliver(query)
+        except BaseException:
+            self.visits.leave(query)
+            raise
         return True
 
     def _concerned(
@@ -236,8 +232,7 @@ class Flow(Places):
             self._take_waiting()
         if self.journal is not None:
             self.journal.moved()
-        raised = visits.make_up()
-        raised = first_of(raised, visits.work())
+        visits.work()
         if self._makers:
             self._let_go()
         while self._stirred:
@@ -245,11 +240,9 @@ class Flow(Places):
             intakes = [intake for intake in self._stirred if intake.layer == layer]
             for intake in intakes:
                 del self._stirred[intake]
-            raised = first_of(raised, self._release(intakes))
+            self._release(intakes)
             for intake in intakes:
-                raised = first_of(raised, self._merge(intake))
-        if raised is not None:
-            raise raised
+                self._merge(intake)
 
     def promise(self, clock: Clock, time: int, stream: int | None) -> None:
         """No event before ``time`` will come, of a stream or of any that no query makes."""
@@ -276,15 +269,13 @@ class Flow(Places):
     def close(self) -> None:
         """No event will come: every window ends."""
         self._closing = True
-        raised = self.visits.work()
+        self.visits.work()
         # Layer by layer: what queries make at the end is for others.
         for layer in sorted({intake.layer for intake in self.intakes}):
             intakes = [intake for intake in self.intakes if intake.layer == layer]
-            raised = first_of(raised, self._release(intakes, last=True))
+            self._release(intakes, last=True)
             for query in sorted((q for i in intakes for q in i.members), key=lambda q: q.rank):
-                raised = first_of(raised, self.visits.close(query))
-        if raised is not None:
-            raise raised
+                self.visits.close(query)
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -348,7 +339,7 @@ class Flow(Places):
             self.visits.fail([query for intake in readers for query in intake.live], error)
             raise
 
-    def _release(self, intakes: Iterable[Intake], *, last: bool = False) -> Exception | None:
+    def _release(self, intakes: Iterable[Intake], *, last: bool = False) -> None:
         """Lets queries have what the watermark has reached; ``last``: all that is left."""
         visits = self.visits
         for intake in intakes:
@@ -365,12 +356,11 @@ class Flow(Places):
             if most is not None and intake.order.held > most:
                 what = f"holding {intake.order.held} events back"
                 self.visits.fail(intake.live, self._limits.error("held_events", what))
-        return visits.work()
+        visits.work()
 
-    def _merge(self, intake: Intake) -> Exception | None:
-        """Makes one of two intakes that have come to the same state; returns what a callback raised."""
+    def _merge(self, intake: Intake) -> None:
+        """Makes one of two intakes that have come to the same state."""
         alike, visits = self._intakes.get(intake.streams, []), self.visits
-        raised: Exception | None = None
         for other in alike[1:]:
             if not alike[0].equals(other):
                 continue
@@ -385,8 +375,8 @@ class Flow(Places):
                 # Some have a place in both.
                 visits.fail(moving, error)
                 raise
-            raised = first_of(raised, visits.work() if visits.wait else None)
-        return raised
+            if visits.wait:
+                visits.work()
 
     def _is_alone(self, query: Registered) -> bool:
         """Whether the order of a query is the only one of its streams."""

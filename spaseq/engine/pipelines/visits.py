@@ -1,4 +1,4 @@
-"""What queries are to do: visits, which may wait until somebody asks, and what callbacks left undone.
+"""What queries are to do: visits, which may wait until somebody asks.
 
 Of a few hundred events that were pushed, a query among many may have a few, and taking these costs as much as
 taking many: so they wait until they are enough to be worth it.
@@ -7,10 +7,9 @@ taking many: so they wait until they are enough to be worth it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from spaseq.alone import Single
-from spaseq.engine.delivered.raised import first_of
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.groups.crowd import Crowd
 from spaseq.engine.pipelines.intake import Visit
@@ -25,8 +24,6 @@ from spaseq.terms.dictionary import Dictionary
 if TYPE_CHECKING:
     from spaseq.matching.sharing.group import Group
 
-_What = TypeVar("_What")
-
 #: So many events of one query are worth a visit.
 ENOUGH: Final = 128
 #: So many events wait at most.
@@ -38,7 +35,6 @@ class Visits:
 
     A visit stands in one place, from when it is added to when it is made, which an interrupt may come
     between: who waits for what is found anew each time. ``is_asked``: somebody asks, and none waits.
-    ``owing``: queries whose callback raised something.
     """
 
     def __init__(
@@ -61,7 +57,6 @@ class Visits:
         self._fresh: dict[Registered, None] = {}
         # Those that have begun since anything was done.
         self._begun: dict[Registered, None] = {}
-        self.owing: dict[Registered, None] = {}
         self.is_asked = True
         self._failed: list[Handle | Crowd] = []
         self._dictionary, self._ill_typed = dictionary, IllTyped(dictionary)
@@ -82,14 +77,6 @@ class Visits:
         failed, self._failed = self._failed, []
         return [each for handle in failed for each in handle.failed()]
 
-    def make_up(self) -> Exception | None:
-        """Does what queries owe; returns what a callback raised."""
-        raised: Exception | None = None
-        owing, self.owing = self.owing, {}
-        for query in owing:
-            raised = first_of(raised, self._attempt(query, self._go_on, query))
-        return raised
-
     @property
     def wait(self) -> bool:
         """Whether there are any."""
@@ -102,17 +89,15 @@ class Visits:
             self._queue.setdefault(query, []).append(visit)
             self._fresh[query] = None
 
-    def work(self) -> Exception | None:
-        """Makes the visits that need not wait, by the order of queries; returns what a callback raised."""
-        raised: Exception | None = None
+    def work(self) -> None:
+        """Makes the visits that need not wait, by the order of queries."""
         joined: dict[tuple[int, ...], EventBatch] = {}
         due, begun, self._begun = self._due(), self._begun, {}
         if len(begun) > 1:
             self._prepare(query for query in due if query in begun)
         for query in due:
-            raised = first_of(raised, self._make(query, joined))
+            self._make(query, joined)
         self._sharing.forget()  # what comes next may never ask, and would keep a whole batch
-        return raised
 
     def _prepare(self, begun: Iterable[Registered]) -> None:
         """Prepares the queries whose first events these are; an error in one ends that.
@@ -157,19 +142,25 @@ class Visits:
         # Where there are several orders of the same streams, one may become a part of the other.
         return query.is_sparse and self._is_alone(query) and _size(self._queue[query]) < ENOUGH
 
-    def _make(self, query: Registered, joined: dict[tuple[int, ...], EventBatch]) -> Exception | None:
+    def _make(self, query: Registered, joined: dict[tuple[int, ...], EventBatch]) -> None:
         """Makes the visits of a query; ``joined``: batches by those that they were made of."""
         waiting = self._queue[query]
+        if any(visit.is_taken for visit in waiting):  # an interrupt came before all was delivered
+            query.handle.deliver()
         if len(waiting) > 1 and query.is_sparse:
             waiting = self._queue[query] = [_joined(query, waiting, joined)]
-        raised: Exception | None = None
         while waiting:
-            raised = first_of(raised, self._attempt(query, self._visit, waiting[0]))
+            try:
+                self._visit(waiting[0])
+            except Exception as error:
+                self.fail([query], error)
+            except BaseException:
+                self.leave(query)
+                raise
             # It stands there until it is made: an interrupt that comes before it is taken must not lose it.
             del waiting[0]
         self._fresh.pop(query, None)
         del self._queue[query]
-        return raised
 
     def begin(self, query: Registered, batch: EventBatch) -> None:
         """The first of a query's events is there."""
@@ -179,33 +170,17 @@ class Visits:
         except Exception as error:  # of this query's window
             self.fail([query], error)
 
-    def _attempt(self, query: Registered, do: Callable[[_What], None], what: _What) -> Exception | None:
-        """Does something to a query; what its callback raises is for later, and what it has not done, too."""
-        try:
-            do(what)
-        except BaseException as error:  # a callback's; what happens inside a query ends that
-            self.owing[query] = None
-            if not isinstance(error, Exception):
-                raise
-            return error
-        return None
+    def leave(self, query: Registered) -> None:
+        """Delivers what a query has found when visits are next made: an interrupt came before that."""
+        visit = Visit(query, None, 0)
+        visit.is_taken = True
+        self.add([visit])
 
-    def _go_on(self, query: Registered) -> None:
-        """What a query has not done when its callback raised something."""
-        if not query.handle.is_over:
-            query.handle.deliver()
-        self._visit(Visit(query, None, 0))
-
-    def deliver(self, query: Registered) -> Exception | None:
-        """Hands on what an event completed that came alone, which the query owes; returns what is raised."""
-        try:
-            self._find(query, iter(()))
-        except Exception as error:  # a callback's
-            return error
+    def deliver(self, query: Registered) -> None:
+        """Hands on what an event completed that came alone."""
+        self._find(query, iter(()))
         if query.handle.is_behind or query.pipeline.waits:
             query.intake.waiting[query] = None
-        self.owing.pop(query, None)
-        return None
 
     def _visit(self, visit: Visit) -> None:
         """A query goes on, with events or with time alone."""
@@ -279,18 +254,18 @@ class Visits:
         # What they were about to find out of the batch in hand is of no use to others.
         self._sharing.forget()
 
-    def close(self, query: Registered) -> Exception | None:
-        """Ends a query's last window; returns what a callback raised."""
-        return self._attempt(query, self._close, query)
-
-    def _close(self, query: Registered) -> None:
+    def close(self, query: Registered) -> None:
+        """Ends a query's last window."""
         if query.is_closed:
             return
-        if not query.handle.is_over:
-            query.handle.deliver()
-            self._find(query, query.pipeline.close())
-        if query.output is not None:
-            self._pass_on(query, query.output)
+        try:
+            if not query.handle.is_over:
+                query.handle.deliver()
+                self._find(query, query.pipeline.close())
+            if query.output is not None:
+                self._pass_on(query, query.output)
+        except Exception as error:
+            self.fail([query], error)
         query.is_closed = True
 
 

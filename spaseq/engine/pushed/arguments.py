@@ -14,7 +14,7 @@ from pyoxigraph import Triple
 from rdflib.term import Node
 
 from spaseq.errors import EngineError
-from spaseq.events import EARLIEST, LATEST, Clock, microseconds
+from spaseq.events import EARLIEST, LATEST, Clock, is_instant, microseconds
 from spaseq.limits import Limits
 from spaseq.nesting import check_triple_terms, too_long
 from spaseq.terms.interop import from_rdflib, to_triple
@@ -40,6 +40,10 @@ _TURTLE: Final = ox.RdfFormat.TURTLE
 _NO_PARTS: Final = (str, bytes, bytearray, Mapping, Set, rdflib.Graph)
 
 
+class FarTimeError(EngineError):
+    """A datetime whose instant is outside the years 1 to 9999 of UTC: an event that has it is malformed."""
+
+
 def event_given(event: GivenEvent) -> tuple[EventGraph, GivenTime, GraphName]:
     """The parts of an event; TypeError for what is none."""
     parts: tuple[Any, ...] = ()
@@ -55,17 +59,23 @@ def event_given(event: GivenEvent) -> tuple[EventGraph, GivenTime, GraphName]:
 
 
 def time_given(time: GivenTime) -> tuple[Clock, int]:
-    """A time on its clock. Raises ``EngineError`` for what is none, and for a tick beyond 64 bits."""
+    """A time on its clock. Raises ``EngineError`` for what is none, and for a tick beyond 64 bits.
+
+    ``FarTimeError`` for an instant outside the years 1 to 9999.
+    """
     if type(time) is int and EARLIEST <= time <= LATEST:
         return Clock.TICKS, time
     if isinstance(time, datetime):
         # What pandas calls NaT is a datetime that does not even equal itself.
         if time != time:
             raise EngineError("NaT is no time: leave such events out")
+        moment: datetime = time
         if hasattr(time, "to_pydatetime"):
-            moment: datetime = time.to_pydatetime(warn=False)  # nanoseconds are cut off, as in a literal
-            return Clock.INSTANTS, microseconds(moment)
-        return Clock.INSTANTS, microseconds(time)
+            moment = time.to_pydatetime(warn=False)  # nanoseconds are cut off, as in a literal
+        value = microseconds(moment)
+        if not is_instant(value):
+            raise FarTimeError(f"its time is outside the years 1 to 9999: {str(moment)!r}")
+        return Clock.INSTANTS, value
     if isinstance(time, bool) or not isinstance(time, int | np.integer) or isinstance(time, np.timedelta64):
         raise EngineError(
             f"a time is a datetime, a pandas.Timestamp, or an int or a numpy integer (a tick), not {time!r}"
@@ -83,8 +93,16 @@ def duration_given(name: str, value: timedelta) -> timedelta:
 
 
 def stream_iri(name: StreamName) -> ox.NamedNode:
-    """A stream's IRI; ValueError if it is none."""
-    return name if isinstance(name, ox.NamedNode) else ox.NamedNode(str(name))
+    """The IRI of a stream, or of a background graph. Raises ``EngineError`` for what is none."""
+    if isinstance(name, ox.NamedNode):
+        return name
+    try:
+        return ox.NamedNode(str(name))
+    except ValueError as error:
+        raise EngineError(
+            f"{str(name)!r:.100} is not an IRI ({error}): write it in full, such as 'http://example.org/s'; "
+            "the name that a query gives to a stream is known to that query alone"
+        ) from None
 
 
 def graph_name(name: GraphName, graph: EventGraph) -> ox.NamedNode | ox.BlankNode | None:
@@ -104,11 +122,17 @@ def graph_name(name: GraphName, graph: EventGraph) -> ox.NamedNode | ox.BlankNod
 def triples_given(graph: EventGraph, limits: Limits) -> Sequence[ox.Triple]:
     """The triples; SyntaxError, ValueError or TypeError for what is no graph, or nested beyond a limit.
 
+    ``EngineError`` for a mapping, whose keys would be taken for triples.
     Whether its terms are, ``check_term`` says.
     """
     if isinstance(graph, str):
         return [quad.triple for quad in parsed(graph, limits)]
     # Most give a list, of which nobody asks whether it can be iterated over: that takes long.
+    if isinstance(graph, Mapping):
+        raise EngineError(
+            f"a graph is an rdflib.Graph, triples, Turtle or N-Triples text, not {type(graph).__name__}: "
+            "rows become events by spaseq.table, or from a file by ?template= or ?context="
+        )
     if type(graph) is not list and (isinstance(graph, bytes | bytearray) or not isinstance(graph, Iterable)):
         raise TypeError(f"a graph is an rdflib.Graph, triples, Turtle or N-Triples text, not {graph!r:.60}")
     return [triple if isinstance(triple, Triple) else to_triple(_three(triple)) for triple in graph]

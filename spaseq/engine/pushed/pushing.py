@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Final, NamedTuple
@@ -14,6 +14,7 @@ from spaseq.alone import Single
 from spaseq.engine.parts.core import Core
 from spaseq.engine.pushed.arguments import (
     EventGraph,
+    FarTimeError,
     GivenEvent,
     GraphName,
     StreamName,
@@ -80,7 +81,8 @@ class Pushing:
         if turn.is_odd:
             if turn.is_aside:
                 # Dead letters may be told by a thread that has no turn, and must not wait for one.
-                core.tasks.append(lambda: self._arrive(self._event(self._id(to), graph, clock, value, name)))
+                core.check_unclosed()
+                core.queue(lambda: self._arrive(self._event(self._id(to), graph, clock, value, name)))
                 return
             turn.check()
         with turn.lock:
@@ -97,50 +99,69 @@ class Pushing:
                 if self._inbox.is_full:
                     core.catch_up(is_asked=False)
             elif isinstance(event, Single):
-                core.do(partial(self._flow.arrive, stream, event))
+                core.perform(partial(self._flow.arrive, stream, event))
             elif isinstance(event, _Bad):
-                self._refuse(event)
-            if core.state is not None:
-                core.commit_if_due()
+                core.perform(partial(self._reject, event))
+            if turn.raised.first is not None or core.state is not None:
+                core.end()
+
+    def refuse(self, to: StreamName, graph: EventGraph, reason: str) -> None:
+        """The same of an event whose time makes it malformed."""
+        core = self._core
+        iri = stream_iri(to)
+        if self._turn.is_aside:
+            core.check_unclosed()
+            core.queue(lambda: self._reject(_Bad(self._id(iri), reason, str(graph))))
+            return
+        self._turn.check()
+        with self._turn.lock:
+            core.check_open()
+            core.do(partial(self._reject, _Bad(self._id(iri), reason, str(graph))))
 
     def push_many(self, iri: ox.NamedNode, events: Iterable[GivenEvent]) -> None:
         """See ``Engine.push_many``."""
         core = self._core
         self._turn.check()
-        if isinstance(events, str | bytes):
+        if isinstance(events, str | bytes | Mapping):
             raise EngineError("push_many takes several events, each a graph, a time and perhaps a name")
         with self._turn.lock:
             core.check_open()
             core.catch_up()
             stream = self._dictionary.pin(iri)
-            before, core.raised = core.raised, None
+            before, core.is_taking = core.is_taking, True
             try:
                 try:
                     for event in events:
                         if core.is_closed:  # by what gives the events
                             core.check_open()
-                        self._build(stream, iri, event)
+                        if not self._build(stream, iri, event):
+                            break
                     if core.is_closed and core.built:
                         core.check_open()
                 finally:
                     core.arrive_built()
+            except Exception as error:
+                if before or core.is_working:
+                    raise
+                core.turn.raised.add(error)  # behind what callbacks have raised for the events before
             finally:
-                raised, core.raised = core.raised, before
-                if raised is not None:
-                    raise raised
-            if not core.is_closed:
-                core.commit_if_due()
+                core.is_taking = before
+            core.end()
 
-    def _build(self, stream: int, iri: ox.NamedNode, event: GivenEvent) -> None:
-        """One event of several, which arrives with the others, or before anything else is done."""
+    def _build(self, stream: int, iri: ox.NamedNode, event: GivenEvent) -> bool:
+        """One event of several, which arrives with the others, or before anything else is done.
+
+        False if it is malformed, and ends the call.
+        """
         core = self._core
         try:
             graph, time, name = event_given(event)
         except TypeError as error:
-            core.arrive_built()
-            self._refuse(_Bad(stream, str(error), str(event)))
-            return
-        clock, value = time_given(time)
+            return self._refuse(_Bad(stream, str(error), str(event)))
+        try:
+            clock, value = time_given(time)
+        except FarTimeError as error:
+            return self._refuse(_Bad(stream, str(error), str(graph)))
         builder = core.builder(stream, iri, clock)
         try:
             if self._max_ahead is not None:
@@ -149,8 +170,8 @@ class Pushing:
             check_terms(triples, self._limits)
             builder.add(value, 0, triples, graph_name(name, graph))
         except _MALFORMED as error:
-            core.arrive_built()
-            self._refuse(_Bad(stream, str(error), str(graph)))
+            return self._refuse(_Bad(stream, str(error), str(graph)))
+        return True
 
     def _id(self, to: StreamName) -> int:
         """That of a stream."""
@@ -232,12 +253,11 @@ class Pushing:
         elif isinstance(event, Single):
             self._flow.arrive(event.at.stream, event)
 
-    def _refuse(self, bad: _Bad) -> None:
-        """Rejects what is no event, now or when those before it have arrived."""
-        if self._core.is_working or self._core.tasks:
-            self._core.do(partial(self._reject, bad))
-        else:
-            self._reject(bad)
+    def _refuse(self, bad: _Bad) -> bool:
+        """Rejects one of several events when those before it have arrived; false if that is an error."""
+        core = self._core
+        core.perform(partial(self._reject, bad))
+        return core.is_working or not self._rejects.is_strict
 
     def _reject(self, bad: _Bad) -> None:
         iri = self._dictionary.term(bad.stream).value

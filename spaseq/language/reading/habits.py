@@ -66,6 +66,8 @@ _FUNCTIONS: Final = {
 _AGGREGATES: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT", "FIRST", "LAST")
 _AFTERWARDS: Final = "follows the '}' of WHERE, before GROUP BY, ORDER BY and LIMIT"
 
+#: The name of a file, where a query should be.
+_FILE: Final = re.compile(r"\S+\.\w{1,8}\s*")
 _WORD: Final = re.compile(r"\w+|->|=>|&&|\|\||.", re.DOTALL)
 
 
@@ -73,6 +75,8 @@ def habit(text: str, failure: int, accepted: set[str], tokens: Sequence[str]) ->
     """What to write for the word at the failure, if it is another language's; ``tokens`` were read before."""
     # The first of two signs may have been taken for an operator.
     start = failure - (text[failure - 1 : failure + 1] in ("||", "&&"))
+    if failure == 0 and _FILE.fullmatch(text):
+        return "a query is given as its text: pathlib.Path(…).read_text() has that of a file"
     match = _WORD.match(text, start)
     word = "" if match is None else match[0].upper()
     before = tokens[-1].upper() if tokens else ""

@@ -8,7 +8,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from spaseq.engine.delivered.on_demand import Given
-from spaseq.engine.delivered.raised import first_of
 from spaseq.engine.pipelines.groups.group import Group
 from spaseq.engine.pipelines.groups.seats import Seat
 from spaseq.engine.pipelines.stats import Seat as Place
@@ -80,8 +79,6 @@ class Crowd:
         # What was found, and not yet handed on; and the first of it, if it may be in its place already.
         self._due: deque[_Found] = deque()
         self._given = _Given()
-        # What a callback raised, while the group was looking.
-        self._raised: Exception | None = None
 
     def seat(self, query: Query) -> Seat:
         """A seat for one query more; ``join`` says who has its handle."""
@@ -169,8 +166,7 @@ class Crowd:
             self.fail(error)
             if not isinstance(error, Exception):
                 raise
-        raised, self._raised = self._raised, None
-        self._hand_on(raised)
+        self._hand_on()
 
     def take(
         self,
@@ -204,24 +200,17 @@ class Crowd:
     def _take_some(self) -> None:
         """Takes what the group has found so far, and hands it on: who keeps too much is over."""
         self._take()
-        try:
-            self._hand_on()
-        except Exception as error:  # a callback's
-            self._raised = first_of(self._raised, error)
+        self._hand_on()
 
     def deliver(self) -> None:
-        """Gives callbacks what they did not get because something was raised."""
-        raised: Exception | None = None
+        """Gives callbacks what they did not get because of an interrupt."""
         self._take()
         for handle in list(self._live):
-            try:
-                handle.deliver()
-            except Exception as error:
-                raised = first_of(raised, error)
-        self._hand_on(raised)
+            handle.deliver()
+        self._hand_on()
 
-    def _hand_on(self, raised: Exception | None = None) -> None:
-        """Gives matches to their handles; what callbacks raise is for the end."""
+    def _hand_on(self) -> None:
+        """Gives matches to their handles."""
         due, given = self._due, self._given
         while due:
             # They stay there until the handle has them: an interrupt that comes before must not lose them.
@@ -236,15 +225,11 @@ class Crowd:
                     if not (is_simple and handle.receive(given, seat.read, blocks[0])):
                         handle.add(seat.answers(blocks), all_at_once=False, after_all=True, visit=given)
                     seat.got()
-                except Exception as error:
-                    raised = first_of(raised, error)
                 finally:
                     if handle.failure is not None:
                         self._note(handle)
             del due[0]
             given.what = None
-        if raised is not None:
-            raise raised
 
     def _note(self, handle: Handle) -> None:
         self.error = handle.failure
