@@ -6,10 +6,14 @@ neither; what stands beside the source in an installation that is read-only it d
 
 from __future__ import annotations
 
+import io
 import os
 import warnings
-from collections.abc import Callable
-from typing import Any
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Final
 
 from numba.core import caching
 
@@ -42,6 +46,44 @@ class _Places(caching.CompileResultCacheImpl):
     ]
 
 
+#: What stands behind the checksum of a file, so that a file of Numba's alone is not taken for one of these.
+_MARK: Final = b"spaseq"
+
+
+class _Files(caching.IndexDataCacheFile):
+    """Numba's files of a kernel, with a CRC-32 at the end of each.
+
+    A damaged file counts as missing, so its kernel is compiled again: damaged machine code would be run.
+    """
+
+    @contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[IO[bytes]]:
+        with super()._open_for_write(filepath) as file:
+            written = io.BytesIO()
+            yield written
+            data = written.getvalue()
+            file.write(data + zlib.crc32(data).to_bytes(4, "little") + _MARK)
+
+    def _load_index(self) -> dict[Any, str]:
+        return super()._load_index() if _is_whole(self._index_path) else {}
+
+    def _load_data(self, name: str) -> Any:
+        path = self._data_path(name)
+        if not _is_whole(path):
+            raise OSError(f"{path}: the checksum is wrong")  # which Numba takes for a missing file
+        return super()._load_data(name)
+
+
+def _is_whole(path: str) -> bool:
+    """Whether a file is there, and ends with its checksum."""
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        return False
+    rest = memoryview(data)[: -4 - len(_MARK)]
+    return data[len(rest) :] == zlib.crc32(rest).to_bytes(4, "little") + _MARK
+
+
 class KernelCache(caching.FunctionCache):
     """What Numba asks for a kernel's machine code, and gives it to.
 
@@ -53,9 +95,9 @@ class KernelCache(caching.FunctionCache):
     def __init__(self, function: Callable[..., Any], stamp: str) -> None:
         super().__init__(function)
         beside = _ReadOnly(function, function.__code__.co_filename).get_cache_path()
-        self._cache_file._source_stamp = stamp
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, stamp)
         self._is_read_only = isinstance(self._impl.locator, _ReadOnly)
-        self._beside = caching.IndexDataCacheFile(beside, self._impl.filename_base, stamp)
+        self._beside = _Files(beside, self._impl.filename_base, stamp)
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
         found = super()._load_overload(sig, target_context)

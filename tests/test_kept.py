@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from spaseq import _jit
+from spaseq import _jit, _kept
 
 MODULE = """
 from spaseq._jit import kernel
@@ -53,10 +54,11 @@ def folder(tmp_path: Path) -> Path:
 def execute(folder: Path, head: str = "", **changes: str) -> str:
     names = ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")
     environment = {name: value for name, value in os.environ.items() if name not in names}
+    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-c", head + PROGRAM],
         cwd=folder,
-        env=environment | {"PYTHONPATH": str(folder), "HOME": "/proc/nowhere"} | changes,
+        env=environment | {"PYTHONPATH": path, "HOME": "/proc/nowhere"} | changes,
         capture_output=True,
         text=True,
         timeout=300,
@@ -82,6 +84,34 @@ def test_what_stands_beside_the_source_is_loaded_by_who_writes_elsewhere(
     assert execute(folder) == "[12.0, 12.0] 0 0"
     elsewhere = str(tmp_path / "elsewhere")
     assert execute(folder, NUMBA_CACHE_DIR=elsewhere) == "[12.0, 12.0] 1 0"
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+def test_a_damaged_file_is_compiled_again(folder: Path, suffix: str) -> None:
+    """Whatever bit is another one, and wherever the file ends: nothing of it is read."""
+    assert execute(folder) == "[12.0, 12.0] 0 0"
+    (file,) = folder.rglob(f"*twice*.{suffix}")
+    whole = file.read_bytes()
+    half = len(whole) // 2
+    for damaged in (whole[:half], b"", whole[:half] + bytes([whole[half] ^ 1]) + whole[half + 1 :]):
+        file.write_bytes(damaged)
+        assert execute(folder) == "[12.0, 12.0] 0 0"
+        assert execute(folder) == "[12.0, 12.0] 1 0"
+
+
+def test_every_bit_of_a_kept_kernel_counts(folder: Path) -> None:
+    """A bit of machine code that is another one would be run."""
+    execute(folder)
+    rng = random.Random(1)
+    for file in folder.rglob("*.nb?"):
+        whole = file.read_bytes()
+        assert _kept._is_whole(str(file))
+        for number in range(300):
+            at = rng.randrange(len(whole))
+            changed = bytearray(whole)
+            changed[at] ^= 1 << rng.randrange(8)
+            file.write_bytes(changed if number % 5 else whole[:at])
+            assert not _kept._is_whole(str(file))
 
 
 def test_a_kernel_is_compiled_anew_when_what_it_is_made_of_changes_and_only_then() -> None:

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.chunks import _kernel_chunk as kernels
-from spaseq.chunks.pack import narrow, pack, unpack, unpack_header
+from spaseq.chunks.pack import narrow, pack, require, unpack, unpack_header, unpacking, within
 from spaseq.events import Clock, EventBatch, Ids, concatenate
 from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.terms._table_kernel import FRESH, KIND, LENGTH, PADDING, SEED
+from spaseq.terms._table_kernel import FRESH, IRI, KIND, LABEL, LENGTH, PADDING, SEED
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 from spaseq.terms.distinct import distinct_of
 from spaseq.terms.table import padded
@@ -26,6 +26,10 @@ Mask = npt.NDArray[np.bool_]
 
 _NONE: Final[Ids] = np.zeros(0, dtype=np.int64)
 _NOTHING: Final[Ids] = np.array([UNBOUND])
+
+#: The first byte of a term by its kind: of an IRI, a literal, a label. None has fewer than two.
+_FIRST: Final = np.frombuffer(b'\0<"_', dtype=np.uint8)
+_SHORTEST: Final = 2
 
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
@@ -196,41 +200,63 @@ def encode(chunk: Chunk, *, with_triples: bool = False, again: Ids = _NONE) -> b
 
 
 def extent(data: bytes) -> Extent:
-    """What a packed chunk says of itself."""
+    """What a packed chunk says of itself. Raises EngineError for one that is damaged."""
     header = unpack_header(data)
-    return Extent(header["begin"], header["last"], header["events"], tuple(header["again"]))
+    with unpacking():
+        return Extent(header["begin"], header["last"], header["events"], tuple(header["again"]))
 
 
 def decode(data: bytes, dictionary: Dictionary) -> Chunk:
-    """A chunk, its terms entered into a dictionary."""
+    """A chunk, its terms entered into a dictionary. Raises EngineError for one that is damaged."""
     header, arrays = unpack(data)
-    # What was packed before they were differences has none.
-    for name, first in header.get("first", {}).items():
-        arrays[name] = np.cumsum(np.append(first, arrays[name]), dtype=np.int64)
-    with dictionary.lock:
+    with unpacking(), dictionary.lock:
+        for name, first in header["first"].items():
+            arrays[name] = np.cumsum(np.append(first, arrays[name]), dtype=np.int64)
         ids = terms_in(dictionary, arrays)
         size = header["events"]
         has_triples = "offset" in arrays
         batch = EventBatch(
             dictionary,
             Clock(header["clock"]),
-            ids[arrays["stream"]],
-            ids[arrays["graph"]],
-            arrays["time"],
-            arrays["n"],
-            arrays["offset"] if has_triples else np.zeros(size + 1, dtype=np.int64),
-            *((ids[arrays[part]] for part in "spo") if has_triples else (_NONE, _NONE, _NONE)),
+            chosen(ids, arrays["stream"], 1),
+            chosen(ids, arrays["graph"]),
+            arrays["time"].astype(np.int64),
+            arrays["n"].astype(np.int64),
+            arrays["offset"].astype(np.int64) if has_triples else np.zeros(size + 1, dtype=np.int64),
+            *((chosen(ids, arrays[part], 1) for part in "spo") if has_triples else (_NONE, _NONE, _NONE)),
         )
+        require(len(batch) == size, "its number of events")
+        check_shapes(batch)
         event_count, term_count = header["columns"]
         events = [arrays[f"e{i}"].astype(np.int64) for i in range(event_count)]
-        terms = [ids[arrays[f"t{i}"]] for i in range(term_count)]
+        require(all(within(array, 0, size) for array in events), "an event of a solution")
+        terms = [chosen(ids, arrays[f"t{i}"]) for i in range(term_count)]
         solutions = {
             name: Solutions(
                 len(events[event]), events[event], {v: terms[column] for v, column in columns.items()}
             )
             for name, (event, columns) in header["gpms"].items()
         }
+        for table in solutions.values():
+            require(all(len(c) == len(table) for c in table.columns.values()), "a column of solutions")
         return Chunk(batch, solutions)
+
+
+def chosen(ids: Ids, numbers: npt.NDArray[np.generic], least: int = 0) -> Ids:
+    """The ids of these numbers, which are at least ``least``. Raises ValueError for others."""
+    require(within(numbers, least, len(ids)), "the number of a term")
+    found: Ids = ids[numbers]
+    return found
+
+
+def check_shapes(batch: EventBatch) -> None:
+    """Raises ValueError unless the columns of a batch have one length, and each triple is in one event."""
+    size, triples, offset = len(batch), len(batch.s), batch.offset
+    columns = (batch.stream, batch.graph, batch.n, offset[1:])
+    require(all(len(column) == size for column in columns), "the length of a column")
+    require(len(batch.p) == len(batch.o) == triples, "the length of a column of triples")
+    ordered = offset[0] == 0 and offset[-1] == triples and (offset[1:] >= offset[:-1]).all()
+    require(ordered, "the place of a triple")
 
 
 def numbered(dictionary: Dictionary, columns: Iterable[Ids]) -> tuple[Ids, npt.NDArray[np.int32]]:
@@ -276,14 +302,20 @@ def hashed(dictionary: Dictionary, columns: Iterable[Ids]) -> Ids:
 
 
 def terms_in(dictionary: Dictionary, arrays: Mapping[str, npt.NDArray[np.generic]]) -> Ids:
-    """The ids of a chunk's terms, by their numbers."""
+    """The ids of a chunk's terms, by their numbers. Raises ValueError for bytes of something else."""
+    data, kinds = np.asarray(arrays["terms"], dtype=np.uint8), arrays["kinds"].astype(np.int64)
+    ends = arrays["ends"].astype(np.int64)
+    begins = np.append(0, ends)
+    require(begins[-1] == len(data) and len(kinds) == len(ends), "the length of its terms")
+    require((np.diff(begins) >= _SHORTEST).all() and within(kinds, IRI, LABEL + 1), "a term")
+    text = data.tobytes()
+    text.decode()  # ValueError if it is not UTF-8
+    require((data[begins[:-1]] == _FIRST[kinds]).all(), "a term")
     table = dictionary.table()
-    data = np.asarray(arrays["terms"])
-    ids = np.zeros(len(arrays["ends"]) + 1, dtype=np.int64)
+    ids = np.zeros(len(ends) + 1, dtype=np.int64)
     table.reserve(len(ids), len(data))
     kernels.enter_terms(
         table.slots, table.terms, table.arena, table.counts,
-        padded(data.tobytes()), arrays["ends"].astype(np.int64), arrays["kinds"].astype(np.int64),
-        int(table.counts[SEED]), ids[1:],
+        padded(text), ends, kinds, int(table.counts[SEED]), ids[1:],
     )  # fmt: skip
     return ids

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -15,9 +19,27 @@ from spaseq.errors import EngineError
 Array = npt.NDArray[Any]
 
 #: The first bytes of everything packed; the digit is the version of the layout.
-MAGIC: Final = b"SPQ5"
+MAGIC: Final = b"SPQ6"
 
-_HEAD: Final = len(MAGIC) + 8
+#: What follows: CRC-32 of all that comes after it, and the length of the header.
+_FRAME: Final = struct.Struct("<IQ")
+_HEAD: Final = len(MAGIC) + _FRAME.size
+_SEALED: Final = len(MAGIC) + 4
+
+#: Types of arrays: integers of 1 to 8 bytes.
+_TYPES: Final = re.compile(r"\|[iu]1|<[iu][248]")
+
+#: What a header, or arrays, raise that are not those of their kind.
+_MALFORMED: Final = (
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    AttributeError,
+    MemoryError,
+    RecursionError,
+    zstandard.ZstdError,
+)
 
 
 def pack(header: Mapping[str, object], arrays: Mapping[str, Array]) -> bytes:
@@ -26,27 +48,55 @@ def pack(header: Mapping[str, object], arrays: Mapping[str, Array]) -> bytes:
     head = json.dumps({"header": header, "arrays": directory}).encode()
     body = b"".join(array.tobytes() for array in arrays.values())
     packed = zstandard.ZstdCompressor(level=1).compress(body)
-    return b"".join([MAGIC, len(head).to_bytes(8, "little"), head, packed])
+    length = len(head).to_bytes(8, "little")
+    checksum = zlib.crc32(packed, zlib.crc32(head, zlib.crc32(length)))
+    return b"".join([MAGIC, checksum.to_bytes(4, "little"), length, head, packed])
 
 
 def unpack_header(data: bytes) -> dict[str, Any]:
-    """The header alone. Raises EngineError for what was packed by another version."""
-    header: dict[str, Any] = _head(data)["header"]
-    return header
+    """The header alone. Raises EngineError for what was packed by another version, or is damaged."""
+    with unpacking():
+        header: dict[str, Any] = _head(data)[0]["header"]
+        return header
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The header and the arrays, which may be written to."""
-    head = _head(data)
-    size = int.from_bytes(data[len(MAGIC) : _HEAD], "little")
-    # In a bytearray, since kernels would be compiled once more for arrays that are read-only.
-    body = bytearray(zstandard.ZstdDecompressor().decompress(data[_HEAD + size :]))
-    arrays: dict[str, Array] = {}
-    at = 0
-    for name, kind, length in head["arrays"]:
-        arrays[name] = np.frombuffer(body, dtype=kind, count=length, offset=at)
-        at += arrays[name].nbytes
-    return head["header"], arrays
+    """The header and the arrays, which may be written to. Raises EngineError as ``unpack_header`` does."""
+    with unpacking():
+        head, at = _head(data)
+        packed = memoryview(data)[at:]
+        kinds = [(name, _kind(kind), length) for name, kind, length in head["arrays"]]
+        size = sum(kind.itemsize * length for _, kind, length in kinds)
+        require(min((length for *_, length in kinds), default=0) >= 0, "the length of an array")
+        require(zstandard.frame_content_size(packed) == size, "the size of its arrays")
+        # In a bytearray, since kernels would be compiled once more for arrays that are read-only.
+        body = bytearray(zstandard.ZstdDecompressor().decompress(packed))
+        arrays: dict[str, Array] = {}
+        at = 0
+        for name, kind, length in kinds:
+            arrays[name] = np.frombuffer(body, kind, length, at)
+            at += arrays[name].nbytes
+        return head["header"], arrays
+
+
+@contextmanager
+def unpacking() -> Iterator[None]:
+    """Raise EngineError for what cannot be read within: bytes that nothing here has packed."""
+    try:
+        yield
+    except _MALFORMED as error:
+        raise EngineError(f"stored data is damaged: {error or type(error).__name__}") from error
+
+
+def require(holds: bool | np.bool_, what: str) -> None:
+    """Raise ValueError if something does not hold for what was unpacked."""
+    if not holds:
+        raise ValueError(f"{what} is wrong")
+
+
+def within(array: Array, least: int, limit: int) -> bool:
+    """Whether all numbers are at least ``least``, and below ``limit``."""
+    return not len(array) or bool(least <= array.min() and array.max() < limit)
 
 
 def narrow(array: Array) -> Array:
@@ -57,12 +107,21 @@ def narrow(array: Array) -> Array:
     return array.astype(next(chosen, np.int64))
 
 
-def _head(data: bytes) -> dict[str, Any]:
+def _head(data: bytes) -> tuple[dict[str, Any], int]:
+    """The header with the directory of the arrays, and where these begin."""
     if data[: len(MAGIC)] != MAGIC:
         raise EngineError(
             f"state or data in a layout that this version does not read: {data[:4]!r} instead of {MAGIC!r}. "
             "Start the query with a new checkpoint, or with the version of spaseq that wrote this one"
         )
-    size = int.from_bytes(data[len(MAGIC) : _HEAD], "little")
+    require(len(data) >= _HEAD, "its length")
+    checksum, size = _FRAME.unpack_from(data, len(MAGIC))
+    require(zlib.crc32(memoryview(data)[_SEALED:]) == checksum, "its checksum")
+    require(size <= len(data) - _HEAD, "the length of its header")
     found: dict[str, Any] = json.loads(data[_HEAD : _HEAD + size])
-    return found
+    return found, _HEAD + size
+
+
+def _kind(kind: str) -> np.dtype[Any]:
+    require(_TYPES.fullmatch(kind) is not None, "the type of an array")
+    return np.dtype(kind)

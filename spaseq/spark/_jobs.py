@@ -15,8 +15,9 @@ from spaseq.events import Clock
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
 from spaseq.language.syntax import Query
+from spaseq.spark.background._contents import contents
 from spaseq.spark.background._placing import placed
-from spaseq.spark.background.frames import BROADCAST_LIMIT, SparkKnowledge, contents
+from spaseq.spark.background.frames import BROADCAST_LIMIT, SparkKnowledge
 from spaseq.spark.sessions import prepare_session
 from spaseq.spark.stages._job import KEPT, Job, bucket_numbers, needs, pattern_of
 

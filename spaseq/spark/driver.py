@@ -19,7 +19,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spaseq.chunks.pack import pack, unpack
+from spaseq.chunks.pack import pack, unpack, unpacking
+from spaseq.errors import EngineError
 from spaseq.language import as_query
 from spaseq.language.syntax import Query
 from spaseq.spark._checkpoints import committing
@@ -172,11 +173,17 @@ class _Driver:
 
     def _load(self, number: int) -> Mapping[str, Any]:
         """Takes over the state that a micro-batch left."""
-        with opened(self._path(number)) as file:
-            header, arrays = unpack(file.read())
-        self._bucket = Bucket.from_state(State.unpacked(arrays["state"].tobytes()), self._job)
-        self._newest = dict(header["newest"])
-        self._number = number
+        path = self._path(number)
+        with opened(path) as file:
+            data = file.read()
+        try:
+            header, arrays = unpack(data)
+            with unpacking():
+                state, newest = arrays["state"].tobytes(), dict(header["newest"])
+            self._bucket = Bucket.from_state(State.unpacked(state), self._job)
+        except EngineError as error:
+            raise EngineError(f"{path}: {error}") from error
+        self._newest, self._number = newest, number
         return header
 
     def _path(self, number: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import shutil
 import signal
-import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from spaseq.connect.transactions import Transactions
 from spaseq.engine.durable import outbox, summary
 from spaseq.engine.durable.store import Store
 from spaseq.errors import SinkError
-from tests.connect.events import QUERY, STREAM, event
+from tests.connect.events import event
 from tests.connect.servers import PATIENCE, Answer, http
 from tests.connect.test_connect_cli import here, process, run
 from tests.connect.topics import produce, records
@@ -171,24 +170,6 @@ def test_records_go_on_elsewhere_with_another_state_only(mock: str, tmp_path: Pa
         Sending(tmp_path / "t", f"kafka://{mock}/none").send(2)
     with spaseq.Engine() as engine, pytest.raises(spaseq.EngineError, match="an outbox is part of a state"):
         engine.outbox(f"kafka://{mock}/one")
-
-
-def test_the_layout_without_records_is_read(mock: str, tmp_path: Path) -> None:
-    produce(mock, "layout", b"")
-    path = tmp_path / "s"
-    with spaseq.Engine(state=path) as engine:
-        engine.register(QUERY, name="q")
-        engine.push(STREAM, "<urn:a> <urn:b> <urn:c> .", 1)
-    connection = sqlite3.connect(path)
-    old = "DROP TABLE record; DROP TABLE graph; DELETE FROM meta WHERE key = 'id'; PRAGMA user_version = 1;"
-    connection.executescript(old)
-    connection.close()
-    assert summary(path).arrived == {STREAM: 1}
-    sending = Sending(path, f"kafka://{mock}/layout")
-    sending.send(1)
-    sending.send(2)
-    assert sent(sending, 2) == [1, 2]
-    assert summary(path).arrived == {STREAM: 1}
 
 
 def test_by_http_what_a_commit_has_is_sent(tmp_path: Path) -> None:

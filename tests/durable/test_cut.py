@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import random
-import sqlite3
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -149,28 +146,6 @@ def test_what_nobody_took_keeps_the_log(tmp_path: Path, monkeypatch: pytest.Monk
             engine.push(NS + letter.stream, letter.turtle, letter.time)
         assert [match.end for match in engine.queries["q"].matches()] == list(range(100, 120))
     assert summary(path).kept < 100
-
-
-def test_the_layout_before_counts_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "BLOCK", 8)
-    path = tmp_path / "s.db"
-    text = query("A ; B", "5 SECONDS SLIDING")
-    for begin in range(0, 200, 20):
-        with spaseq.Engine(state=path, commit_every=None) as engine:
-            handle = engine.register(text, name="q")
-            for letter in letters(" ".join(f"{'ab'[t % 2]}{t}" for t in range(begin, begin + 20))):
-                engine.push(NS + letter.stream, letter.turtle, letter.time)
-            found = [match.end for match in handle.matches()]
-        assert found == list(range(begin + 1, begin + 20, 2))
-        with closing(sqlite3.connect(path)) as connection, connection:
-            mark = json.loads(dict(connection.execute("SELECT key, value FROM meta")).get("mark", "null"))
-            for order in mark["orders"] if mark else ():
-                del order["position"]
-            connection.execute("UPDATE meta SET value = ? WHERE key = 'mark'", (json.dumps(mark),))
-            connection.execute("UPDATE query SET base = json_remove(base, '$.of')")
-            connection.execute("DROP TABLE graph")
-            connection.execute("PRAGMA user_version = 2")
-    assert mark is not None
 
 
 def test_what_is_made_of_simultaneous_events_stays_between_them(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -106,16 +107,21 @@ def _other(path: Path) -> None:
     connection.close()
 
 
-def _newer(path: Path) -> None:
+def _of_layout(version: int, path: Path) -> None:
     spaseq.Engine(state=path).close()
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 99")
+    connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
 
 
 @pytest.mark.parametrize(
     ("make", "said"),
-    [(_text, "not a database"), (_other, "no state of spaseq's"), (_newer, "a newer version")],
+    [
+        (_text, "not a database"),
+        (_other, "no state of spaseq's"),
+        (partial(_of_layout, 99), "a newer version"),
+        (partial(_of_layout, 4), "an older version"),
+    ],
 )
 def test_files_that_are_no_states(tmp_path: Path, make: Callable[[Path], None], said: str) -> None:
     make(tmp_path / "s")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import pickle
+import random
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +21,7 @@ from spaseq.cli import app
 from spaseq.errors import KnowledgeError
 from spaseq.language.reading.source import Source
 from spaseq.paths import KnowledgeGraph, load
-from spaseq.paths.graph.saved.file import VERSION
+from spaseq.paths.graph.saved.file import VERSION, mapped, write_whole
 from spaseq.paths.language.expression import Expression
 from tests.conftest import examples
 from tests.paths.strategies import ends, graphs, paths
@@ -180,6 +182,76 @@ def test_every_byte_counts(built: Path) -> None:
     assert unnoticed <= padding // step + len(blocks.blocks)
 
 
+def _used(file: Path) -> object:
+    """All that a graph of a file says."""
+    graph = load(file)
+    names = [graph.link(name, k=2) for name in ("C", "age", "noone")]
+    return everything(graph), answers(graph), [str(names)], graph.predicates
+
+
+def _damages(built: Path, times: int, seed: int) -> None:
+    """Bits that are flipped, and ends that are missing: the one error, or nothing else than before."""
+    whole, rng = built.read_bytes(), random.Random(seed)
+    said, found = _used(built), 0
+    for number in range(times):
+        changed = bytearray(whole)
+        at = rng.randrange(len(whole))
+        if number % 5 == 0:
+            del changed[at:]
+        else:
+            changed[at] ^= 1 << rng.randrange(8)
+        built.write_bytes(changed)
+        try:
+            answers = _used(built)
+        except KnowledgeError as error:
+            answers, found = said if str(built) in str(error) else error, found + 1
+        assert answers == said, number
+    assert found > 0.9 * times
+
+
+def test_damages(built: Path) -> None:
+    _damages(built, 100, 1)
+
+
+@pytest.mark.slow
+def test_10_000_damages(built: Path) -> None:
+    _damages(built, 10_000, 2)
+
+
+def _crafted(built: Path, times: int, seed: int) -> None:
+    """Numbers out of bounds with right checksums are refused, or do no harm."""
+    rng, file = random.Random(seed), mapped(built)
+    changeable = [name for name in file.names() if not name.startswith("names.")]
+    found = 0
+    for _ in range(times):
+        arrays = {name: file.array(name) for name in file.names()}
+        name = rng.choice(changeable)
+        array = arrays[name] = arrays[name].copy()
+        if rng.random() < 0.2:
+            arrays[name] = array.reshape(-1)[: rng.randrange(array.size)]
+        else:
+            kind = np.iinfo(array.dtype)
+            array.reshape(-1)[rng.randrange(array.size)] = rng.choice([kind.min, kind.max, -1 % kind.max, 7])
+        bad = built.with_name("bad.spaseq")
+        write_whole(bad, file.facts, arrays)
+        try:
+            _used(bad)
+        except KnowledgeError as error:
+            found += f"{bad}: the file is damaged" in str(error)
+        except (ValueError, UnicodeDecodeError, KeyError, AssertionError):
+            pass  # a term is another one
+    assert found > times // 2
+
+
+def test_crafted(built: Path) -> None:
+    _crafted(built, 100, 3)
+
+
+@pytest.mark.slow
+def test_10_000_crafted(built: Path) -> None:
+    _crafted(built, 10_000, 4)
+
+
 @pytest.mark.parametrize("left", [0, 5, 12, 24, 100, -64, -1])
 def test_a_file_that_ends_early(built: Path, left: int) -> None:
     built.write_bytes(built.read_bytes()[:left])
@@ -214,8 +286,6 @@ def test_another_version(built: Path) -> None:
 
 def test_numbers_out_of_bounds_with_right_checksums(built: Path) -> None:
     """What another program has written."""
-    from spaseq.paths.graph.saved.file import mapped, write_whole
-
     file = mapped(built)
     for name in ("edges.s", "targets", "node_ids", "node_of", "table.slots", "edges.begins"):
         arrays = {other: file.array(other) for other in file.names()}

@@ -191,18 +191,40 @@ def test_a_package_of_another_kind_is_told_from_none(said: str, told: str) -> No
 
 def test_an_older_python_package_is_told() -> None:
     """That called graphframes has no version, and Pregel had no such method before 0.12."""
-    for older, told in (
-        (SimpleNamespace(GraphFrame=Mock()), "of a version that it does not tell"),
+    for older, lib, told in (
+        (SimpleNamespace(GraphFrame=Mock()), None, "of a version that it does not tell"),
         (
-            SimpleNamespace(GraphFrame=Mock(), lib=SimpleNamespace(Pregel=object), __version__="0.11.0"),
+            SimpleNamespace(GraphFrame=Mock(), __version__="0.11.0"),
+            SimpleNamespace(Pregel=object),
             r"0\.11",
         ),
     ):
         with (
-            patch.dict(sys.modules, {"graphframes": older}),
+            patch.dict(sys.modules, {"graphframes": older, "graphframes.lib": lib}),
             pytest.raises(EngineError, match=rf"Python package, {told}.*, is older than 0\.12: pip install"),
         ):
             graphframes._made(Mock(), Mock())
+
+
+#: Nothing here has imported graphframes.lib. Real is the Python package; what needs the JVM is a stand-in.
+FRESH = """
+import types
+import graphframes
+import spaseq.paths
+from spaseq.spark import graphframe
+assert not hasattr(graphframes, "lib")
+graphframes.GraphFrame = lambda v, e: types.SimpleNamespace(vertices=v, edges=e)
+session = types.SimpleNamespace(createDataFrame=lambda table: table)
+frame = graphframe(session, spaseq.paths.load([("urn:a", "urn:b", "urn:c")]))
+print(frame.edges.to_pylist())
+"""
+
+
+def test_the_real_python_package_in_a_fresh_process() -> None:
+    """A stand-in takes the place of the JVM part, and of the session."""
+    done = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[{'src': '<urn:a>', 'dst': '<urn:c>', 'relationship': '<urn:b>'}]"
 
 
 def test_the_command_line(spark: SparkSession, tmp_path: Path) -> None:  # noqa: ARG001  # the session it uses

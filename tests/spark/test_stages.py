@@ -250,7 +250,7 @@ def test_a_state_is_of_its_query() -> None:
 
 def test_a_state_is_of_its_background_graphs() -> None:
     pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
-    from spaseq.spark.background.frames import contents
+    from spaseq.spark.background._contents import contents
 
     text = query("A ; B", "10 SECONDS SLIDING")
     one, same, other = (
@@ -262,6 +262,22 @@ def test_a_state_is_of_its_background_graphs() -> None:
     Bucket.from_state(state, replace(job, graphs=same))
     with pytest.raises(EngineError, match="the background graphs are not those"):
         Bucket.from_state(state, replace(job, graphs=other))
+
+
+def test_what_background_graphs_say_in_any_order() -> None:
+    """Blank nodes count by what is said of them, whatever their labels are."""
+    pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
+    from spaseq.spark.background._contents import contents
+
+    def of(text: str) -> str:
+        return contents(KnowledgeBase({"http://example.org/kb": f"@prefix : <{NS}> . {text}"}))
+
+    one = of("_:x :of :k ; :in :l . _:y :of :m .")
+    assert one == of("_:b :of :m . _:a :in :l . _:a :of :k . _:b :of :m .")
+    assert one != of("_:x :of :k . _:y :of :m ; :in :l .")  # the same words, on other nodes
+    assert of(":a :in [ :of [ :of [ :is 1 ] ] ] , [ :of [ :of [ :is 2 ] ] ] .") == of(
+        ":a :in [ :of [ :of [ :is 2 ] ] ] , [ :of [ :of [ :is 1 ] ] ] ."
+    )
 
 
 # --- background graphs ----------------------------------------------------------------------------

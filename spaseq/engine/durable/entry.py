@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import zstandard
 from pyoxigraph import NamedNode, RdfFormat, Triple, parse, serialize
 
-from spaseq.errors import EngineError
 from spaseq.events import Clock, EventBatch, concatenate
 from spaseq.terms.dictionary import Dictionary
 
@@ -145,39 +143,54 @@ def encode(orders: Orders, happenings: Sequence[Happening], dictionary: Dictiona
         arrays |= {"time": batch.time, "sizes": np.diff(batch.offset).astype(np.int32)}
         for name in _STEPS:
             arrays[name] = np.diff(arrays[name], prepend=arrays[name].dtype.type(0))
-    return pack({"orders": orders, "happenings": listed, "steps": _STEPS}, arrays)
+    return pack({"orders": orders, "happenings": listed}, arrays)
 
 
 def orders_of(data: bytes) -> Orders:
-    """What the orders were before an entry, without the rest of it."""
-    from spaseq.chunks.pack import unpack_header
+    """What the orders were before an entry, without the rest of it. Raises EngineError if it is damaged."""
+    from spaseq.chunks.pack import unpack_header, unpacking
 
-    orders: Orders = unpack_header(data)["orders"]
+    with unpacking():
+        orders: Orders = unpack_header(data)["orders"]
     return orders
 
 
 def decode(data: bytes, dictionary: Dictionary) -> list[Happening]:
     """What happened. Raises EngineError for bytes that are none of an entry's."""
-    from spaseq.chunks.chunk import terms_in
-    from spaseq.chunks.pack import unpack
+    from spaseq.chunks.pack import unpack, unpacking
 
-    try:
-        header, arrays = unpack(data)
-    except (zstandard.ZstdError, ValueError, KeyError, IndexError) as error:
-        raise EngineError(f"an entry is damaged ({error})") from None
-    batch = None
-    if arrays:
-        for name in header.get("steps", ()):
-            arrays[name] = np.cumsum(arrays[name], dtype=arrays[name].dtype)
-        with dictionary.lock:
-            ids = terms_in(dictionary, arrays)
-            stream, graph, *triples = (ids[arrays[name]] for name in _COLUMNS)
-            count = len(arrays["time"])
-            offset = np.concatenate(([0], np.cumsum(arrays["sizes"], dtype=np.int64)))
-            batch = EventBatch(
-                dictionary, Clock.TICKS, stream, graph, arrays["time"],
-                np.zeros(count, dtype=np.int64), offset, *triples,
-            )  # fmt: skip
+    header, arrays = unpack(data)
+    with unpacking():
+        return _happenings(header, _events(arrays, dictionary) if arrays else None, dictionary)
+
+
+def _events(arrays: dict[str, npt.NDArray[Any]], dictionary: Dictionary) -> EventBatch:
+    """The events of an entry. Raises ValueError, or KeyError, for arrays that are none of an entry's."""
+    from spaseq.chunks.chunk import check_shapes, chosen, terms_in
+
+    for name in _STEPS:
+        arrays[name] = np.cumsum(arrays[name], dtype=arrays[name].dtype)
+    with dictionary.lock:
+        ids = terms_in(dictionary, arrays)
+        stream, graph, *triples = (
+            chosen(ids, arrays[name], 0 if name == "graph" else 1) for name in _COLUMNS
+        )
+        count = len(arrays["time"])
+        offset = np.concatenate(([0], np.cumsum(arrays["sizes"], dtype=np.int64)))
+        batch = EventBatch(
+            dictionary, Clock.TICKS, stream, graph, arrays["time"].astype(np.int64),
+            np.zeros(count, dtype=np.int64), offset, *triples,
+        )  # fmt: skip
+        check_shapes(batch)
+        return batch
+
+
+def _happenings(
+    header: Mapping[str, Any], batch: EventBatch | None, dictionary: Dictionary
+) -> list[Happening]:
+    """What happened, as a header says; ``batch`` are the events of it."""
+    from spaseq.chunks.pack import require
+
     happenings: list[Happening] = []
     at = 0
 
@@ -188,6 +201,7 @@ def decode(data: bytes, dictionary: Dictionary) -> list[Happening]:
         match kind:
             case "events":
                 iri, first, count, clock = said
+                require(batch is not None and 0 < count <= len(batch) - at, "a number of events")
                 assert batch is not None
                 part = batch if count == len(batch) else batch.take(np.arange(at, at + count))
                 numbers = np.arange(first, first + count, dtype=np.int64)

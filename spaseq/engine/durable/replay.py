@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,13 +99,13 @@ class Replay:
             if mark is not None:
                 self._is_warming = True
                 first = entries[0][0] if entries else mark["seq"] + 1
-                orders = orders_of(self._store.entry(first)) if entries else mark["orders"]
+                orders = self._orders(first) if entries else mark["orders"]
                 self._restore(orders, first)
             for seq, _, _ in entries:
                 if mark is not None and self._is_warming and seq > mark["seq"]:
                     self._resume(mark["orders"])
                 if self._is_warming:
-                    self._number(orders := orders_of(self._store.entry(seq)))
+                    self._number(orders := self._orders(seq))
                     self._count(orders)
                 self._redo(seq)
                 self._tidy()
@@ -119,14 +120,24 @@ class Replay:
             self._flow.number(self._dictionary.pin(NamedNode(iri)), count)
         self._flow.events = int(meta.get("events", 0))
 
+    def _orders(self, seq: int) -> Orders:
+        """What the orders were before an entry."""
+        with self._naming(seq):
+            return orders_of(self._store.entry(seq))
+
+    @contextmanager
+    def _naming(self, seq: int) -> Iterator[None]:
+        """Say in errors of which entry they are."""
+        try:
+            yield
+        except EngineError as error:
+            raise EngineError(f"{self._store.path}: entry {seq}: {error}") from error
+
     def _redo(self, seq: int) -> None:
         """Does what an entry says."""
-        data = self._store.entry(seq)
-        kept = Kept(seq, begun=orders_of(data))
-        try:
-            happenings = decode(data, self._dictionary)
-        except EngineError as error:
-            raise EngineError(f"{self._store.path}: entry {seq}: {error}") from None
+        kept = Kept(seq, begun=self._orders(seq))
+        with self._naming(seq):
+            happenings = decode(self._store.entry(seq), self._dictionary)
         for what in happenings:
             if isinstance(what, Arrived):
                 kept.saw(what.stream, what.batches[0])

@@ -10,45 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from spaseq.connect.sinks import Record
+from spaseq.engine.durable.wal import check_log
+from spaseq.engine.durable.whole import APPLICATION, TABLES, VERSION, check, is_empty, sealed
 from spaseq.errors import EngineError
-
-#: "SPSQ", by which SQLite files of this kind are known.
-APPLICATION: Final = 0x53505351
-#: The layout of the tables and of what is in them.
-VERSION: Final = 4
-#: The layouts before it that are read: 1 has no records, 2 no graphs, and no counts of what was released, 3
-#: not where partitions began anew, no numbers of events that queries make, and no column as its steps.
-_READ: Final = (1, 2, 3, VERSION)
-
-_GRAPHS: Final = """
-CREATE TABLE graph (iri TEXT PRIMARY KEY, triples TEXT) STRICT;
-"""
-
-_RECORDS: Final = """
-CREATE TABLE record (seq INTEGER PRIMARY KEY, query TEXT NOT NULL, number INTEGER NOT NULL,
-    value BLOB NOT NULL) STRICT;
-"""
 
 #: No record has this number.
 _LAST: Final = 2**62
-
-_TABLES: Final = (
-    """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-CREATE TABLE entry (seq INTEGER PRIMARY KEY, events INTEGER NOT NULL, data BLOB NOT NULL) STRICT;
-CREATE TABLE query (number INTEGER PRIMARY KEY, name TEXT NOT NULL, text TEXT NOT NULL,
-    entry INTEGER NOT NULL, given INTEGER NOT NULL, base TEXT) STRICT;
-CREATE TABLE source (stream TEXT PRIMARY KEY, position TEXT NOT NULL) STRICT;
-CREATE TABLE output (path TEXT PRIMARY KEY, size INTEGER NOT NULL) STRICT;
-CREATE TABLE reject (stream TEXT NOT NULL, kind TEXT NOT NULL, count INTEGER NOT NULL,
-    PRIMARY KEY (stream, kind)) STRICT;
-"""
-    + _RECORDS
-    + _GRAPHS
-)
-
-#: What makes a file of a layout one of today's; of 0, which is none yet.
-_ADDED: Final = {0: _TABLES, 1: _RECORDS + _GRAPHS, 2: _GRAPHS, 3: ""}
 
 
 @dataclass(slots=True)
@@ -94,6 +61,7 @@ class Store:
         self.path = Path(path)
         self._lock = _locked(self.path)
         try:
+            check_log(self.path)
             self._connection = _connected(self.path)
         except BaseException:
             self._lock.close()
@@ -108,34 +76,35 @@ class Store:
         """Writes all of it, or nothing. Raises ``EngineError`` if it cannot be written, as on a full disk."""
         run = self._connection
         with _failing(self.path, "cannot be written"), _transaction(run):
-            run.executemany("INSERT OR REPLACE INTO entry VALUES (?, ?, ?)", commit.entries)
+            self._put("entry", commit.entries)
             run.execute("DELETE FROM entry WHERE seq < ?", (commit.first,))
-            run.executemany(
-                "INSERT OR REPLACE INTO query VALUES (?, ?, ?, ?, ?, ?)",
-                ((q.number, q.name, q.text, q.entry, q.given, q.base) for q in commit.queries),
-            )
-            run.executemany("DELETE FROM query WHERE number = ?", ((number,) for number in commit.gone))
-            run.executemany("UPDATE query SET given = ?2 WHERE number = ?1", commit.given)
-            run.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", commit.meta.items())
-            run.executemany("INSERT OR REPLACE INTO source VALUES (?, ?)", commit.sources.items())
-            run.executemany("INSERT OR REPLACE INTO output VALUES (?, ?)", commit.outputs.items())
-            run.executemany(
-                "INSERT OR REPLACE INTO reject VALUES (?, ?, ?)",
-                ((stream, kind, count) for (stream, kind), count in commit.rejects.items()),
-            )
-            run.executemany("INSERT OR REPLACE INTO graph VALUES (?, ?)", commit.graphs.items())
-            self._insert(commit.records)
+            self._put("query", ((q.number, q.name, q.text, q.entry, q.base) for q in commit.queries))
+            self._put("taken", ((query.number, query.given) for query in commit.queries))
+            self._put("taken", commit.given)
+            for number in commit.gone:
+                run.execute("DELETE FROM query WHERE number = ?", (number,))
+                run.execute("DELETE FROM taken WHERE number = ?", (number,))
+            self._put("meta", commit.meta.items())
+            self._put("source", commit.sources.items())
+            self._put("output", commit.outputs.items())
+            self._put("reject", ((*key, count) for key, count in commit.rejects.items()))
+            self._put("graph", commit.graphs.items())
+            self._put_records(commit.records)
 
     def add_records(self, records: Iterable[tuple[int, Record]]) -> None:
         """Writes records that are part of the next commit."""
         with _failing(self.path, "cannot be written"), _transaction(self._connection):
-            self._insert(records)
+            self._put_records(records)
 
-    def _insert(self, records: Iterable[tuple[int, Record]]) -> None:
-        self._connection.executemany(
-            "INSERT INTO record VALUES (?, ?, ?, ?)",
-            ((seq, record.query, record.number, record.value) for seq, record in records),
-        )
+    def _put_records(self, records: Iterable[tuple[int, Record]]) -> None:
+        self._put("record", ((seq, r.query, r.number, r.value) for seq, r in records))
+
+    def _put(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:
+        """Writes rows with their checksums, in place of those with the same keys."""
+        written = [sealed(table, row) for row in rows]
+        if written:
+            places = ", ".join("?" * len(written[0]))
+            self._connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({places})", written)
 
     def forget_records(self, *, before: int = 0, after: int | None = None) -> None:
         """Takes out the records before a number, or from ``after`` on, if there are any."""
@@ -157,7 +126,8 @@ class Store:
 
     def queries(self) -> list[Query]:
         """The queries, in the order of registration."""
-        return [Query(*row) for row in self._all("SELECT * FROM query ORDER BY number")]
+        text = "SELECT number, name, text, entry, given, base FROM query JOIN taken USING (number) ORDER BY 1"
+        return [Query(*row) for row in self._all(text)]
 
     def sizes(self) -> list[tuple[int, int, int]]:
         """Of each entry its number, and how many events and bytes it has."""
@@ -182,7 +152,7 @@ class Store:
 
     def rejects(self) -> dict[tuple[str, str], int]:
         """How many events of a stream were bad, or late."""
-        return {(s, kind): count for s, kind, count in self._all("SELECT * FROM reject")}
+        return {(s, kind): count for s, kind, count in self._all("SELECT stream, kind, count FROM reject")}
 
     def _all(self, text: str, values: Iterable[Any] = ()) -> list[Any]:
         with _failing(self.path, "cannot be read"):
@@ -197,7 +167,7 @@ def reading(path: str | Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path.resolve().as_uri() + "?mode=ro", uri=True, timeout=30)
     try:
         with _failing(path, "cannot be read"):
-            _check(connection, path)
+            check(connection, path)
     except BaseException:
         connection.close()
         raise
@@ -209,7 +179,7 @@ def _locked(path: Path) -> sqlite3.Connection:
     lock = sqlite3.connect(f"{path}-lock", timeout=0, isolation_level=None, check_same_thread=False)
     try:
         lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError as error:
+    except sqlite3.DatabaseError as error:
         lock.close()
         if "locked" in str(error):
             raise EngineError(
@@ -223,14 +193,13 @@ def _connected(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
     try:
         with _failing(path, "cannot be read"):
-            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                _check(connection, path)
+            if not (is_new := is_empty(connection)):
+                check(connection, path)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version != VERSION:
+        if is_new:
             with _failing(path, "cannot be written"), _transaction(connection):
-                for statement in filter(str.strip, _ADDED[version].split(";")):
+                for statement in filter(str.strip, TABLES.split(";")):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {VERSION}")
@@ -240,33 +209,19 @@ def _connected(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> None:
-    """Raises ``EngineError`` for what is no state file, or one of a version that is not read."""
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if application != APPLICATION:
-        raise EngineError(f"{path}: an SQLite file, but no state of spaseq's: name another file")
-    if version not in _READ:
-        age = "a newer" if version > VERSION else "an older"
-        raise EngineError(
-            f"{path}: written by {age} version of spaseq (layout {version}, this one reads {VERSION}): "
-            "use that version, or begin anew with another file"
-        )
-
-
 @contextmanager
 def _failing(path: Path, what: str) -> Iterator[None]:
     """SQLite's errors as ``EngineError``, which names the file and what to do."""
     try:
         yield
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # UnicodeDecodeError: of damaged tables
         text = str(error)
         if "full" in text:
             hint = (
                 "make room; the next commit has what arrived since the last one; if the process ends, "
                 "start it again: it goes on from the last commit"
             )
-        elif "not a database" in text or "malformed" in text:
+        elif "not a database" in text or "malformed" in text or isinstance(error, UnicodeError):
             hint = "it is damaged, or no state file: go on from a copy (spaseq state import), or begin anew"
         else:
             hint = "see that the file and its folder can be written to, or name another file"

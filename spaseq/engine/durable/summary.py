@@ -7,9 +7,11 @@ import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from spaseq.engine.durable.horizon import keeps
 from spaseq.engine.durable.store import reading
+from spaseq.engine.durable.whole import check
 from spaseq.errors import EngineError, QueryError
 from spaseq.language import checked
 from spaseq.language.syntax import Query
@@ -58,13 +60,16 @@ class Summary:
     outputs: dict[str, int]
 
 
+_QUERIES: Final = "SELECT name, text, given FROM query JOIN taken USING (number) ORDER BY number"
+
+
 def summary(path: str | Path) -> Summary:
     """What is in a state file, which may be in use. Raises ``EngineError`` if it is none."""
     path = Path(path)
     try:
         with closing(reading(path)) as connection:
             meta = dict(connection.execute("SELECT key, value FROM meta"))
-            rows = list(connection.execute("SELECT name, text, given FROM query ORDER BY number"))
+            rows = list(connection.execute(_QUERIES))
             # Of a name the newest query counts: those before it were replaced.
             queries = {name: (text, given) for name, text, given in rows}
             sources = list(connection.execute("SELECT stream, position FROM source ORDER BY stream"))
@@ -117,9 +122,7 @@ def copy(source: str | Path, target: str | Path) -> None:
         try:
             with closing(sqlite3.connect(part)) as made:
                 connection.backup(made)
-                ((found,),) = made.execute("PRAGMA quick_check(1)")
-            if found != "ok":
-                raise EngineError(f"{source}: the state file is damaged: {found}")
+                check(made, part)
             part.rename(target)
         except sqlite3.Error as error:
             raise EngineError(f"{target} cannot be written: {error}") from error

@@ -15,9 +15,9 @@ import numpy as np
 from pyoxigraph import NamedNode, Quad, RdfFormat, Triple, parse, serialize
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.chunks.chunk import numbered, terms_in, terms_out
-from spaseq.chunks.pack import pack, unpack
-from spaseq.events import Clock, EventBatch
+from spaseq.chunks.chunk import chosen, numbered, terms_in, terms_out
+from spaseq.chunks.pack import Array, pack, require, unpack, unpacking
+from spaseq.events import Clock, EventBatch, Ids
 from spaseq.gpm.expressions.walk import exists_in, expressions, patterns
 from spaseq.gpm.kb import KnowledgeBase, _Graphs
 from spaseq.gpm.spectra.joins import covers
@@ -100,15 +100,23 @@ def ship(kb: KnowledgeBase, pattern: SequencePattern) -> bytes:
 def receive(data: bytes, pattern: SequencePattern, dictionary: Dictionary) -> KnowledgeBase:
     """The knowledge base of these bytes, for this query and dictionary."""
     header, arrays = unpack(data)
-    if header["tables"] is None:
-        return labelled(arrays["quads"].tobytes(), header["names"]).restrict(pattern.query.knowledge)
-    ids = terms_in(dictionary, arrays)
-    found = {
-        graph: Solutions(table[0], None, {name: ids[arrays[column]] for name, column in table[1].items()})
-        for graph, table in zip(asked_once(pattern) or (), header["tables"], strict=True)
-        if table is not None
-    }
+    with unpacking():
+        if header["tables"] is None:
+            return labelled(arrays["quads"].tobytes(), header["names"]).restrict(pattern.query.knowledge)
+        ids = terms_in(dictionary, arrays)
+        found = {
+            graph: _table(ids, arrays, *table)
+            for graph, table in zip(asked_once(pattern) or (), header["tables"], strict=True)
+            if table is not None
+        }
     return besides(KnowledgeBase({}), found, dictionary)
+
+
+def _table(ids: Ids, arrays: Mapping[str, Array], size: int, names: Mapping[str, str]) -> Solutions:
+    """The solutions of a GRAPH pattern. Raises ValueError for numbers that stand for no term."""
+    columns = {name: chosen(ids, arrays[column]) for name, column in names.items()}
+    require(size >= 0 and all(len(column) == size for column in columns.values()), "a column of solutions")
+    return Solutions(size, None, columns)
 
 
 def besides(kb: KnowledgeBase, found: Mapping[Graph, Solutions], dictionary: Dictionary) -> KnowledgeBase:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property, reduce
-from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
@@ -63,33 +63,20 @@ def knowledge(
             triples.write.mode("overwrite").partitionBy("g", "p").parquet(f"{parquet}/triples")
             terms.write.mode("overwrite").parquet(f"{parquet}/terms")
     if parquet is not None:
-        if not Path(parquet, "terms").exists():
-            raise KnowledgeError(f"{parquet}: no background graphs were written there")
-        columns = [F.col(name).cast("bigint").alias(name) for name in "gpso"]
-        triples = spark.read.parquet(f"{parquet}/triples").select(*columns)
-        terms = spark.read.parquet(f"{parquet}/terms")
+        triples, terms = _read(spark, f"{parquet}")
     return SparkKnowledge(spark, triples.cache(), terms.cache(), broadcast_limit)
 
 
-def contents(graphs: KnowledgeBase | SparkKnowledge) -> str:
-    """A hash of what background graphs say, in whatever order and with whatever labels of blank nodes."""
-    if isinstance(graphs, SparkKnowledge):
-        term = F.regexp_replace("term", "^_:.*", "_:")
-        parts = [graphs.triples.select(F.xxhash64(*"gpso").alias("h"))]
-        parts.append(graphs.terms.select(F.xxhash64("id", term).alias("h")))
-        # No sum, which may overflow.
-        found = [part.select(F.bit_xor("h"), F.count("h")).collect() for part in parts]
-        return blake2b(repr(found).encode(), digest_size=8).hexdigest()
-    if not graphs.names:
-        return ""
-    total = 0
-    for name, triples in graphs._graphs.triples.items():
-        for triple in dict.fromkeys(triples):
-            terms = (triple.subject, triple.predicate, triple.object)
-            words = ["_:" if isinstance(term, BlankNode) else str(term) for term in terms]
-            digest = blake2b(" ".join([*words, str(name)]).encode(), digest_size=8).digest()
-            total += int.from_bytes(digest, "little")
-    return f"{total:x}"
+def _read(spark: SparkSession, folder: str) -> tuple[DataFrame, DataFrame]:
+    """The triples and the terms that were written into a folder, of any file system that Spark knows."""
+    columns = [F.col(name).cast("bigint").alias(name) for name in "gpso"]
+    try:
+        triples = spark.read.parquet(f"{folder}/triples").select(*columns)
+        return triples, spark.read.parquet(f"{folder}/terms")
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        raise KnowledgeError(f"{folder}: no background graphs were written there") from None
 
 
 def _encoded(spark: SparkSession, kb: KnowledgeBase) -> tuple[DataFrame, DataFrame]:

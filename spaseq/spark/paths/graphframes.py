@@ -104,8 +104,14 @@ def _made(vertices: DataFrame, edges: DataFrame) -> GraphFrame:
 
 def _require_new(package: ModuleType) -> None:
     """Raises EngineError for a Python package that is older than what searches call."""
-    pregel = getattr(getattr(package, "lib", None), "Pregel", None)
-    if not hasattr(pregel, "required_edge_columns"):
+    try:
+        # A package has its submodules as attributes only after they were imported.
+        from graphframes.lib import Pregel
+
+        is_new = hasattr(Pregel, "required_edge_columns")
+    except ImportError:
+        is_new = False
+    if not is_new:
         version = getattr(package, "__version__", "of a version that it does not tell")
         raise EngineError(
             f"GraphFrames' Python package, {version}, is older than 0.12: "

@@ -15,7 +15,7 @@ import numpy as np
 from pyoxigraph import Quad, RdfFormat, Triple, parse
 
 from spaseq.chunks.chunk import Chunk, Extent, decode, encode, extent, join
-from spaseq.chunks.pack import pack, unpack, unpack_header
+from spaseq.chunks.pack import pack, require, unpack, unpack_header, unpacking
 from spaseq.errors import EngineError
 from spaseq.events import Clock
 from spaseq.gpm.kb import KnowledgeBase
@@ -66,14 +66,16 @@ class State:
 
     @classmethod
     def unpacked(cls, data: bytes) -> State:
-        """The state that was packed so. Raises EngineError for what another version packed."""
+        """The state that was packed so. Raises EngineError if another version packed it, or it is damaged."""
         header, arrays = unpack(data)
-        chunks, at = arrays["chunks"].tobytes(), 0
-        found = {}
-        for number, size in header["sizes"]:
-            found[number] = chunks[at : at + size]
-            at += size
-        return cls(arrays["head"].tobytes(), found)
+        with unpacking():
+            chunks, at = arrays["chunks"].tobytes(), 0
+            found = {}
+            for number, size in header["sizes"]:
+                found[number] = chunks[at : at + size]
+                at += size
+            require(at == len(chunks), "the size of its chunks")
+            return cls(arrays["head"].tobytes(), found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,12 @@ wants are late like any others, so their stamps (stream, arrival number, time) t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
-from spaseq.chunks.pack import narrow, pack, unpack, unpack_header
+from spaseq.chunks.pack import Array, narrow, pack, require, unpack, unpack_header, unpacking, within
 from spaseq.engine.rejects import late_reason
 from spaseq.events import Clock, EventBatch, Ids
 from spaseq.sources import BadEvent
@@ -35,11 +38,18 @@ def late_among(data: bytes, watermark: int) -> list[BadEvent]:
     if unpack_header(data)["begin"] >= watermark:
         return []
     header, arrays = unpack(data)
+    with unpacking():
+        return _late(header, arrays, watermark)
+
+
+def _late(header: Mapping[str, Any], arrays: Mapping[str, Array], watermark: int) -> list[BadEvent]:
     time, n = (
         np.cumsum(np.append(first, arrays[name]), dtype=np.int64)
         for first, name in zip(header["first"], ("time", "n"), strict=True)
     )
     clock, stream = Clock(header["clock"]), arrays["stream"]
+    require(len(time) == len(n) == len(stream), "the length of a column")
+    require(within(stream, 0, len(header["streams"])), "the number of a stream")
     return [
         BadEvent(
             header["streams"][stream[index]],

@@ -11,6 +11,7 @@ import numpy as np
 
 from spaseq.paths.graph.loading import Loaded
 from spaseq.paths.graph.relations import Edges, both_ways
+from spaseq.paths.graph.saved.check import block
 from spaseq.paths.graph.saved.file import Array, KeptFile
 from spaseq.paths.search._kernel import Ids, Nodes
 from spaseq.terms.dictionary import Dictionary
@@ -115,7 +116,7 @@ class Mapped:
         # Here, because compiled code takes a while to load.
         from spaseq.terms.table import TermTable
 
-        made = Dictionary.of(TermTable.of(*(self.file.array(f"table.{name}") for name in _TABLE)))
+        made = Dictionary.of(TermTable.of(*(block(self.file, f"table.{name}") for name in _TABLE)))
         found: Dictionary = self.__dict__.setdefault(
             "dictionary", made
         )  # of several threads, the first one's
@@ -123,27 +124,27 @@ class Mapped:
 
     @cached_property
     def node_ids(self) -> Ids:
-        return self.file.array("node_ids")
+        return block(self.file, "node_ids")
 
     @cached_property
     def node_of(self) -> Nodes:
-        return self.file.array("node_of")
+        return block(self.file, "node_of")
 
     @cached_property
     def predicate_ids(self) -> Ids:
-        return self.file.array("predicate_ids")
+        return block(self.file, "predicate_ids")
 
     @cached_property
     def predicate_of(self) -> Nodes:
-        return self.file.array("predicate_of")
+        return block(self.file, "predicate_of")
 
     @cached_property
     def edges(self) -> Edges:
-        s, p, o, begins = (self.file.array(f"edges.{name}") for name in ("s", "p", "o", "begins"))
+        s, p, o, begins = (block(self.file, f"edges.{name}") for name in ("s", "p", "o", "begins"))
         return Edges(s, p, o, self.nodes, self.predicates, begins)
 
     def both_ways(self) -> tuple[Nodes, Nodes]:
-        return self.file.array("heads"), self.file.array("targets")
+        return block(self.file, "heads"), block(self.file, "targets")
 
 
 def arrays_of(contents: Contents) -> dict[str, Array]:

@@ -31,6 +31,8 @@ VERSION: Final = 1
 
 _FRAME: Final = struct.Struct("<8sIIQ")
 _ALIGNED: Final = 64
+#: Facts that are numbers from 0 on.
+_COUNTS: Final = ("nodes", "predicates", "edges")
 _TYPES: Final = ("|b1", "|u1", "<u4", "<i4", "<i8")
 
 
@@ -114,17 +116,15 @@ class KeptFile:
         header = bytes(data[_FRAME.size : _FRAME.size + length])
         if len(header) < length or zlib.crc32(header) != checksum:
             raise self._damaged("the checksum of its header is wrong")
-        read = json.loads(header)
-        begin = _aligned(_FRAME.size + length)
-        if len(data) != begin + read["size"]:
-            raise self._damaged(f"it has {len(data):,} bytes and should have {begin + read['size']:,}")
-        self.facts: dict[str, Any] = read["facts"]
-        self.blocks = {
-            name: Block(begin + start, dtype, tuple(shape), checksum)
-            for name, (start, dtype, shape, checksum) in read["blocks"].items()
-        }
+        try:
+            self.facts, size, self.blocks = _read_header(header, _aligned(_FRAME.size + length))
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            raise self._damaged(f"its header cannot be ({error})") from error
+        if len(data) != size:
+            raise self._damaged(f"it has {len(data):,} bytes and should have {size:,}")
         for name, block in self.blocks.items():
-            if block.dtype not in _TYPES or not begin <= block.start <= len(data) - block.size:
+            is_array = block.dtype in _TYPES and min(block.shape, default=0) >= 0
+            if not is_array or block.start % _ALIGNED or not 0 <= block.start <= size - block.size:
                 raise self._damaged(f"its block {name} cannot be")
 
     def array(self, name: str) -> Array:
@@ -147,6 +147,23 @@ class KeptFile:
 
     def _damaged(self, how: str) -> KnowledgeError:
         return KnowledgeError(f"{self.name}: the file is damaged: {how}: build it anew (spaseq graph build)")
+
+
+def _read_header(header: bytes, begin: int) -> tuple[dict[str, Any], int, dict[str, Block]]:
+    """The facts, the size of the file, and its blocks; ``begin`` is where these begin."""
+    read = json.loads(header)
+    facts: dict[str, Any] = read["facts"]
+    if not all(isinstance(facts[name], int) and facts[name] >= 0 for name in _COUNTS):
+        raise ValueError("a number of nodes or edges")
+    if not all(isinstance(text, str) for prefix in facts["prefixes"].items() for text in prefix):
+        raise ValueError("a prefix")
+    blocks = {
+        name: Block(begin + start, dtype, tuple(shape), checksum)
+        for name, (start, dtype, shape, checksum) in read["blocks"].items()
+    }
+    if not all(isinstance(n, int) for block in blocks.values() for n in (block.start, *block.shape)):
+        raise TypeError("the place of a block")
+    return facts, begin + read["size"], blocks
 
 
 def mapped(path: Path) -> KeptFile:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from spaseq.errors import KnowledgeError
 from spaseq.paths.graph.linking.candidates import Linker
 from spaseq.paths.graph.linking.index import Index
+from spaseq.paths.graph.saved.check import block
 from spaseq.paths.graph.saved.contents import arrays_of, facts_of
 from spaseq.paths.graph.saved.file import Array, KeptFile, write, write_whole
 from spaseq.paths.graph.saved.origin import Origin
@@ -63,4 +64,4 @@ def kept_index(file: KeptFile | None) -> Index | None:
 
 
 def _named(file: KeptFile, prefix: str) -> dict[str, Array]:
-    return {name.removeprefix(prefix): file.array(name) for name in file.names() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): block(file, name) for name in file.names() if name.startswith(prefix)}
