@@ -117,13 +117,13 @@ class _Call(Generic[T]):
         try:
             result = self._do()
         except BaseException as error:  # which is the caller's
-            self.fail(_awaitable(error))
+            self.fail(error)
         else:
             tell(self._future, partial(self._future.set_result, result), partial(self._unwanted, result))
 
     def fail(self, error: BaseException) -> None:
         """Tell whoever waits that there is no result, as what there was could not be told."""
-        tell(self._future, partial(self._future.set_exception, error))
+        tell(self._future, partial(self._future.set_exception, _awaitable(error)))
 
     def _unwanted(self, result: T) -> None:
         """Whoever asked is gone."""
