@@ -86,6 +86,7 @@ def test_no_false_matches(seed: int, policy: Policy, by: str) -> None:
                 assert not readings(ours) - readings(all_of_them)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**64 - 1))
 def test_a_bound_that_is_not_met_changes_nothing(seed: int) -> None:
     rng = random.Random(seed)
@@ -192,6 +193,7 @@ def test_what_brings_least_goes_first_and_the_bound_is_kept() -> None:
     assert 0 < lots[:, 0].sum() < 0.5 * taken[:, 0].sum()
 
 
+@pytest.mark.slow
 def test_what_is_too_much_at_once_is_not_walked_so_that_more_may_stay() -> None:
     """A few events that each complete many matches do not take what others leave: rows are passed over."""
     recalls, worst = [], []
@@ -208,6 +210,7 @@ def test_what_is_too_much_at_once_is_not_walked_so_that_more_may_stay() -> None:
     assert np.mean(recalls) >= 0.35, recalls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", ["?a * ?b < ?c", "?b < ?a && ?a + ?b < ?c / 4"])
 def test_recall_is_estimated_by_a_sample_of_what_is_shed(condition: str) -> None:
     """Rows that promise little together are worth more or less than they are each."""
@@ -281,6 +284,7 @@ def test_rows_that_came_since_it_looked_are_all_there_for_the_estimate(
     assert 0.5 * recall < lazy.shed.recall < 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("shares", "first"), [((5, 5, 1), "the last is rare"), ((1, 6, 6), "the first is")])
 @pytest.mark.parametrize("sequence", ["A : B : C", "ALL(A, B, C)"])
 def test_in_any_order_what_is_found_is_found_without_a_bound(
@@ -298,6 +302,7 @@ def test_in_any_order_what_is_found_is_found_without_a_bound(
         assert lazy.shed.partial_matches > 0
 
 
+@pytest.mark.slow
 def test_memory_is_kept_by_half_the_rows_and_with_all_of_it_nothing_goes() -> None:
     stream = Stream(2, 6_000)
     text = three(condition="?a + ?b < ?c - 900")

@@ -123,6 +123,7 @@ def shed(asked: SequencePattern, stream: sharp.Stream, share: float) -> tuple[fl
     return len(ours.matches) / len(every.matches), said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [31, 32])
 def test_what_a_comparison_has_of_it_on_both_sides_tells_a_partial_match(seed: int) -> None:
     """Of pairs of an A and a B most come to nothing, whatever C there is. By ``?ax`` alone that is not seen:
@@ -134,6 +135,7 @@ def test_what_a_comparison_has_of_it_on_both_sides_tells_a_partial_match(seed: i
     assert recall > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [31, 32, 33, 34])
 def test_where_all_ends_come_after_a_quiet_time_what_is_missed_is_known(seed: int) -> None:
     """What was shed was taken to bring as little as until then: 49 to 53 % were said of 24 to 31."""

@@ -271,6 +271,7 @@ def test_who_sheds_and_finds_nothing_does_not_say_that_nothing_was_missed() -> N
     assert (shed.recall, shed.error) == (0.0, 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", ["EVENTS SLIDING", "EVENTS TUMBLING", "SECONDS TUMBLING"])
 @pytest.mark.parametrize("share", [0.5, 0.1])
 def test_in_a_window_that_hardly_begins_it_is_known_what_is_missed(window: str, share: float) -> None:
@@ -330,6 +331,7 @@ def found_by(
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("brief", [8.0, -1.0])
 def test_what_partial_matches_live_through_is_counted_once(
     brief: float, monkeypatch: pytest.MonkeyPatch

@@ -210,6 +210,7 @@ def over_sharps_data(
     return count, evaluator.shed, clock() / stream.size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", ["SLIDING", "TUMBLING"])
 def test_values_tell_what_first_events_come_to_and_so_does_the_estimate(window: str) -> None:
     every = found = lots = 0

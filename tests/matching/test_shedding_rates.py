@@ -64,6 +64,7 @@ def test_what_events_take_is_foreseen(name: str, off: float) -> None:
     assert 1 / off < of.coming / counted(of) < off
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "off"), STEADY.items())
 def test_what_they_would_take_is_foreseen_though_much_is_shed(name: str, off: float) -> None:
     """A third of it was, or a half."""

@@ -133,6 +133,7 @@ def run(
 _ALIKE = [query("A : B : C", above) for above in (500, 700, 900)] + [query("A : B : D", 300)]
 
 
+@pytest.mark.few(1)
 @_BOTH
 @pytest.mark.parametrize("one_by_one", [False, True])
 def test_with_time_enough_they_find_what_they_find_without_a_bound(evaluator: str, one_by_one: bool) -> None:
@@ -144,6 +145,7 @@ def test_with_time_enough_they_find_what_they_find_without_a_bound(evaluator: st
     assert [of[:2] for of in loose.shared] == [(4, 4)] * 4  # A and B are had once
 
 
+@pytest.mark.few(1)
 @_BOTH
 @pytest.mark.parametrize("one_by_one", [False, True])
 def test_they_keep_one_bound_together_and_find_nothing_false(evaluator: str, one_by_one: bool) -> None:
@@ -175,6 +177,7 @@ def test_what_fails_as_a_group_is_made_is_what_is_told(monkeypatch: pytest.Monke
         run([query("A : B : C", above) for above in (510, 530)], events(40, seed=1), "kernel", 1e9)
 
 
+@pytest.mark.slow
 def test_what_an_event_would_be_shown_twice_is_missed_twice() -> None:
     """A C is what both wait for, each with its condition: passed over, it is missed by both."""
     came = events(2_000, seed=11)
@@ -188,6 +191,7 @@ def test_what_an_event_would_be_shown_twice_is_missed_twice() -> None:
         assert abs(shed.recall - own.total() / every.total()) < 0.06
 
 
+@pytest.mark.slow
 @_BOTH
 def test_a_query_that_weighs_more_finds_more_of_its_matches(evaluator: str) -> None:
     """C below, which most pairs lead to, or D above, which few do: what is kept is what leads to either."""
@@ -202,6 +206,7 @@ def test_a_query_that_weighs_more_finds_more_of_its_matches(evaluator: str) -> N
     assert found[1][1] > found[0][1] + 0.05
 
 
+@pytest.mark.slow
 @_BOTH
 def test_one_that_is_over_leaves_the_bound_to_the_others(evaluator: str) -> None:
     came = events(1_500, seed=4)
@@ -232,6 +237,7 @@ def test_what_has_another_bound_or_chooses_among_matches_keeps_it_alone(
     assert all(ran.found)
 
 
+@pytest.mark.slow
 def test_of_memory_they_have_what_each_would_have() -> None:
     """Four have twice what one has beside another query that weighs as much as two of them."""
     came = events(2_000, seed=6)
@@ -243,6 +249,7 @@ def test_of_memory_they_have_what_each_would_have() -> None:
         assert not own - every
 
 
+@pytest.mark.few(1)
 @_BOTH
 def test_one_warning_says_for_all_that_shedding_begins_and_one_that_it_ends(evaluator: str) -> None:
     came = events(1_500, seed=7)
@@ -256,6 +263,7 @@ def test_one_warning_says_for_all_that_shedding_begins_and_one_that_it_ends(eval
     assert sum("sheds no more" in said for said in words) == 1
 
 
+@pytest.mark.slow
 @_BOTH
 def test_where_warnings_are_errors_no_query_ends_by_one(evaluator: str) -> None:
     """It is shown where it cannot be raised: in the midst of an event, or of the end."""
@@ -272,6 +280,7 @@ def test_where_warnings_are_errors_no_query_ends_by_one(evaluator: str) -> None:
     assert sum("sheds no more" in str(warning.message) for warning in shown) == 2
 
 
+@pytest.mark.few(1)
 @_BOTH
 def test_one_that_was_over_before_it_was_shown_anything_lets_the_others_end(evaluator: str) -> None:
     """Nobody asked it whether it is done: to the end of time the others shed, as they were told."""
@@ -290,6 +299,7 @@ def test_one_that_was_over_before_it_was_shown_anything_lets_the_others_end(eval
     assert sum("sheds no more" in str(warning.message) for warning in told) == 1
 
 
+@pytest.mark.few(1)
 @_BOTH
 def test_those_that_are_over_give_their_memory_back_and_no_others_do(
     evaluator: str, monkeypatch: pytest.MonkeyPatch
@@ -334,6 +344,7 @@ def _take(engine: spaseq.Engine, handles: Sequence[spaseq.Handle], came: Sequenc
             handle.drop()
 
 
+@pytest.mark.slow
 @_BOTH
 def test_who_sheds_no_more_for_a_while_keeps_its_memory(
     evaluator: str, monkeypatch: pytest.MonkeyPatch

@@ -85,6 +85,7 @@ def greeted(process: subprocess.Popen[bytes]) -> None:
     assert answer["result"]["serverInfo"]["name"] == "spaseq"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
 def test_signals_end_it(started: subprocess.Popen[bytes], number: int, status: int) -> None:
     greeted(started)

@@ -120,6 +120,7 @@ def test_any_two_values_in_a_heap(operator: str) -> None:
         compared(text, events, rng.randrange(1, 20))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "condition",
     [
@@ -179,6 +180,7 @@ def _several(rng: random.Random, gpm: str, keys: Sequence[str], lack: float) -> 
     return tuple(found)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("seq", "filtered"),
     [("A ; B", "?b > ?a"), ("A ; B", "?b >= ?a"), ("A : B", "?b < ?a"), ("A , B", "?b > ?a"), ("A ; B", "")],

@@ -45,6 +45,7 @@ def _found(query: str, count: int, **given: object) -> Counter[str]:
     return Counter(str(match.bindings) for match in handle.matches())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("query", _QUERIES)
 def test_what_is_found_is_the_same(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memories that are small from the first, so that there are many sweeps, each into one that was used."""

@@ -175,6 +175,7 @@ def test_what_is_rarest_is_first() -> None:
     assert chain_order(repeated, demands(split(pattern), repeated), [1, 1, 1]) == ()
 
 
+@pytest.mark.slow
 def test_nothing_waits_for_what_is_rare() -> None:
     """Common events are kept, and no partial matches of them."""
     stream = Stream(text("A : B : C", ABOVE), 1_000)
@@ -227,6 +228,7 @@ def test_memory_is_used_again(seq: str, partition: str) -> None:
     assert len(m.found) <= 1 << 14
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(8))
 def test_long_streams(seed: int) -> None:
     """So long that the buffers turn round and expire."""

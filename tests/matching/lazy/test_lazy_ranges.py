@@ -192,6 +192,7 @@ def test_sums_of_hard_numbers(seed: int) -> None:
         check(with_values(random_sample(rng, query, 7), rng, values))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("sequence", ["A : B : C", "A : !B : C", "A : B{1,2}[:] : C"])
 @pytest.mark.parametrize("seed", range(4))
 def test_long_windows(sequence: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,7 @@ def _unused_variables() -> None:
     warnings.simplefilter("ignore", SpaseqWarning)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_equals_the_reference(seed: int) -> None:
     rng = random.Random(seed)
@@ -77,6 +78,7 @@ def test_the_cases_are_not_trivial() -> None:
     assert len(seen) == 5
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("seed", range(30))
 def test_long_streams(seed: int) -> None:
     rng = random.Random(1_000 + seed)
