@@ -125,7 +125,7 @@ def _found(path: Path, data: bytes, times: int, seed: int, use: Callable[[Path],
 
 
 def test_damages(states: tuple[Files, Files], tmp_path: Path) -> None:
-    """Bits that are flipped, and files that are cut off; a sixth of the bytes of such a small file is in use."""
+    """Bits that are flipped, and files that are cut off; of this small file a sixth is in use."""
     data = states[1]["s"]
     assert _found(tmp_path / "s", data, 300, 1, summary) > 80
     assert _found(tmp_path / "s", data, 20, 2, _answers) > 5
