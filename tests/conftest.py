@@ -6,6 +6,7 @@ import faulthandler
 import importlib.util
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,20 @@ def examples(many: int) -> int:
     """How many examples a test asks for that asks for ``many`` in CI: fewer of them in the quick profile."""
     share = (settings.default or settings()).max_examples
     return many if share >= 100 else max(5, many * share // 100)
+
+
+#: The matchers whose kernels are compiled first, by the process that does it.
+WARMED = (("kernel", "enumeration", "parameterized"), ("ordered", "lazy"))
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile the kernels before workers start, so that no two of them compile the same."""
+    if getattr(session.config.option, "numprocesses", None) and not hasattr(session.config, "workerinput"):
+        started = [
+            subprocess.Popen([sys.executable, "-m", "tests.warm", *names], cwd=ROOT) for names in WARMED
+        ]
+        for process in started:
+            process.wait()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
