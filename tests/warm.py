@@ -22,7 +22,7 @@ GPMS = {"A": "?x a :a ; :v ?a .", "B": "?y a :b ; :v ?b .", "C": "?z a :c ; :v ?
 
 
 def warm(matcher: str) -> int:
-    """Match a few events by this matcher, pushed one by one and together; return how many matches there are."""
+    """Match a few events by this matcher, pushed alone and together; return the number of matches."""
     sequence, condition, tail = QUERIES[matcher]
     asked = GPMS | {"B": f"{GPMS['B']} {condition}"}
     gpms = " ".join(f"DEFINE GPM {name} ON S {{ {asked[name]} }}" for name in GPMS if name in sequence)
