@@ -21,11 +21,10 @@ from spaseq.limits import Limits
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources._options import FORMATS, check_options
 from spaseq.sources.assembly.sink import EventSink, Name, add_dataset
-from spaseq.sources.formats._lift import load_context
 from spaseq.sources.formats._parse import PieceError, Pieces
 from spaseq.sources.formats.jsonld import empty_graphs, parse_jsonld
 from spaseq.sources.formats.messages import announces_messages, read_messages
-from spaseq.sources.formats.rows import Lifter, read_csv, read_ndjson
+from spaseq.sources.formats.rows import Lifter, open_lifter, read_csv, read_ndjson
 from spaseq.terms.dictionary import Dictionary, Term
 from spaseq.terms.identified import Row
 
@@ -79,7 +78,7 @@ class _MessageSink(EventSink):
         return super().extend(graph, Clock.INSTANTS, arrived, offset, triples)
 
     def _time(self, rows: Sequence[Row], graph: Name | None, times: Sequence[Term]) -> tuple[Clock, int]:
-        if self.predicate is None:
+        if self.is_arrival:
             return Clock.INSTANTS, self.arrived
         return super()._time(rows, graph, times)
 
@@ -108,9 +107,7 @@ class Decoder:
         self._sink = _MessageSink(stream, dictionary, options, on_bad, limits)
         self._lifter: Lifter | None = None
         if self._form in ("csv", "ndjson"):
-            if options.context is None:
-                raise SourceError(f"{name}: rows need the JSON-LD context that lifts them: add ?context=FILE")
-            self._lifter = Lifter(load_context(options.context, limits), self._sink)
+            self._lifter = open_lifter(name, options, self._sink)
 
     @property
     def nothing(self) -> EventBatch:
@@ -121,7 +118,7 @@ class Decoder:
         """The events of some messages, if there are any."""
         # Rows are lifted many at once, unless each has the time at which it arrived.
         are_sound = not any(message.problem for message in messages)
-        if self._form == "ndjson" and self._sink.predicate is not None and are_sound and len(messages) > 1:
+        if self._form == "ndjson" and not self._sink.is_arrival and are_sound and len(messages) > 1:
             self._rows(messages)
         else:
             for message in messages:
@@ -142,7 +139,10 @@ class Decoder:
 
             _drive(read_jelly(iter([value]), sink, self._options.triples))
         elif form == "csv" and self._lifter is not None:
-            _drive(read_csv(iter([value]), sink, self._lifter, self._options))
+            try:
+                _drive(read_csv(iter([value]), sink, self._lifter, self._options))
+            except SourceError as error:  # each message has a header line of its own
+                sink.bad("", str(error), value.decode(errors="replace"))
         elif form == "ndjson" and self._lifter is not None:
             _drive(read_ndjson(iter([value]), sink, self._lifter))
         else:

@@ -20,11 +20,10 @@ from spaseq.sources._options import SourceOptions, check_options, resolve_format
 from spaseq.sources.assembly.assemble import GraphAssembler, TripleGroups
 from spaseq.sources.assembly.sink import BadEvent, EventSink
 from spaseq.sources.columns.table import Table, read_table
-from spaseq.sources.formats._lift import load_context
 from spaseq.sources.formats.jsonld import read_document, read_documents
 from spaseq.sources.formats.lines import read_lines
 from spaseq.sources.formats.messages import announces_messages, peek, read_messages
-from spaseq.sources.formats.rows import Lifter, read_csv, read_ndjson
+from spaseq.sources.formats.rows import open_lifter, read_csv, read_ndjson
 from spaseq.sources.formats.turtle import read_turtle
 from spaseq.sources.whole import read_whole
 from spaseq.terms.dictionary import Dictionary
@@ -177,9 +176,7 @@ def _reader(
     if form == "ndjsonld":
         return read_documents(blocks, sink)
     if form in ("csv", "ndjson"):
-        if options.context is None:
-            raise SourceError(f"{name}: rows need the JSON-LD context that lifts them: add ?context=FILE")
-        lifter = Lifter(load_context(options.context, sink.limits), sink)
+        lifter = open_lifter(name, options, sink)
         if form == "csv":
             return read_csv(blocks, sink, lifter, options)
         return read_ndjson(blocks, sink, lifter)

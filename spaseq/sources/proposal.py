@@ -221,7 +221,7 @@ def _lifted(found: Proposal, form: str, options: SourceOptions) -> tuple[int, li
     bad: list[BadEvent] = []
     options = options if found.time else replace(options, time="arrival")
     sink = EventSink(NamedNode(found.stream), Dictionary(), options, bad.append, Limits())
-    lifter = Lifter(json.dumps(json.loads(found.context())["@context"]), sink, fast=False)
+    lifter = Lifter(json.dumps(json.loads(found.context())["@context"]), sink, options, fast=False)
     # The first block of a file, and the last line of a short one.
     texts = islice((text for _, text in whole_lines(read_blocks(found.location), lambda *_: None)), 2)
     rows = iter([b"\n".join(b"".join(texts).split(b"\n")[:SAMPLE]) + b"\n"])

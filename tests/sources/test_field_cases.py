@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyoxigraph import NamedNode
 
 import spaseq
 from spaseq.errors import SpaseqWarning
+from spaseq.sources import BadEvent, open_source, parse_source
 from spaseq.sources.proposal import propose
+from spaseq.terms.dictionary import Dictionary
 
 S = "http://example.org/s"
 AT = "time=<http://example.org/at>"
@@ -43,6 +47,55 @@ def test_a_time_in_2057(case: Path) -> None:
     assert found == []
     assert "which event 2 moved with its time 2057-08-08" in said
     assert "max_ahead" in said
+
+
+def times(source: str) -> list[str]:
+    """Return the times of a source's events, in order of arrival; none is malformed."""
+    location, options = parse_source(source)
+    bad: list[BadEvent] = []
+    batches = [*open_source(location, NamedNode(S), Dictionary(), options, on_bad=bad.append)]
+    assert bad == []
+    return [str(batch.clock.show(time)) for batch in batches for time in batch.time.tolist()]
+
+
+def test_ships(case: Path, tmp_path: Path) -> None:
+    context = tmp_path / "ais.jsonld"
+    context.write_text('{"@context": {"@vocab": "http://example.org/"}}')
+    text = (case / "ais.csv").read_text()
+    (tmp_path / "ais.csv").write_text(text)
+    options = f"context={context}&time=Timestamp"
+    expected = [f"2024-03-01 00:00:{second}+00:00" for second in ("00", "05", "10")]
+    assert times(f"{tmp_path}/ais.csv?{options}&time_format=%d/%m/%Y %H:%M:%S") == expected
+    for second, epoch in zip(("00", "05", "10"), (1709251200, 1709251205, 1709251210), strict=True):
+        text = text.replace(f"01/03/2024 00:00:{second}", f"{epoch}")
+    for end in ("", ".00", "000", "000000"):
+        (tmp_path / "other.csv").write_text(re.sub(r"(?m)^(17\d{8})", rf"\g<1>{end}", text))
+        assert times(f"{tmp_path}/other.csv?{options}") == expected
+    (tmp_path / "iso.csv").write_text((case / "ais.csv").read_text().replace("01/03/2024", "2024-03-01"))
+    assert times(f"{tmp_path}/iso.csv?{options}") == expected
+
+
+def test_fhir(case: Path) -> None:
+    path = "time=<http://hl7.org/fhir/effective>/<http://hl7.org/fhir/v>"
+    assert rows(case / "hr.rq", f"{case / 'fhir.trig'}?{path}&order=time")[0] == [("121", "131")]
+    found, said = rows(case / "hr.rq", f"{case / 'fhir.trig'}?{path}")
+    assert found == [("121", "131")]
+    assert "late" in said
+
+
+def test_written_forms_of_a_time(case: Path) -> None:
+    """24 of 31 are dead letters, each with the form that was expected, or why there is no such time."""
+    bad: list[BadEvent] = []
+    location, options = parse_source(f"{case / 'dt.nq'}?order=time")
+    dictionary = Dictionary()
+    (batch,) = open_source(location, NamedNode(S), dictionary, options, on_bad=bad.append)
+    found = [str(dictionary.term(int(term))).strip('"') for term in batch.o.tolist()]
+    assert found == ["4", "7", "22", "19", "5", "30", "6"]
+    assert len(bad) == 24
+    outside = [letter.reason for letter in bad if "outside the years 1 to 9999" in letter.reason]
+    assert len(outside) == 3
+    others = [letter.reason for letter in bad if "outside" not in letter.reason]
+    assert all("2008-02-01T09:13:00Z" in reason for reason in others), others
 
 
 def test_activity_streams(case: Path) -> None:

@@ -150,7 +150,7 @@ class GraphAssembler:
 
     def _is_complete(self, event: _Graph) -> bool:
         sink = self._sink
-        known = event.problem or event.times or sink.predicate is None
+        known = event.problem or event.times or sink.is_arrival
         return bool(known or sink.times_inside(event.rows, event.name))
 
     def _timed(self, graph: Any, time: Term) -> None:

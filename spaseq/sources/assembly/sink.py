@@ -15,6 +15,7 @@ from spaseq.errors import SourceError, SpaseqWarning
 from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
 from spaseq.limits import Limits
 from spaseq.sources._options import LIVE_AHEAD, SourceOptions
+from spaseq.sources.time_option import TimePath
 from spaseq.sources.times import MOMENTS, far_off, latest, read_time
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 from spaseq.terms.identified import Row
@@ -66,8 +67,12 @@ class EventSink:
         #: Whether it was said that ill-typed times count as ticks.
         self.has_warned = False
         self._has_decimals = False
-        #: None when the arrival number is the time.
-        self.predicate = None if options.time == "arrival" else options.time
+        #: Whether the arrival number is the time.
+        self.is_arrival = options.time == "arrival"
+        #: The predicate of times, which may stand outside of an event's graph; None if there is none.
+        self.predicate = options.time if isinstance(options.time, NamedNode) else None
+        #: The path to times, inside of an event's graph.
+        self.path = options.time if isinstance(options.time, TimePath) else None
         # How many triples make an event, until a stray subject was reported.
         self._group = options.triples
         self._max_ahead = options.max_ahead
@@ -90,16 +95,23 @@ class EventSink:
         self._on_bad(BadEvent(self._stream.value, position, reason, payload))
 
     def add(
-        self, rows: Sequence[Row], graph: Name | None, times: Sequence[Term], position: str, problem: str = ""
+        self,
+        rows: Sequence[Row],
+        graph: Name | None,
+        times: Sequence[Term],
+        position: str,
+        problem: str = "",
+        at: tuple[Clock, int] | None = None,
     ) -> None:
         """A complete event: its triples, its name, the times given to it outside of it, where it stands.
 
-        Without times given, those inside it count. A ``problem`` makes it a bad event.
+        Without times given, those inside it count; ``at`` is a time that was read already. A ``problem``
+        makes it a bad event.
         """
         try:
             if problem:
                 raise ValueError(problem)
-            clock, value = self._time(rows, graph, times)
+            clock, value = self._time(rows, graph, times) if at is None else at
             if clock is not self._on(clock):
                 raise ValueError(f"its time is in {clock}, but the stream's first one was in {self._clock}")
             if self._ahead is not None and clock is Clock.INSTANTS and value > latest(self._ahead):
@@ -183,17 +195,19 @@ class EventSink:
 
     def times_inside(self, rows: Iterable[Row], graph: Name | None) -> list[Term]:
         """The distinct times that an event's own triples say: about its name, or else about anything."""
+        if self.path is not None:
+            return self.path.ends(rows)
         found = [(s, o) for s, p, o in rows if p == self.predicate and not isinstance(o, Triple)]
         return list(dict.fromkeys([o for s, o in found if s == graph] or [o for _, o in found]))
 
     def _time(self, rows: Sequence[Row], graph: Name | None, times: Sequence[Term]) -> tuple[Clock, int]:
-        if self.predicate is None:
+        if self.is_arrival:
             return Clock.TICKS, self._n
         found = [read_time(term) for term in times or self.times_inside(rows, graph)]
         if not found and self._otherwise is not None:
             return self._otherwise
         if not found:
-            raise ValueError(f"no time: nothing says {self.predicate} ({_instead(rows)})")
+            raise ValueError(f"no time: nothing says {self.predicate or self.path} ({_instead(rows)})")
         first = found[0]
         if any(other[:2] != first[:2] for other in found):
             values = sorted({str(time.clock.show(time.value)) for time in found})
