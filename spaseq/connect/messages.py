@@ -21,6 +21,7 @@ from spaseq.limits import Limits
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources._options import FORMATS, check_options
 from spaseq.sources.assembly.sink import EventSink, Name, add_dataset
+from spaseq.sources.assembly.subjects import assembler_of
 from spaseq.sources.formats._parse import PieceError, Pieces
 from spaseq.sources.formats.jsonld import empty_graphs, parse_jsonld
 from spaseq.sources.formats.messages import announces_messages, read_messages
@@ -166,7 +167,12 @@ class Decoder:
             reason = error.reason if isinstance(error, PieceError) else str(error)
             sink.bad("", reason, text.decode(errors="replace"))
         else:
-            add_dataset(sink, quads, "")
+            assembler = assembler_of(sink, None)
+            if assembler is None:
+                add_dataset(sink, quads, "")
+            else:
+                assembler.quads(quads)
+                assembler.close()
 
     def _rows(self, messages: Sequence[Message]) -> None:
         """Messages of rows as one text: the lines say whose they are."""

@@ -71,6 +71,9 @@ class SourceOptions:
     dates are instants. Integers are what the stream's first one looks like: seconds to nanoseconds since 1970
     if that lies between 1973 and 2128, else ticks.
     ``triples``: how many triples make an event (N-Triples, Turtle and flat Jelly only).
+    ``by``: where else an event ends. ``"subject"``: with the consecutive triples of one IRI. ``"message"``:
+    with all graphs of a message, a frame or a line. An IRI: each object of that predicate in a document is
+    an event, with all triples of that subject.
     ``context``: a JSON-LD context file that lifts rows (CSV and NDJSON only).
     ``header``: the names of the columns, for CSV without a header line.
     ``delimiter``: what separates columns, for CSV (default a comma).
@@ -86,6 +89,7 @@ class SourceOptions:
     time_format: str | None = None
     unit: str | None = None
     triples: int | None = None
+    by: NamedNode | Literal["subject", "message"] | None = None
     context: Path | None = None
     header: tuple[str, ...] | None = None
     delimiter: str | None = None
@@ -176,6 +180,15 @@ def _triples(value: str) -> int:
     return int(value)
 
 
+def _by(value: str) -> NamedNode | str:
+    if value in ("subject", "message"):
+        return value
+    iri = read_time_option(value)
+    if not isinstance(iri, NamedNode):
+        raise SourceError(f"by={value!r} is neither 'subject' nor 'message' nor the IRI of a predicate")
+    return iri
+
+
 def _header(value: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in value.split(","))
     if not all(names) or len(set(names)) != len(names):
@@ -211,6 +224,7 @@ _READ: Final[dict[str, Callable[[str], object]]] = {
     "time_format": _time_format,
     "unit": _unit,
     "triples": _triples,
+    "by": _by,
     "context": Path,
     "header": _header,
     "delimiter": _delimiter,
@@ -220,6 +234,9 @@ _READ: Final[dict[str, Callable[[str], object]]] = {
 
 #: The names of all options, as they are written in a location.
 OPTIONS: Final = tuple(_READ)
+
+#: The formats that may have several graphs in one message.
+_MESSAGES: Final = ("messages", "trig", "nq", "nt", "ttl", "jelly", "ndjsonld", "jsonld")
 
 #: The options that only some formats understand.
 _ONLY: Final = {
@@ -256,6 +273,8 @@ def check_options(location: str, form: str, options: SourceOptions) -> None:
             raise SourceError(
                 f"{location}: option {field.name!r} is for {' and '.join(only)}, not for {form}"
             )
+    if options.by is not None:
+        _check_by(location, form, options)
     is_column = isinstance(options.time, str) and options.time != "arrival"
     if is_column and form not in ("csv", "ndjson"):
         raise SourceError(
@@ -266,3 +285,16 @@ def check_options(location: str, form: str, options: SourceOptions) -> None:
         raise SourceError(f"{location}: a time has a time_format= or a unit=, not both")
     if (options.time_format or options.unit) and options.time in (GENERATED_AT, "arrival"):
         raise SourceError(f"{location}: time_format= and unit= are for a column: name it by time=COLUMN")
+
+
+def _check_by(location: str, form: str, options: SourceOptions) -> None:
+    by = options.by if isinstance(options.by, str) else "IRI"
+    only = {
+        "subject": ("nt", "ttl", "jelly"),
+        "message": _MESSAGES,
+        "IRI": ("nt", "ttl", "nq", "trig", "jsonld"),
+    }
+    if form not in only[by]:
+        raise SourceError(f"{location}: by={by} is for {', '.join(only[by])}, not for {form}")
+    if options.triples is not None:
+        raise SourceError(f"{location}: an event ends by triples= or by by=, not by both")

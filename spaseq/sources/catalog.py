@@ -89,12 +89,16 @@ def _entry(stream: NamedNode, description: _Description) -> CatalogEntry:
         value = _one(description, node, term)
         return None if value is None else value.value
 
-    time = text(stream, _OURS + "timePredicate")
+    time = text(stream, _OURS + "timePredicate") or text(stream, _OURS + "time")
+    by = text(endpoint, _OURS + "by")
     media = text(endpoint, _DCAT + "mediaType")
     values = {
         "format": text(endpoint, _DCTERMS + "format") or _media_format(stream, media),
         "time": "arrival" if time == _OURS + "arrival" else time,
+        "time_format": text(endpoint, _OURS + "timeFormat"),
+        "unit": text(endpoint, _OURS + "unit"),
         "triples": text(endpoint, _OURS + "triplesPerEvent"),
+        "by": {_OURS + "subject": "subject", _OURS + "message": "message"}.get(by or "", by),
         "header": text(endpoint, _OURS + "header"),
         "delimiter": text(endpoint, _OURS + "delimiter"),
     }

@@ -36,7 +36,27 @@ def rows(query: Path, source: str) -> tuple[list[tuple[str, ...]], str]:
 
 @pytest.mark.parametrize(("name", "query"), [("rml.nt", "rise.rq"), ("sib.ttl", "rise2.rq")])
 def test_records_of_different_sizes(case: Path, name: str, query: str) -> None:
-    assert "no triple connects" in rows(case / query, f"{case / name}?triples=3&{AT}")[1]
+    said = rows(case / query, f"{case / name}?triples=3&{AT}")[1]
+    assert "no triple connects" in said
+    assert "by=subject" in said
+    expected = [("5", "7"), ("7", "9")] if name == "rml.nt" else [("1", "6")]
+    assert rows(case / query, f"{case / name}?by=subject&{AT}") == (expected, "")
+
+
+def test_a_page_of_a_linked_data_event_stream(case: Path) -> None:
+    found = times(f"{case / 'ldes.ttl'}?by=https://w3id.org/tree%23member")
+    assert found == [f"2025-03-31 09:{minute}:00+00:00" for minute in ("00", "10", "20")]
+
+
+def test_a_nanopublication(case: Path, tmp_path: Path) -> None:
+    (tmp_path / "np.trig").write_text('VERSION "1.2-messages"\n' + (case / "np.trig").read_text())
+    query = spaseq.prepare((case / "np.rq").read_text())
+    for source in (f"{tmp_path}/np.trig?by=message", f"{case / 'np.trig'}?format=messages&by=message"):
+        (match,) = spaseq.run(query, {S: f"{source}&time=dct:created"})
+        (row,) = match.bindings
+        assert [str(row[name]) for name in ("g", "d", "who")] == [
+            f"http://example.org/{name}" for name in ("gene1", "disease1", "ann")
+        ]
 
 
 def test_a_time_in_2057(case: Path) -> None:

@@ -75,8 +75,15 @@ class EventSink:
         self.path = options.time if isinstance(options.time, TimePath) else None
         # How many triples make an event, until a stray subject was reported.
         self._group = options.triples
+        #: Where an event ends, unless a format says.
+        self.by = options.by
         self._max_ahead = options.max_ahead
         self._ahead = options.max_ahead or (LIVE_AHEAD if options.is_live else None)
+
+    @property
+    def stream(self) -> str:
+        """The stream's IRI, for messages."""
+        return self._stream.value
 
     def warn_of_decimals(self, predicate: Term | Triple | None) -> None:
         """Say, once, that JSON numbers were typed as xsd:decimal, and are none."""
@@ -173,10 +180,10 @@ class EventSink:
         event, subject, of_time = stray
         term, group, self._group = self.dictionary.term, self._group, None
         warnings.warn(
-            f"{self._stream.value}, event {batch.n[event] + 1}: no triple connects {term(subject)} with "
+            f"{self.stream}, event {batch.n[event] + 1}: no triple connects {term(subject)} with "
             f"{term(of_time)}, whose time the event has. With triples={group} every {group} triples are an "
             f"event: does each record have {group} triples? If not, events mix records, and matches are "
-            "false or missing",
+            "false or missing: with by=subject instead, the triples of one subject are an event",
             SpaseqWarning,
             stacklevel=2,
         )
@@ -294,7 +301,8 @@ def add_dataset(sink: EventSink, quads: Iterable[Quad], position: str, problem: 
     """The events of an atomic dataset: a message, a document of one line, a frame.
 
     Its named graphs are the events, with their times in the default graph or inside; a dataset with no
-    named graph is one event itself. Other triples of the default graph are metadata.
+    named graph is one event itself. Other triples of the default graph are metadata. With ``by=message`` all
+    its triples are one event.
     """
     default: list[Row] = []
     named: dict[Name, list[Row]] = {}
@@ -303,6 +311,10 @@ def add_dataset(sink: EventSink, quads: Iterable[Quad], position: str, problem: 
             default.append((s, p, o))
         else:
             named.setdefault(g, []).append((s, p, o))
+    if sink.by == "message" and (default or named or problem):
+        rows = [*default, *(row for graph in named.values() for row in graph)]
+        sink.add(list(dict.fromkeys(rows)), None, (), position, problem)
+        return
     if not named and (default or problem):
         sink.add(default, None, (), position, problem)
     for graph, rows in named.items():

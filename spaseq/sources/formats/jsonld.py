@@ -18,6 +18,7 @@ from spaseq.nesting import check_json, too_long
 from spaseq.sources._bytes import whole_lines
 from spaseq.sources.assembly.assemble import GraphAssembler
 from spaseq.sources.assembly.sink import EventSink, add_dataset
+from spaseq.sources.assembly.subjects import assembler_of
 from spaseq.sources.formats._parse import reason_of
 
 #: So many names are shown.
@@ -103,7 +104,7 @@ def quads_of(text: bytes) -> list[Quad]:
 def read_document(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
     """One document, whose named graphs are the events."""
     text = b"".join(blocks)
-    assembler = GraphAssembler(sink)
+    assembler = assembler_of(sink, None) or GraphAssembler(sink)
     try:
         quads = parse_jsonld(text, sink.limits)
         problem = empty_graphs(text, quads)

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from spaseq.sources._bytes import LONGEST
-from spaseq.sources.assembly.assemble import GraphAssembler, TripleGroups
+from spaseq.sources.assembly.assemble import TripleGroups
 from spaseq.sources.assembly.sink import EventSink
+from spaseq.sources.assembly.subjects import Assembler, Members, SubjectGroups
 from spaseq.sources.formats._parse import PieceError, Pieces
 
 #: What a scanner must step over whole, since delimiters inside it mean nothing. An IRI or a string that
@@ -39,6 +40,7 @@ _TO_STOP: Final = re.compile(
 )
 
 _LABEL: Final = re.compile(rb"(?:GRAPH\s+)?([^\s{]+)\s*\{", re.IGNORECASE)
+_SUBJECT: Final = re.compile(rb"\s*([^\s\[(\"']+)\s")
 #: White space, comments, prefixes and bases: what may stand before the first statement.
 DIRECTIVES: Final = (
     rb"(?:\s++|\#[^\n]*+\n|(?i:@?prefix)\s[^<]*<[^>]*>[ \t]*\.?|(?i:@?base)\s*<[^>]*>[ \t]*\.?)*+"
@@ -72,9 +74,7 @@ def statement_ends(text: bytes, *, final: bool) -> list[int]:
     return ends
 
 
-def read_turtle(
-    form: str, blocks: Iterator[bytes], sink: EventSink, assembler: GraphAssembler | TripleGroups
-) -> Iterator[None]:
+def read_turtle(form: str, blocks: Iterator[bytes], sink: EventSink, assembler: Assembler) -> Iterator[None]:
     """Parse the statements that each block completes; pause after each block."""
     reader = _Statements(form, sink, assembler)
     for block in blocks:
@@ -85,7 +85,7 @@ def read_turtle(
 
 
 class _Statements:
-    def __init__(self, form: str, sink: EventSink, assembler: GraphAssembler | TripleGroups) -> None:
+    def __init__(self, form: str, sink: EventSink, assembler: Assembler) -> None:
         self._pieces = Pieces(form, sink.limits)
         self._sink = sink
         self._assembler = assembler
@@ -125,6 +125,11 @@ class _Statements:
             self._assembler.spoil(None, reason, certain=True)
             return
         before = _BEFORE.match(statement)
+        if isinstance(self._assembler, SubjectGroups | Members):
+            first = _SUBJECT.match(statement, before.end() if before else 0)
+            subject = self._pieces.name(first[1]) if first else None
+            self._assembler.spoil(subject, reason, certain=subject is not None)
+            return
         label = _LABEL.match(statement, before.end() if before else 0)
         graph = self._pieces.name(label[1]) if label else None
         if graph is not None:

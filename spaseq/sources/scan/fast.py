@@ -209,10 +209,10 @@ class FastLines:
         end, limit = self._end[:count], self._dictionary.limit
         s, p, o = (column[: end[-1]] for column in (self._s, self._p, self._o))
         event = np.repeat(np.arange(count), np.diff(end, prepend=0))
-        reached = None
-        for step in self._path:
+        reached = np.empty(0, dtype=np.int64)
+        for number, step in enumerate(self._path):
             rows = np.flatnonzero(p == step)
-            if reached is not None:
+            if number:
                 rows = rows[np.isin(event[rows] * limit + s[rows], reached)]
             reached = event[rows] * limit + o[rows]
         found = np.unique(reached)

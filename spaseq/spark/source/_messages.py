@@ -64,7 +64,7 @@ class _Messages:
         self._predicate = dictionary.pin(options.time) if isinstance(options.time, NamedNode) else 0
         # What the kernels know.
         is_timed = self._predicate != 0 or options.time == "arrival"
-        self._is_plain = options.format == "nq" and is_timed
+        self._is_plain = options.format == "nq" and is_timed and options.by is None
         offset, partition = (_integers(rows, name) for name in ("offset", "partition"))
         self._n = arrival_numbers(offset, partition)
         self._micros = _integers(rows, "micros")
