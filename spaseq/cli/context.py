@@ -72,9 +72,12 @@ def _explain(found: Proposal, rows: str, out: Path | None, query: Path | None) -
     for warning in found.warnings:
         warn(warning)
     if found.refusal is not None:
-        warn(f"no run is proposed: every row would be refused, the first since {found.refusal}")
+        warn(f"no run is proposed: {found.refusal}")
     elif out is not None and query is not None:
-        options = [] if "?" in rows else ["?"]
-        arrival = "" if found.time else "&time=arrival"
-        source = f"S={rows}{''.join(options) or '&'}context={out}{arrival}"
+        source = f"S={found.source(rows, out)}"
         say(f"next: spaseq run {shlex.quote(str(query))} -s {shlex.quote(source)}")
+    else:
+        stem = Path(rows.partition("?")[0]).name.partition(".")[0] or "rows"
+        files = ["-o", str(out or f"{stem}.jsonld"), "--query", str(query or f"{stem}.rq")]
+        command = shlex.join(["spaseq", "context", rows, *files])
+        say(f"next: {command}, which writes both files and says how to run them")
