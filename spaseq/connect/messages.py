@@ -23,12 +23,13 @@ from spaseq.sources._options import FORMATS, check_options
 from spaseq.sources.assembly.sink import EventSink, Name, add_dataset
 from spaseq.sources.assembly.subjects import assembler_of
 from spaseq.sources.formats._parse import PieceError, Pieces
-from spaseq.sources.formats.jsonld import empty_graphs, parse_jsonld
+from spaseq.sources.formats.jsonld import add_document
 from spaseq.sources.formats.messages import announces_messages, read_messages
 from spaseq.sources.formats.rows import Lifter, open_lifter, read_csv, read_ndjson
 from spaseq.terms.dictionary import Dictionary, Term
 from spaseq.terms.identified import Row
 
+_NOTHING: Final = "nothing is in it: a message is an event at least"
 _TEXTS: Final = ("nq", "nt", "ttl", "trig")
 
 
@@ -154,15 +155,14 @@ class Decoder:
     def _dataset(self, text: bytes) -> None:
         """A message that is one atomic dataset."""
         sink = self._sink
+        if self._form not in _TEXTS:
+            if not add_document(sink, text, ""):
+                sink.bad("", _NOTHING, text.decode(errors="replace"))
+            return
         try:
-            if self._form in _TEXTS:
-                quads = Pieces(self._form, self._limits).parse(text)
-                problem = ""
-            else:
-                quads = parse_jsonld(text, self._limits)
-                problem = empty_graphs(text, quads)
-            if not quads or problem:
-                raise ValueError(problem or "nothing is in it: a message is an event at least")
+            quads = Pieces(self._form, self._limits).parse(text)
+            if not quads:
+                raise ValueError(_NOTHING)
         except (PieceError, ValueError) as error:
             reason = error.reason if isinstance(error, PieceError) else str(error)
             sink.bad("", reason, text.decode(errors="replace"))
@@ -184,7 +184,7 @@ class Decoder:
             line += part.count(b"\n")
 
         def place(position: str) -> str:
-            number = position.removeprefix("line ")
+            number = position.removeprefix("line ").partition(",")[0]
             of = bisect_right(first, int(number)) - 1 if number.isdecimal() else 0
             return messages[of].place
 

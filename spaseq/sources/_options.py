@@ -75,6 +75,10 @@ class SourceOptions:
     with all graphs of a message, a frame or a line. An IRI: each object of that predicate in a document is
     an event, with all triples of that subject.
     ``context``: a JSON-LD context file that lifts rows (CSV and NDJSON only).
+    ``items``: the path of an array in a JSON document, as ``feed.entity``: each of its elements is an event,
+    at its own time, or else at that of the document (NDJSON, JSON-LD only).
+    ``contexts``: where local copies of JSON-LD contexts are that are named by URL: a folder, or a map in
+    JSON, URL → file (NDJSON, JSON-LD only). Nothing is ever fetched.
     ``header``: the names of the columns, for CSV without a header line.
     ``delimiter``: what separates columns, for CSV (default a comma).
     ``order``: with ``"time"``, the source is read to its end, and its events come sorted by time (of equal
@@ -91,6 +95,8 @@ class SourceOptions:
     triples: int | None = None
     by: NamedNode | Literal["subject", "message"] | None = None
     context: Path | None = None
+    items: str | None = None
+    contexts: Path | None = None
     header: tuple[str, ...] | None = None
     delimiter: str | None = None
     order: Literal["arrival", "time"] = "arrival"
@@ -189,6 +195,13 @@ def _by(value: str) -> NamedNode | str:
     return iri
 
 
+def _items(value: str) -> str:
+    path = value.removeprefix("$.").removesuffix("[*]")
+    if not all(path.split(".")) or set(path) & set("[]*"):
+        raise SourceError(f"items={value!r} is not the path of an array: keys with dots between, feed.entity")
+    return path
+
+
 def _header(value: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in value.split(","))
     if not all(names) or len(set(names)) != len(names):
@@ -226,6 +239,8 @@ _READ: Final[dict[str, Callable[[str], object]]] = {
     "triples": _triples,
     "by": _by,
     "context": Path,
+    "items": _items,
+    "contexts": Path,
     "header": _header,
     "delimiter": _delimiter,
     "order": _order,
@@ -242,6 +257,8 @@ _MESSAGES: Final = ("messages", "trig", "nq", "nt", "ttl", "jelly", "ndjsonld", 
 _ONLY: Final = {
     "triples": ("nt", "ttl", "jelly"),
     "context": ("csv", "ndjson"),
+    "items": ("ndjson", "ndjsonld", "jsonld"),
+    "contexts": ("ndjson", "ndjsonld", "jsonld"),
     "time_format": ("csv", "ndjson"),
     "unit": ("csv", "ndjson"),
     "header": ("csv",),
@@ -296,5 +313,6 @@ def _check_by(location: str, form: str, options: SourceOptions) -> None:
     }
     if form not in only[by]:
         raise SourceError(f"{location}: by={by} is for {', '.join(only[by])}, not for {form}")
-    if options.triples is not None:
-        raise SourceError(f"{location}: an event ends by triples= or by by=, not by both")
+    if options.triples is not None or options.items is not None:
+        other = "triples=" if options.triples is not None else "items="
+        raise SourceError(f"{location}: an event ends by {other} or by by=, not by both")

@@ -24,6 +24,7 @@ from spaseq.limits import Limits
 from spaseq.sources._bytes import BrokenBytesError, check_location, read_blocks, whole_lines
 from spaseq.sources._options import GENERATED_AT, SourceOptions, check_options, read_option, resolve_format
 from spaseq.sources.assembly.sink import BadEvent, EventSink
+from spaseq.sources.formats.contexts import named_in
 from spaseq.sources.formats.row_times import RowTimes
 from spaseq.sources.formats.rows import Lifter, header_of, read_csv, read_ndjson
 from spaseq.sources.guessed_times import Reading, readings, shown
@@ -99,6 +100,8 @@ class Proposal:
     """What is guessed of a file of rows. ``time``, ``key`` and ``measure`` are columns, or None.
 
     ``reading``: how the time is read. ``options``: what the source must say beside the context.
+    ``has_contexts``: the rows have contexts of their own, so the proposed one is not needed.
+    ``remote``: the URLs of contexts that the rows name, and which no option says where to find.
     ``refusal``: why no run is proposed: the context lifts none of the first rows, or day and month of the
     time are ambiguous.
     """
@@ -113,6 +116,8 @@ class Proposal:
     reading: Reading | None = None
     options: tuple[tuple[str, str], ...] = ()
     refusal: str | None = None
+    remote: tuple[str, ...] = ()
+    has_contexts: bool = False
 
     def context(self) -> str:
         """The JSON-LD context, as JSON: a term for each column, the time's being prov:generatedAtTime."""
@@ -126,19 +131,14 @@ class Proposal:
     def query(self) -> str:
         """A query over the rows: B after A, of one key where there is one, with a smaller number."""
         names = self._variables()
-        bound = [column for column in (self.key, self.measure) if column is not None]
-        shown = [f"?{names[self.key.name]}"] if self.key else []
-        shown += [f"?{names[self.measure.name]}{n}" for n in (1, 2) if self.measure]
+        key, measure = (None, None) if self.has_contexts else (self.key, self.measure)
+        bound = [column for column in (key, measure) if column is not None]
+        shown = [f"?{names[key.name]}"] if key else []
+        shown += [f"?{names[measure.name]}{n}" for n in (1, 2) if measure]
         gpms = []
         for n, gpm in enumerate("AB", 1):
-            asked = " ; ".join(
-                f"{self._predicate(c)} ?{names[c.name]}{'' if c is self.key else n}" for c in bound
-            )
-            falls = (
-                f" . FILTER(?{names[self.measure.name]}2 < ?{names[self.measure.name]}1)"
-                if self.measure
-                else ""
-            )
+            asked = " ; ".join(f"{self._predicate(c)} ?{names[c.name]}{'' if c is key else n}" for c in bound)
+            falls = f" . FILTER(?{names[measure.name]}2 < ?{names[measure.name]}1)" if measure else ""
             gpms.append(f"  DEFINE GPM {gpm} ON S {{ ?row{n} {asked or '?p ?o'}{falls if n == 2 else ''} }}")
         return "\n".join(
             [
@@ -146,7 +146,7 @@ class Proposal:
                 f"PREFIX : <{self.namespace}>",
                 f"SELECT {' '.join(shown) or '*'}",
                 f"WITHIN {self._window()} SLIDING",
-                *([f"PARTITION BY ?{names[self.key.name]}"] if self.key else []),
+                *([f"PARTITION BY ?{names[key.name]}"] if key else []),
                 f"FROM STREAM S <{self.stream}>",
                 "WHERE {",
                 "  SEQ(A ; B)",
@@ -203,7 +203,8 @@ class Proposal:
         """The source as a run takes it: ``rows`` is the location as it was given, with its options."""
         given = {part.partition("=")[0] for part in rows.partition("?")[2].split("&")}
         said = [f"{name}={_quoted(value)}" for name, value in self.options if name not in given]
-        return f"{rows}{'&' if '?' in rows else '?'}{'&'.join([f'context={context}', *said])}"
+        said = said if self.has_contexts else [f"context={context}", *said]
+        return f"{rows}{'&' if '?' in rows else '?'}{'&'.join(said)}"
 
 
 def propose(
@@ -233,9 +234,11 @@ def propose(
     rows = _csv_rows(lines, options) if form == "csv" else _json_rows(lines, unread)
     cells: dict[str, list[Any]] = {}
     unsayable: set[str] = set()
+    contexts: dict[str, None] = {}
     count = 0
     for row in islice(rows, SAMPLE):
         count += 1
+        contexts.update(dict.fromkeys(named_in(row.get("@context"))))
         for name, value in row.items():
             if not _can_be_a_term(name):
                 unsayable.add(name)
@@ -259,6 +262,15 @@ def propose(
             f"{time.cells[0]!r} in {time.name!r} is {either}: say which, by ?time={time.name}&time_format="
         )
         return replace(found, warnings=tuple(doubts), refusal=refusal)
+    if contexts:
+        timed = {"time": time.name} | extra if time else extra
+        found = replace(found, has_contexts=True, options=tuple(timed.items()))
+        if options.contexts is None:
+            said = (("contexts", "FOLDER"), *timed.items())
+            refusal = f"the rows name contexts, as {next(iter(contexts))}, and nothing is fetched"
+            return replace(
+                found, warnings=tuple(doubts), options=said, refusal=refusal, remote=tuple(contexts)
+            )
     events, bad = _lifted(found, form, options)
     refusal = "every row would be refused, the first since " + _first(bad) if bad else None
     if events and bad:
@@ -272,7 +284,8 @@ def _lifted(found: Proposal, form: str, options: SourceOptions) -> tuple[int, li
     given = {name: read_option(name, value) for name, value in found.options}
     options = replace(options, **given)  # type: ignore[arg-type]  # read_option gives the fields' types
     sink = EventSink(NamedNode(found.stream), Dictionary(), options, bad.append, Limits())
-    lifter = Lifter(json.dumps(json.loads(found.context())["@context"]), sink, options, fast=False)
+    context = "{}" if found.has_contexts else json.dumps(json.loads(found.context())["@context"])
+    lifter = Lifter(context, sink, options, fast=False)
     # The first block of a file, and the last line of a short one.
     texts = islice((text for _, text in whole_lines(read_blocks(found.location), lambda *_: None)), 2)
     rows = iter([b"\n".join(b"".join(texts).split(b"\n")[:SAMPLE]) + b"\n"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import pytest
 from pyoxigraph import NamedNode
 
 import spaseq
-from spaseq.errors import SpaseqWarning
+from spaseq.errors import SourceError, SpaseqWarning
 from spaseq.sources import BadEvent, open_source, parse_source
 from spaseq.sources.proposal import propose
 from spaseq.terms.dictionary import Dictionary
@@ -118,5 +119,26 @@ def test_written_forms_of_a_time(case: Path) -> None:
     assert all("2008-02-01T09:13:00Z" in reason for reason in others), others
 
 
-def test_activity_streams(case: Path) -> None:
-    assert "remote context" in str(propose(case / "as.ndjson").refusal)
+def test_a_feed_of_transit(case: Path) -> None:
+    source = f"{case / 'gtfs.ndjson'}?context={case / 'gtfs.jsonld'}&items=entity"
+    query = spaseq.prepare((case / "gtfs.rq").read_text())
+    assert len(list(spaseq.run(query, {S: f"{source}&order=time"}))) == 2
+    with pytest.warns(SpaseqWarning, match="late"):
+        assert len(list(spaseq.run(query, {S: source}))) == 1
+    assert times(source) == ["1649999990", "1649999930"]
+
+
+def test_activity_streams(case: Path, tmp_path: Path) -> None:
+    found = propose(case / "as.ndjson")
+    assert found.remote == ("https://www.w3.org/ns/activitystreams",)
+    assert dict(found.options) == {"contexts": "FOLDER", "time": "published"}
+    context = {"@vocab": "https://www.w3.org/ns/activitystreams#", "id": "@id", "type": "@type"}
+    (tmp_path / "as.jsonld").write_text(json.dumps({"@context": context}))
+    (tmp_path / "map.json").write_text(json.dumps({"https://www.w3.org/ns/activitystreams": "as.jsonld"}))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "activitystreams.jsonld").write_text(json.dumps({"@context": context}))
+    expected = ["2024-01-05 10:00:00+00:00", "2024-01-05 10:00:05+00:00"]
+    for contexts in ("map.json", "folder"):
+        assert times(f"{case / 'as.ndjson'}?contexts={tmp_path / contexts}&time=published") == expected
+    with pytest.raises(SourceError, match="contexts="):
+        times(f"{case / 'as.ndjson'}?time=published")

@@ -243,17 +243,25 @@ def test_rows_that_a_run_refuses_are_left_out(here: Path) -> None:
     assert "line 1: a row must be a JSON object" in done.stderr
 
 
-def test_no_run_is_proposed_that_refuses_every_row(here: Path) -> None:
+def test_rows_that_name_a_context(here: Path) -> None:
     """Rows with a remote context of their own, as ActivityStreams has them."""
-    row = (
-        '{"@context": "https://www.w3.org/ns/activitystreams", "id": "https://e.org/1", "published": "%s"}\n'
-    )
+    row = '{"@context": "https://www.w3.org/ns/activitystreams", "v": 1, "published": "%s"}\n'
     (here / "as.ndjson").write_text("".join(row % f"2024-01-05T10:00:0{n}Z" for n in range(3)))
     done = context("as.ndjson", "-o", "c.jsonld", "--query", "q.rq")
     assert done.exit_code == 0
-    assert "no run is proposed" in done.stderr
-    assert "line 1: it names a remote context" in done.stderr
-    assert "next:" not in done.stderr
+    assert "the rows name the context https://www.w3.org/ns/activitystreams" in done.stderr
+    assert "save it there as activitystreams.jsonld" in done.stderr
+    assert "spaseq run q.rq -s 'S=as.ndjson?contexts=FOLDER&time=published'" in done.stderr
+    (here / "FOLDER").mkdir()
+    (here / "FOLDER" / "activitystreams.jsonld").write_text(
+        '{"@context": {"@vocab": "https://www.w3.org/ns/activitystreams#", "id": "@id"}}'
+    )
+    run = CliRunner().invoke(
+        app, ["run", "q.rq", "-s", "S=as.ndjson?contexts=FOLDER&time=published", "-f", "count"]
+    )
+    assert (run.exit_code, run.stdout.strip()) == (0, "2"), run.stderr
+    done = context("as.ndjson?contexts=FOLDER", "-o", "c2.jsonld", "--query", "q2.rq")
+    assert "next: spaseq run q2.rq -s 'S=as.ndjson?contexts=FOLDER&time=published'" in done.stderr
 
 
 def follow(name: str) -> Result:

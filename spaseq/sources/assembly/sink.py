@@ -15,6 +15,7 @@ from spaseq.errors import SourceError, SpaseqWarning
 from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
 from spaseq.limits import Limits
 from spaseq.sources._options import LIVE_AHEAD, SourceOptions
+from spaseq.sources.formats.contexts import Contexts
 from spaseq.sources.time_option import TimePath
 from spaseq.sources.times import MOMENTS, far_off, latest, read_time
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
@@ -77,6 +78,9 @@ class EventSink:
         self._group = options.triples
         #: Where an event ends, unless a format says.
         self.by = options.by
+        self.items = options.items
+        #: Local copies of the contexts that JSON-LD names by URL.
+        self.contexts = Contexts(options.contexts, limits) if options.contexts else None
         self._max_ahead = options.max_ahead
         self._ahead = options.max_ahead or (LIVE_AHEAD if options.is_live else None)
 
@@ -297,12 +301,14 @@ def check_term(term: Term, limits: Limits) -> None:
         raise ValueError(limits.beyond("term_bytes", f"a term that begins with {text[:40]!r}"))
 
 
-def add_dataset(sink: EventSink, quads: Iterable[Quad], position: str, problem: str = "") -> None:
+def add_dataset(
+    sink: EventSink, quads: Iterable[Quad], position: str, problem: str = "", otherwise: Sequence[Term] = ()
+) -> None:
     """The events of an atomic dataset: a message, a document of one line, a frame.
 
     Its named graphs are the events, with their times in the default graph or inside; a dataset with no
     named graph is one event itself. Other triples of the default graph are metadata. With ``by=message`` all
-    its triples are one event.
+    its triples are one event. ``otherwise``: the time of a dataset with no named graph that says none.
     """
     default: list[Row] = []
     named: dict[Name, list[Row]] = {}
@@ -316,7 +322,8 @@ def add_dataset(sink: EventSink, quads: Iterable[Quad], position: str, problem: 
         sink.add(list(dict.fromkeys(rows)), None, (), position, problem)
         return
     if not named and (default or problem):
-        sink.add(default, None, (), position, problem)
+        times = otherwise if otherwise and not sink.times_inside(default, None) else ()
+        sink.add(default, None, times, position, problem)
     for graph, rows in named.items():
         times = [o for s, p, o in default if s == graph and p == sink.predicate and not isinstance(o, Triple)]
         sink.add(rows, graph, times, position, problem)

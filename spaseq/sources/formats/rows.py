@@ -31,8 +31,10 @@ from spaseq.sources._options import SourceOptions
 from spaseq.sources.assembly.sink import EventSink
 from spaseq.sources.columns.context import DECIMAL, Group, Number, Value
 from spaseq.sources.formats._lift import lift, load_context, terms_of
+from spaseq.sources.formats.items import split_items
 from spaseq.sources.formats.jsonld import shortened
 from spaseq.sources.formats.row_times import RowTimes
+from spaseq.terms.dictionary import Term
 
 if TYPE_CHECKING:
     from spaseq.sources.columns.rows import FastRows
@@ -56,19 +58,27 @@ class _Records(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The rows of a block: the line each begins on, its text; by keys; and each as a JSON object."""
+    """The rows of a block: the line each begins on, its text; by keys; and each as a JSON object.
 
-    lines: Sequence[int]
+    ``around``: the documents that the rows are elements of (``items=``).
+    """
+
+    lines: Sequence[int | str]
     raws: Sequence[str]
     groups: Sequence[Group]
     json: Callable[[int], str]
+    around: Sequence[str] = ()
 
 
 def open_lifter(name: str, options: SourceOptions, sink: EventSink) -> Lifter:
     """The lifter of a source's rows. Raises SourceError without a context that can be read."""
-    if options.context is None:
-        raise SourceError(f"{name}: rows need the JSON-LD context that lifts them: add ?context=FILE")
-    return Lifter(load_context(options.context, sink.limits), sink, options)
+    if options.context is None and sink.contexts is None:
+        raise SourceError(
+            f"{name}: rows need the JSON-LD context that lifts them: add ?context=FILE, or contexts=FOLDER "
+            "if each row names its own"
+        )
+    context = load_context(options.context, sink.limits, sink.contexts) if options.context else "{}"
+    return Lifter(context, sink, options)
 
 
 class Lifter:
@@ -78,7 +88,7 @@ class Lifter:
         self._context = context
         self._sink = sink
         self._seen = 0
-        self._is_fast = fast and sink.path is None
+        self._is_fast = fast and sink.path is None and sink.items is None and sink.contexts is None
         is_column = isinstance(options.time, str) and not sink.is_arrival
         #: The column of times, unless the context says what they are.
         self.times = RowTimes(str(options.time), options) if is_column else None
@@ -114,17 +124,29 @@ class Lifter:
                     if isinstance(term, Literal) and "E" in term.value and term.datatype == DECIMAL:
                         self._sink.warn_of_decimals(predicate)
                 problem = "" if found else self._lost(rows.json(number))
+                around = rows.around[number] if rows.around else ""
+                times: Sequence[Term] = ()
                 at = None
                 if self.times is not None and not problem:
-                    at, problem = self._at(self.times, rows.json(number))
-                self._sink.add(found, None, (), f"line {line}", problem, at)
+                    at, problem = self._at(self.times, rows.json(number), around)
+                elif around and not self._sink.times_inside(found, None):
+                    times = self._times_of(around)
+                self._sink.add(found, None, times, f"line {line}", problem, at)
 
-    def _at(self, times: RowTimes, row: str) -> tuple[tuple[Clock, int] | None, str]:
+    def _at(self, times: RowTimes, row: str, around: str) -> tuple[tuple[Clock, int] | None, str]:
         """The time of a row by its column, or why it has none."""
+        cells = dict(zip(*_object(row), strict=True))
+        if around and times.name not in cells:
+            cells = dict(zip(*_object(around), strict=True)) | cells
         try:
-            return times.of(dict(zip(*_object(row), strict=True))), ""
+            return times.of(cells), ""
         except ValueError as error:
             return None, str(error)
+
+    def _times_of(self, around: str) -> list[Term]:
+        """The times that the document around a row says."""
+        (found,) = lift([around], self._context)
+        return [] if isinstance(found, ValueError) else self._sink.times_inside(found, None)
 
     def _lost(self, row: str) -> str:
         """Why nothing came of a row, which is a JSON object."""
@@ -150,8 +172,9 @@ _DECODER: Final = json.JSONDecoder(
 
 
 def _ndjson_rows(first: int, text: bytes, sink: EventSink) -> _Rows:
-    lines: list[int] = []
+    lines: list[int | str] = []
     raws: list[str] = []
+    around: list[str] = []
     groups: dict[tuple[str, ...], tuple[list[int], list[tuple[Value, ...]]]] = {}
     for number, line in enumerate(text.split(b"\n"), first):
         try:
@@ -159,20 +182,24 @@ def _ndjson_rows(first: int, text: bytes, sink: EventSink) -> _Rows:
             if not raw:
                 continue
             check_json(line, sink.limits)
-            keys, values = _object(raw)
+            raw = sink.contexts.filled(line).decode() if sink.contexts else raw
+            items, document = ([raw], "") if sink.items is None else split_items(raw, sink.items)
+            objects = [_object(item) for item in items]
         except ValueError as error:
             sink.bad(f"line {number}", str(error), line.decode(errors="replace").strip())
-        else:
+            continue
+        for item, (text, (keys, values)) in enumerate(zip(items, objects, strict=True), 1):
             numbers, rows = groups.setdefault(keys, ([], []))
             numbers.append(len(lines))
             rows.append(values)
-            lines.append(number)
-            raws.append(raw)
+            lines.append(f"{number}, item {item}" if document else number)
+            raws.append(text)
+            around += [document] if document else []
     columns = [
         Group(keys, numbers, list(zip(*rows, strict=True)), skips_empty=False)
         for keys, (numbers, rows) in groups.items()
     ]
-    return _Rows(lines, raws, columns, raws.__getitem__)
+    return _Rows(lines, raws, columns, raws.__getitem__, around)
 
 
 def _object(text: str) -> tuple[tuple[str, ...], tuple[Value, ...]]:
