@@ -272,10 +272,10 @@ def propose(
                 found, warnings=tuple(doubts), options=said, refusal=refusal, remote=tuple(contexts)
             )
     events, bad = _lifted(found, form, options)
-    refusal = "every row would be refused, the first since " + _first(bad) if bad else None
+    why = "every row would be refused, the first since " + _first(bad) if bad else None
     if events and bad:
         doubts.append(f"{len(bad)} of the first {events + len(bad)} rows are refused; {_first(bad)}")
-    return replace(found, warnings=tuple(doubts), refusal=None if events else refusal)
+    return replace(found, warnings=tuple(doubts), refusal=None if events else why)
 
 
 def _lifted(found: Proposal, form: str, options: SourceOptions) -> tuple[int, list[BadEvent]]:

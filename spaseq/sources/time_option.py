@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote
 
 from pyoxigraph import NamedNode, Triple
 
@@ -57,6 +58,27 @@ def read_time_option(text: str) -> TimeOption:
         return NamedNode(text) if ":" in text else text
     except ValueError:
         return text
+
+
+def say_time_option(steps: tuple[NamedNode, ...]) -> str:
+    """Return the option of a predicate or a path as a location has it, as short as may be.
+
+    >>> say_time_option((NamedNode("http://purl.org/dc/terms/created"),))
+    'time=dct:created'
+    """
+    if len(steps) == 1 and _short(steps[0]).startswith("<"):
+        said = steps[0].value
+    else:
+        said = "/".join(map(_short, steps))
+    return f"time={re.sub('[&%]', lambda found: quote(found[0]), said)}"
+
+
+def _short(iri: NamedNode) -> str:
+    for prefix, namespace in WELL_KNOWN.items():
+        local = iri.value.removeprefix(namespace)
+        if local != iri.value and re.fullmatch(r"[A-Za-z_][\w-]*", local):
+            return f"{prefix}:{local}"
+    return str(iri)
 
 
 def _step(step: str, text: str) -> NamedNode:

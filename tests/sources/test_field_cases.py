@@ -104,6 +104,31 @@ def test_fhir(case: Path) -> None:
     assert "late" in said
 
 
+def test_hints_for_a_time_that_is_missing(case: Path) -> None:
+    def letters(source: str) -> tuple[list[BadEvent], int]:
+        location, options = parse_source(source)
+        bad: list[BadEvent] = []
+        return bad, sum(
+            map(len, open_source(location, NamedNode(S), Dictionary(), options, on_bad=bad.append))
+        )
+
+    bad, _ = letters(str(case / "two.trig"))
+    first, *others = [letter.reason for letter in bad]
+    (hint,) = re.findall(r"time=[^\s)]+", first)
+    assert hint == "time=dct:created"
+    assert letters(f"{case / 'two.trig'}?{hint}")[1] == 1
+    said = ["<http://example.org/from> has several values", "<http://example.org/v> has several values"]
+    said.append("<http://example.org/v> also has a value that is not a time")
+    for reason, what in zip(others, said, strict=True):
+        assert what in reason
+        assert "time=arrival" in reason
+    assert letters(f"{case / 'two.trig'}?time=arrival")[1] == 4
+    bad, _ = letters(str(case / "fhir.trig"))
+    (hint,) = {hint for letter in bad for hint in re.findall(r"time=[^\s)]+", letter.reason)}
+    assert hint == "time=<http://hl7.org/fhir/effective>/<http://hl7.org/fhir/v>"
+    assert letters(f"{case / 'fhir.trig'}?{hint}") == ([], 3)
+
+
 def test_written_forms_of_a_time(case: Path) -> None:
     """24 of 31 are dead letters, each with the form that was expected, or why there is no such time."""
     bad: list[BadEvent] = []

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from urllib.parse import quote
 
 import numpy as np
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
@@ -16,7 +15,7 @@ from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
 from spaseq.limits import Limits
 from spaseq.sources._options import LIVE_AHEAD, SourceOptions
 from spaseq.sources.formats.contexts import Contexts
-from spaseq.sources.time_option import TimePath
+from spaseq.sources.time_option import TimePath, say_time_option
 from spaseq.sources.times import MOMENTS, far_off, latest, read_time
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 from spaseq.terms.identified import Row
@@ -277,11 +276,34 @@ def letter_of(batch: EventBatch, index: int, reason: str) -> BadEvent:
 
 
 def _instead(rows: Iterable[Row]) -> str:
-    """What to do about a time that is missing: a predicate that says one, if there is one."""
-    for _, predicate, term in rows:
-        if isinstance(predicate, NamedNode) and isinstance(term, Literal) and term.datatype.value in MOMENTS:
-            return f"its {predicate} is one: time={quote(predicate.value)}"
-    return "option time= names another predicate, time=arrival takes none"
+    """What to do about a time that is missing: a predicate or a path that says one, if there is one."""
+    rows = [*rows]
+    holders: dict[NamedNode, set[object]] = {}
+    for s, p, o in rows:
+        if isinstance(p, NamedNode) and isinstance(o, Literal) and o.datatype.value in MOMENTS:
+            holders.setdefault(p, set()).add(s)
+    problems = []
+    for predicate, subjects in holders.items():
+        before = dict.fromkeys(p for _, p, o in rows if o in subjects and isinstance(p, NamedNode))
+        for steps in ((predicate,), *((step, predicate) for step in before)):
+            problem = _unusable(TimePath(steps).ends(rows))
+            if not problem:
+                return f"its {TimePath(steps)} is one: {say_time_option(steps)}"
+            if len(steps) == 1:
+                problems.append(f"its {predicate} {problem}")
+    said = "; ".join(problems) or "option time= names another predicate"
+    return f"{said}; time=arrival takes none"
+
+
+def _unusable(terms: Iterable[Term]) -> str:
+    """Why the values of a predicate in an event are not its time; empty if they are."""
+    found = set()
+    for term in terms:
+        try:
+            found.add(read_time(term)[:2])
+        except ValueError:
+            return f"also has a value that is not a time, {term}"
+    return "has several values" if len(found) > 1 else ""
 
 
 def check_terms(rows: Iterable[Triple | Row], limits: Limits) -> None:

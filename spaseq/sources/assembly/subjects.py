@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-from pyoxigraph import BlankNode, NamedNode, Quad, Triple
+from pyoxigraph import NamedNode, Quad, Triple
 
 from spaseq.errors import SourceError, SpaseqWarning
 from spaseq.sources.assembly.assemble import HELD, REMEMBERED, GraphAssembler, TripleGroups
@@ -22,7 +22,8 @@ from spaseq.terms.identified import Row
 #: How many triples a document may have that is read whole (``by=IRI``); about 1 GB of memory.
 DOCUMENT: Final = 1 << 21
 
-Subject = NamedNode | BlankNode | Triple
+#: What may be a node of an event's graph.
+Node = Term | Triple
 
 
 def assembler_of(sink: EventSink, triples: int | None) -> Assembler | None:
@@ -121,7 +122,7 @@ class Members:
         self._sink = sink
         self._predicate = predicate
         self._members: dict[Term, None] = {}
-        self._rows: dict[Subject, list[Row]] = defaultdict(list)
+        self._rows: dict[Node, list[Row]] = defaultdict(list)
         self._count = 0
         self._problem = ""
         self._problems: dict[Name, str] = {}
@@ -149,9 +150,7 @@ class Members:
     def close(self) -> None:
         """The document ended."""
         loose = [row for s, rows in self._rows.items() if not isinstance(s, NamedNode) for row in rows]
-        of_blank: dict[Subject, list[Row]] = {
-            s: self._rows[s] for s in dict.fromkeys(row[0] for row in loose)
-        }
+        of_blank: dict[Node, list[Row]] = {s: self._rows[s] for s in dict.fromkeys(row[0] for row in loose)}
         for number, member in enumerate(self._members, 1):
             assert isinstance(member, NamedNode)
             own = self._rows.get(member, [])
@@ -166,20 +165,20 @@ class Members:
 Assembler = GraphAssembler | TripleGroups | SubjectGroups | Members
 
 
-def _nodes(rows: Iterable[Row], of: dict[Subject, list[Row]]) -> list[Subject]:
+def _nodes(rows: Iterable[Row], of: dict[Node, list[Row]]) -> list[Node]:
     """Return the keys of ``of`` that triples reach, by any number of steps."""
-    found: dict[Subject, None] = {}
+    found: dict[Node, None] = {}
     left = [*rows]
     while left:
         _, _, o = left.pop()
         if not isinstance(o, NamedNode) and o in of and o not in found:
-            found[o] = None  # type: ignore[index]  # a key of ``of``
+            found[o] = None
             left += of[o]  # type: ignore[index]
     return [*found]
 
 
-def _reached(rows: Iterable[Row], loose: Iterable[Row]) -> set[Subject]:
-    of: dict[Subject, list[Row]] = defaultdict(list)
+def _reached(rows: Iterable[Row], loose: Iterable[Row]) -> set[Node]:
+    of: dict[Node, list[Row]] = defaultdict(list)
     for row in loose:
         of[row[0]].append(row)
     return {*_nodes(rows, of)} if of else set()

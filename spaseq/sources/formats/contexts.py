@@ -49,8 +49,8 @@ class Contexts:
         if isinstance(context, str):
             return self._load(context, above)
         if isinstance(context, list):
-            found = [self.resolve(part, above) for part in context]
-            return [part for each in found for part in (each if isinstance(each, list) else [each])]
+            each = [self.resolve(part, above) for part in context]
+            return [part for one in each for part in (one if isinstance(one, list) else [one])]
         if not isinstance(context, dict):
             return context
         found = {name: self._term(term, above) for name, term in context.items() if name != "@import"}

@@ -188,12 +188,12 @@ def _ndjson_rows(first: int, text: bytes, sink: EventSink) -> _Rows:
         except ValueError as error:
             sink.bad(f"line {number}", str(error), line.decode(errors="replace").strip())
             continue
-        for item, (text, (keys, values)) in enumerate(zip(items, objects, strict=True), 1):
+        for item, (element, (keys, values)) in enumerate(zip(items, objects, strict=True), 1):
             numbers, rows = groups.setdefault(keys, ([], []))
             numbers.append(len(lines))
             rows.append(values)
             lines.append(f"{number}, item {item}" if document else number)
-            raws.append(text)
+            raws.append(element)
             around += [document] if document else []
     columns = [
         Group(keys, numbers, list(zip(*rows, strict=True)), skips_empty=False)
