@@ -256,26 +256,39 @@ def propose(
     measure = _measure([column for column in others if column is not key])
     doubts += _doubts(columns, time, reading, cells, unsayable)
     found = Proposal(str(location), namespace, columns, time, key, measure, (), reading, tuple(extra.items()))
+    return _tried(found, ways, tuple(contexts), form, options, doubts)
+
+
+def _tried(
+    found: Proposal,
+    ways: Sequence[Reading],
+    contexts: tuple[str, ...],
+    form: str,
+    options: SourceOptions,
+    doubts: list[str],
+) -> Proposal:
+    """Return the proposal as the first rows judge it: with a refusal, or with the options of a run."""
+    time = found.time
     if time is not None and len(ways) > 1:
         either = " or ".join(f"{shown(way)} with time_format={way.options['time_format']}" for way in ways)
-        refusal = (
-            f"{time.cells[0]!r} in {time.name!r} is {either}: say which, by ?time={time.name}&time_format="
-        )
-        return replace(found, warnings=tuple(doubts), refusal=refusal)
+        said = f"{time.cells[0]!r} in {time.name!r} is {either}: say which, by ?time={time.name}&time_format="
+        return replace(found, warnings=tuple(doubts), refusal=said)
     if contexts:
-        timed = {"time": time.name} | extra if time else extra
+        timed = ({"time": time.name} if time else {}) | dict(found.options)
         found = replace(found, has_contexts=True, options=tuple(timed.items()))
         if options.contexts is None:
-            said = (("contexts", "FOLDER"), *timed.items())
-            refusal = f"the rows name contexts, as {next(iter(contexts))}, and nothing is fetched"
             return replace(
-                found, warnings=tuple(doubts), options=said, refusal=refusal, remote=tuple(contexts)
+                found,
+                warnings=tuple(doubts),
+                options=(("contexts", "FOLDER"), *timed.items()),
+                refusal=f"the rows name contexts, as {contexts[0]}, and nothing is fetched",
+                remote=contexts,
             )
     events, bad = _lifted(found, form, options)
-    why = "every row would be refused, the first since " + _first(bad) if bad else None
     if events and bad:
         doubts.append(f"{len(bad)} of the first {events + len(bad)} rows are refused; {_first(bad)}")
-    return replace(found, warnings=tuple(doubts), refusal=None if events else why)
+    refusal = None if events or not bad else f"every row would be refused, the first since {_first(bad)}"
+    return replace(found, warnings=tuple(doubts), refusal=refusal)
 
 
 def _lifted(found: Proposal, form: str, options: SourceOptions) -> tuple[int, list[BadEvent]]:

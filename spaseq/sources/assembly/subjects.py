@@ -173,7 +173,7 @@ def _nodes(rows: Iterable[Row], of: dict[Node, list[Row]]) -> list[Node]:
         _, _, o = left.pop()
         if not isinstance(o, NamedNode) and o in of and o not in found:
             found[o] = None
-            left += of[o]  # type: ignore[index]
+            left += of[o]
     return [*found]
 
 
