@@ -66,6 +66,10 @@ class RowTimes:
         if _NUMBER.fullmatch(text):
             return self._counted(text)
         if self._unit is None and (found := _WRITTEN.fullmatch(text)) is not None:
+            if found[4] in (None, "Z") and found[2] != "24:00":
+                with suppress(ValueError):  # ten times as fast; what is wrong is said below
+                    moment = datetime.fromisoformat(text)
+                    return Clock.INSTANTS, microseconds(moment.replace(tzinfo=UTC))
             time = read_time(_literal(found))
             return time.clock, time.value
         if self._unit is not None:
