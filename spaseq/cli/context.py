@@ -71,10 +71,22 @@ def _explain(found: Proposal, rows: str, out: Path | None, query: Path | None) -
         say(f"{column.name}: {column.kind}, as {column.cells[0][:40]!r}{f' ({role})' if role else ''}")
     for warning in found.warnings:
         warn(warning)
-    if found.refusal is not None:
-        warn(f"no run is proposed: every row would be refused, the first since {found.refusal}")
+    if found.remote:
+        from spaseq.sources.formats.contexts import place_of
+
+        for url in found.remote:
+            say(f"the rows name the context {url}, which is not fetched: make a folder FOLDER for it, and")
+            say(f"  {place_of(url)}")
+        source = f"S={found.source(rows, out or Path())}"
+        run = shlex.join(["spaseq", "run", str(query or "QUERY"), "-s", source])
+        say(f"next, with that folder: {run}")
+    elif found.refusal is not None:
+        warn(f"no run is proposed: {found.refusal}")
     elif out is not None and query is not None:
-        options = [] if "?" in rows else ["?"]
-        arrival = "" if found.time else "&time=arrival"
-        source = f"S={rows}{''.join(options) or '&'}context={out}{arrival}"
+        source = f"S={found.source(rows, out)}"
         say(f"next: spaseq run {shlex.quote(str(query))} -s {shlex.quote(source)}")
+    else:
+        stem = Path(rows.partition("?")[0]).name.partition(".")[0] or "rows"
+        files = ["-o", str(out or f"{stem}.jsonld"), "--query", str(query or f"{stem}.rq")]
+        command = shlex.join(["spaseq", "context", rows, *files])
+        say(f"next: {command}, which writes both files and says how to run them")

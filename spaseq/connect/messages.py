@@ -21,14 +21,15 @@ from spaseq.limits import Limits
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources._options import FORMATS, check_options
 from spaseq.sources.assembly.sink import EventSink, Name, add_dataset
-from spaseq.sources.formats._lift import load_context
+from spaseq.sources.assembly.subjects import assembler_of
 from spaseq.sources.formats._parse import PieceError, Pieces
-from spaseq.sources.formats.jsonld import empty_graphs, parse_jsonld
+from spaseq.sources.formats.jsonld import add_document
 from spaseq.sources.formats.messages import announces_messages, read_messages
-from spaseq.sources.formats.rows import Lifter, read_csv, read_ndjson
+from spaseq.sources.formats.rows import Lifter, open_lifter, read_csv, read_ndjson
 from spaseq.terms.dictionary import Dictionary, Term
 from spaseq.terms.identified import Row
 
+_NOTHING: Final = "nothing is in it: a message is an event at least"
 _TEXTS: Final = ("nq", "nt", "ttl", "trig")
 
 
@@ -79,7 +80,7 @@ class _MessageSink(EventSink):
         return super().extend(graph, Clock.INSTANTS, arrived, offset, triples)
 
     def _time(self, rows: Sequence[Row], graph: Name | None, times: Sequence[Term]) -> tuple[Clock, int]:
-        if self.predicate is None:
+        if self.is_arrival:
             return Clock.INSTANTS, self.arrived
         return super()._time(rows, graph, times)
 
@@ -108,9 +109,7 @@ class Decoder:
         self._sink = _MessageSink(stream, dictionary, options, on_bad, limits)
         self._lifter: Lifter | None = None
         if self._form in ("csv", "ndjson"):
-            if options.context is None:
-                raise SourceError(f"{name}: rows need the JSON-LD context that lifts them: add ?context=FILE")
-            self._lifter = Lifter(load_context(options.context, limits), self._sink)
+            self._lifter = open_lifter(name, options, self._sink)
 
     @property
     def nothing(self) -> EventBatch:
@@ -121,7 +120,7 @@ class Decoder:
         """The events of some messages, if there are any."""
         # Rows are lifted many at once, unless each has the time at which it arrived.
         are_sound = not any(message.problem for message in messages)
-        if self._form == "ndjson" and self._sink.predicate is not None and are_sound and len(messages) > 1:
+        if self._form == "ndjson" and not self._sink.is_arrival and are_sound and len(messages) > 1:
             self._rows(messages)
         else:
             for message in messages:
@@ -142,7 +141,10 @@ class Decoder:
 
             _drive(read_jelly(iter([value]), sink, self._options.triples))
         elif form == "csv" and self._lifter is not None:
-            _drive(read_csv(iter([value]), sink, self._lifter, self._options))
+            try:
+                _drive(read_csv(iter([value]), sink, self._lifter, self._options))
+            except SourceError as error:  # each message has a header line of its own
+                sink.bad("", str(error), value.decode(errors="replace"))
         elif form == "ndjson" and self._lifter is not None:
             _drive(read_ndjson(iter([value]), sink, self._lifter))
         else:
@@ -153,20 +155,24 @@ class Decoder:
     def _dataset(self, text: bytes) -> None:
         """A message that is one atomic dataset."""
         sink = self._sink
+        if self._form not in _TEXTS:
+            if not add_document(sink, text, ""):
+                sink.bad("", _NOTHING, text.decode(errors="replace"))
+            return
         try:
-            if self._form in _TEXTS:
-                quads = Pieces(self._form, self._limits).parse(text)
-                problem = ""
-            else:
-                quads = parse_jsonld(text, self._limits)
-                problem = empty_graphs(text, quads)
-            if not quads or problem:
-                raise ValueError(problem or "nothing is in it: a message is an event at least")
+            quads = Pieces(self._form, self._limits).parse(text)
+            if not quads:
+                raise ValueError(_NOTHING)
         except (PieceError, ValueError) as error:
             reason = error.reason if isinstance(error, PieceError) else str(error)
             sink.bad("", reason, text.decode(errors="replace"))
         else:
-            add_dataset(sink, quads, "")
+            assembler = assembler_of(sink, None)
+            if assembler is None:
+                add_dataset(sink, quads, "")
+            else:
+                assembler.quads(quads)
+                assembler.close()
 
     def _rows(self, messages: Sequence[Message]) -> None:
         """Messages of rows as one text: the lines say whose they are."""
@@ -178,7 +184,7 @@ class Decoder:
             line += part.count(b"\n")
 
         def place(position: str) -> str:
-            number = position.removeprefix("line ")
+            number = position.removeprefix("line ").partition(",")[0]
             of = bisect_right(first, int(number)) - 1 if number.isdecimal() else 0
             return messages[of].place
 

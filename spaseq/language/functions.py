@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from spaseq.language.reading.hints import WELL_KNOWN, nearest
+from spaseq.language.reading.hints import nearest
+from spaseq.terms.prefixes import WELL_KNOWN
 
 XSD: Final = WELL_KNOWN["xsd"]
 MATH: Final = WELL_KNOWN["math"]

@@ -17,14 +17,14 @@ from spaseq.limits import Limits
 from spaseq.sources._bytes import BrokenBytesError, check_location, is_pipe, read_blocks, unmarked
 from spaseq.sources._folder import files_of
 from spaseq.sources._options import SourceOptions, check_options, resolve_format
-from spaseq.sources.assembly.assemble import GraphAssembler, TripleGroups
+from spaseq.sources.assembly.assemble import GraphAssembler
 from spaseq.sources.assembly.sink import BadEvent, EventSink
+from spaseq.sources.assembly.subjects import assembler_of
 from spaseq.sources.columns.table import Table, read_table
-from spaseq.sources.formats._lift import load_context
 from spaseq.sources.formats.jsonld import read_document, read_documents
 from spaseq.sources.formats.lines import read_lines
 from spaseq.sources.formats.messages import announces_messages, peek, read_messages
-from spaseq.sources.formats.rows import Lifter, read_csv, read_ndjson
+from spaseq.sources.formats.rows import open_lifter, read_csv, read_ndjson
 from spaseq.sources.formats.turtle import read_turtle
 from spaseq.sources.whole import read_whole
 from spaseq.terms.dictionary import Dictionary
@@ -94,9 +94,9 @@ def read_stream(
     check_options(name, form, options)
     sink = EventSink(stream, dictionary, options, on_bad, limits or Limits(), otherwise)
     found = _until_broken(blocks, sink)
-    if whole and form in ("nt", "ttl") and options.triples is None:
+    if whole and form in ("nt", "ttl") and options.triples is None and options.by in (None, "message"):
         reader = read_whole(found, sink)
-    elif whole and form == "jsonld":
+    elif form == "jsonld" and (options.by == "message" or options.items or (whole and options.by is None)):
         # On one line, which the only line breaks that JSON has do not mind.
         reader = read_documents((block.replace(b"\n", b" ") for block in found), sink)
     else:
@@ -177,9 +177,7 @@ def _reader(
     if form == "ndjsonld":
         return read_documents(blocks, sink)
     if form in ("csv", "ndjson"):
-        if options.context is None:
-            raise SourceError(f"{name}: rows need the JSON-LD context that lifts them: add ?context=FILE")
-        lifter = Lifter(load_context(options.context, sink.limits), sink)
+        lifter = open_lifter(name, options, sink)
         if form == "csv":
             return read_csv(blocks, sink, lifter, options)
         return read_ndjson(blocks, sink, lifter)
@@ -192,14 +190,23 @@ def _text_reader(
     """The syntaxes in which a document says itself whether it is one of RDF Messages."""
     head, blocks = peek(blocks)
     if form == "messages" or announces_messages(head):
-        if options.triples:
-            raise SourceError(f"{name}: in RDF Messages a message is an event: leave triples= out")
+        if options.triples or options.by not in (None, "message"):
+            raise SourceError(
+                f"{name}: in RDF Messages a message is an event: leave out triples=, and by= but by=message"
+            )
         yield from read_messages(form, blocks, sink)
         return
-    if form in ("nt", "ttl") and options.triples is None:
+    if options.by == "message":
         raise SourceError(
-            f"{name}: {form} has no events of its own: say how many triples make one, triples=N"
+            f'{name}: by=message is for RDF Messages: begin the file with VERSION "1.2-messages", or say '
+            "format=messages for one message"
         )
-    assembler = TripleGroups(sink, options.triples) if options.triples else GraphAssembler(sink)
+    assembler = assembler_of(sink, options.triples)
+    if assembler is None and form in ("nt", "ttl"):
+        raise SourceError(
+            f"{name}: {form} has no events of its own: by=subject makes the triples of a subject one, and "
+            "triples=N so many triples"
+        )
+    assembler = assembler or GraphAssembler(sink)
     read = read_lines if form in ("nq", "nt") else read_turtle
     yield from read(form, blocks, sink, assembler)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import unquote
@@ -14,6 +14,7 @@ from pyoxigraph import NamedNode
 from spaseq.errors import SourceError
 from spaseq.excerpts import hide
 from spaseq.sources.spans import read_duration
+from spaseq.sources.time_option import TimePath, read_time_option
 
 GENERATED_AT: Final = NamedNode("http://www.w3.org/ns/prov#generatedAtTime")
 
@@ -38,6 +39,9 @@ EXTENSIONS: Final = {
 
 COMPRESSED: Final = (".gz", ".zst")
 
+#: What a column of times may count since 1970.
+UNITS: Final = ("seconds", "milliseconds", "microseconds", "nanoseconds", "ticks")
+
 #: How far ahead of the wall clock an event of a live source may be, unless ``max_ahead`` says.
 LIVE_AHEAD: Final = timedelta(days=1)
 
@@ -61,9 +65,21 @@ class SourceOptions:
     ``format``: one of ``FORMATS``; by the file's extension when None.
     ``time``: the predicate whose object is an event's time. It is looked for in the default graph, about
     the event's graph name, and where it is not there, inside the event's own graph. ``"arrival"`` makes
-    the arrival number (0 for the first event) the time, in ticks.
+    the arrival number (0 for the first event) the time, in ticks. Other text is a column of rows. A
+    ``TimePath`` is looked for inside the event's own graph.
+    ``time_format``, ``unit``: how that column is written (CSV and NDJSON only): as ``strptime`` reads it, or
+    as a number of a unit since 1970 (``UNITS``; ``"ticks"`` count nothing but themselves). Without them, ISO
+    dates are instants. Integers are what the stream's first one looks like: seconds to nanoseconds since 1970
+    if that lies between 1973 and 2128, else ticks.
     ``triples``: how many triples make an event (N-Triples, Turtle and flat Jelly only).
+    ``by``: where else an event ends. ``"subject"``: with the consecutive triples of one IRI. ``"message"``:
+    with all graphs of a message, a frame or a line. An IRI: each object of that predicate in a document is
+    an event, with all triples of that subject.
     ``context``: a JSON-LD context file that lifts rows (CSV and NDJSON only).
+    ``items``: the path of an array in a JSON document, as ``feed.entity``: each of its elements is an event,
+    at its own time, or else at that of the document (NDJSON, JSON-LD only).
+    ``contexts``: where local copies of JSON-LD contexts are that are named by URL: a folder, or a map in
+    JSON, URL → file (NDJSON, JSON-LD only). Nothing is ever fetched.
     ``header``: the names of the columns, for CSV without a header line.
     ``delimiter``: what separates columns, for CSV (default a comma).
     ``order``: with ``"time"``, the source is read to its end, and its events come sorted by time (of equal
@@ -74,9 +90,14 @@ class SourceOptions:
     """
 
     format: str | None = None
-    time: NamedNode | Literal["arrival"] = GENERATED_AT
+    time: NamedNode | TimePath | str = GENERATED_AT
+    time_format: str | None = None
+    unit: str | None = None
     triples: int | None = None
+    by: NamedNode | Literal["subject", "message"] | None = None
     context: Path | None = None
+    items: str | None = None
+    contexts: Path | None = None
     header: tuple[str, ...] | None = None
     delimiter: str | None = None
     order: Literal["arrival", "time"] = "arrival"
@@ -115,27 +136,71 @@ def read_option(name: str, value: str) -> object:
     return _READ[name](value)
 
 
+def write_options(options: SourceOptions) -> dict[str, str]:
+    """The options that are not the default ones, as text for ``read_option``; paths are absolute."""
+    usual = SourceOptions()
+    changed = [name for name in OPTIONS if getattr(options, name) != getattr(usual, name)]
+    return {name: _text(getattr(options, name)) for name in changed}
+
+
+def _text(value: object) -> str:
+    match value:
+        case Path():
+            return str(value.resolve())
+        case tuple():
+            return ",".join(value)
+        case timedelta():
+            return f"{value // timedelta(microseconds=1)} MICROSECONDS"
+        case _:
+            return str(value)
+
+
 def _format(value: str) -> str:
     if value not in FORMATS:
         raise SourceError(f"unknown format {value!r}: one of {', '.join(FORMATS)}")
     return value
 
 
-def _time(value: str) -> NamedNode | str:
-    if value == "arrival":
-        return value
+def _time_format(value: str) -> str:
+    example = datetime(2001, 12, 31, 23, 59, 58, tzinfo=UTC)
     try:
-        return NamedNode(value.removeprefix("<").removesuffix(">"))
+        if datetime.strptime(example.strftime(value), value).year == example.year:
+            return value
+        problem = "it has no year"
     except ValueError as error:
-        raise SourceError(
-            f"time={value!r} is neither 'arrival' nor the IRI of a predicate: {error}"
-        ) from None
+        problem = str(error)
+    raise SourceError(
+        f"time_format={value!r} is not a format of strptime with a date: {problem}; write it as "
+        "%d/%m/%Y %H:%M:%S"
+    )
+
+
+def _unit(value: str) -> str:
+    if value not in UNITS:
+        raise SourceError(f"unit={value!r} is unknown: one of {', '.join(UNITS)}")
+    return value
 
 
 def _triples(value: str) -> int:
     if not value.isascii() or not value.isdigit() or int(value) < 1:
         raise SourceError(f"triples={value!r} is not a number of triples per event: 1, 2, …")
     return int(value)
+
+
+def _by(value: str) -> NamedNode | str:
+    if value in ("subject", "message"):
+        return value
+    iri = read_time_option(value)
+    if not isinstance(iri, NamedNode):
+        raise SourceError(f"by={value!r} is neither 'subject' nor 'message' nor the IRI of a predicate")
+    return iri
+
+
+def _items(value: str) -> str:
+    path = value.removeprefix("$.").removesuffix("[*]")
+    if not all(path.split(".")) or set(path) & set("[]*"):
+        raise SourceError(f"items={value!r} is not the path of an array: keys with dots between, feed.entity")
+    return path
 
 
 def _header(value: str) -> tuple[str, ...]:
@@ -169,9 +234,14 @@ def _max_ahead(value: str) -> timedelta:
 
 _READ: Final[dict[str, Callable[[str], object]]] = {
     "format": _format,
-    "time": _time,
+    "time": read_time_option,
+    "time_format": _time_format,
+    "unit": _unit,
     "triples": _triples,
+    "by": _by,
     "context": Path,
+    "items": _items,
+    "contexts": Path,
     "header": _header,
     "delimiter": _delimiter,
     "order": _order,
@@ -181,10 +251,17 @@ _READ: Final[dict[str, Callable[[str], object]]] = {
 #: The names of all options, as they are written in a location.
 OPTIONS: Final = tuple(_READ)
 
+#: The formats that may have several graphs in one message.
+_MESSAGES: Final = ("messages", "trig", "nq", "nt", "ttl", "jelly", "ndjsonld", "jsonld")
+
 #: The options that only some formats understand.
 _ONLY: Final = {
     "triples": ("nt", "ttl", "jelly"),
     "context": ("csv", "ndjson"),
+    "items": ("ndjson", "ndjsonld", "jsonld"),
+    "contexts": ("ndjson", "ndjsonld", "jsonld"),
+    "time_format": ("csv", "ndjson"),
+    "unit": ("csv", "ndjson"),
     "header": ("csv",),
     "delimiter": ("csv",),
 }
@@ -214,3 +291,29 @@ def check_options(location: str, form: str, options: SourceOptions) -> None:
             raise SourceError(
                 f"{location}: option {field.name!r} is for {' and '.join(only)}, not for {form}"
             )
+    if options.by is not None:
+        _check_by(location, form, options)
+    is_column = isinstance(options.time, str) and options.time != "arrival"
+    if is_column and form not in ("csv", "ndjson"):
+        raise SourceError(
+            f"{location}: time={options.time!r} is neither 'arrival' nor the IRI of a predicate nor a path "
+            f"(<IRI>/<IRI>), and {form} has no columns"
+        )
+    if options.time_format is not None and options.unit is not None:
+        raise SourceError(f"{location}: a time has a time_format= or a unit=, not both")
+    if (options.time_format or options.unit) and options.time in (GENERATED_AT, "arrival"):
+        raise SourceError(f"{location}: time_format= and unit= are for a column: name it by time=COLUMN")
+
+
+def _check_by(location: str, form: str, options: SourceOptions) -> None:
+    by = options.by if isinstance(options.by, str) else "IRI"
+    only = {
+        "subject": ("nt", "ttl", "jelly"),
+        "message": _MESSAGES,
+        "IRI": ("nt", "ttl", "nq", "trig", "jsonld"),
+    }
+    if form not in only[by]:
+        raise SourceError(f"{location}: by={by} is for {', '.join(only[by])}, not for {form}")
+    if options.triples is not None or options.items is not None:
+        other = "triples=" if options.triples is not None else "items="
+        raise SourceError(f"{location}: an event ends by {other} or by by=, not by both")

@@ -94,19 +94,25 @@ def _entry(stream: NamedNode, description: _Description) -> CatalogEntry:
         value = _one(description, node, term)
         return None if value is None else value.value
 
-    time = text(stream, _OURS + "timePredicate")
+    time = text(stream, _OURS + "timePredicate") or text(stream, _OURS + "time")
+    by = text(endpoint, _OURS + "by")
     media = text(endpoint, _DCAT + "mediaType")
     values = {
         "format": text(endpoint, _DCTERMS + "format") or _media_format(stream, media),
         "time": "arrival" if time == _OURS + "arrival" else time,
+        "time_format": text(endpoint, _OURS + "timeFormat"),
+        "unit": text(endpoint, _OURS + "unit"),
+        "items": text(endpoint, _OURS + "items"),
         "triples": text(endpoint, _OURS + "triplesPerEvent"),
+        "by": {_OURS + "subject": "subject", _OURS + "message": "message"}.get(by or "", by),
         "header": text(endpoint, _OURS + "header"),
         "delimiter": text(endpoint, _OURS + "delimiter"),
     }
     read = {name: read_option(name, value) for name, value in values.items() if value is not None}
-    context = _file(stream, _one(description, endpoint, _OURS + "context"))
-    if context is not None:
-        read["context"] = context
+    for name, term in (("context", _OURS + "context"), ("contexts", _OURS + "contexts")):
+        place = _file(stream, _one(description, endpoint, term))
+        if place is not None:
+            read[name] = place
     title = text(stream, _DCTERMS + "title") or stream.value
     return CatalogEntry(stream, title, location, SourceOptions(**read))  # type: ignore[arg-type]  # see read_option
 

@@ -19,11 +19,15 @@ from urllib.parse import quote
 from pyoxigraph import NamedNode
 
 from spaseq.errors import SourceError
+from spaseq.events import Clock
 from spaseq.limits import Limits
 from spaseq.sources._bytes import BrokenBytesError, check_location, read_blocks, whole_lines
-from spaseq.sources._options import GENERATED_AT, SourceOptions, check_options, resolve_format
+from spaseq.sources._options import GENERATED_AT, SourceOptions, check_options, read_option, resolve_format
 from spaseq.sources.assembly.sink import BadEvent, EventSink
-from spaseq.sources.formats.rows import Lifter, read_csv, read_ndjson
+from spaseq.sources.formats.contexts import named_in
+from spaseq.sources.formats.row_times import RowTimes
+from spaseq.sources.formats.rows import Lifter, header_of, read_csv, read_ndjson
+from spaseq.sources.guessed_times import Reading, readings, shown
 from spaseq.sources.spans import epoch_of, window_of
 from spaseq.terms.dictionary import Dictionary
 
@@ -53,7 +57,13 @@ _CALLED_TIME: Final = re.compile(
 #: What events are about, where it has a number: ``id``, ``user_id``, ``cardNo``, ``sensor``.
 _CALLED_KEY: Final = re.compile(
     r"(.*[ _-])?(?i:id|key|code|no|nr|number|account|bus|car|card|client|customer|device|machine|meter|node"
-    r"|order|person|room|route|sensor|station|train|trip|user|vehicle)|.*(Id|ID|Key|Code|No|Nr|Number)"
+    r"|order|person|room|route|sensor|station|train|trip|user|vehicle|mmsi|imo)"
+    r"|.*(Id|ID|Key|Code|No|Nr|Number)|\w+id"
+)
+#: Names that say of a number which thing it is, whatever values it has: ``user_id``, ``userid``.
+_CALLED_ID: Final = re.compile(r".*[ _-](?i:id)|.*(Id|ID)|(?i:\w*id|mmsi|imo)")
+_NO_ID: Final = frozenset(
+    ("acid", "bid", "fluid", "grid", "humid", "kid", "liquid", "paid", "solid", "valid", "void")
 )
 
 
@@ -73,14 +83,27 @@ class Column:
     @property
     def is_number_of_a_thing(self) -> bool:
         """Whether its integers say which thing it is, rather than how much there is of something."""
-        return self.kind == "integer" and _CALLED_KEY.fullmatch(self.name) is not None
+        is_word = self.name.lower() in _NO_ID
+        return self.kind == "integer" and not is_word and _CALLED_KEY.fullmatch(self.name) is not None
+
+    @property
+    def is_id(self) -> bool:
+        """Whether its name says that its values are ids, and one of them comes again."""
+        is_called = _CALLED_ID.fullmatch(self.name) is not None and self.name.lower() not in _NO_ID
+        return (
+            is_called and self.kind in ("integer", "text", "iri") and len(set(self.cells)) < len(self.cells)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """What is guessed of a file of rows. ``time``, ``key`` and ``measure`` are columns, or None.
 
-    ``refusal``: why the context lifts none of the first rows, if it lifts none.
+    ``reading``: how the time is read. ``options``: what the source must say beside the context.
+    ``has_contexts``: the rows have contexts of their own, so the proposed one is not needed.
+    ``remote``: the URLs of contexts that the rows name, and which no option says where to find.
+    ``refusal``: why no run is proposed: the context lifts none of the first rows, or day and month of the
+    time are ambiguous.
     """
 
     location: str
@@ -90,7 +113,11 @@ class Proposal:
     key: Column | None
     measure: Column | None
     warnings: tuple[str, ...]
+    reading: Reading | None = None
+    options: tuple[tuple[str, str], ...] = ()
     refusal: str | None = None
+    remote: tuple[str, ...] = ()
+    has_contexts: bool = False
 
     def context(self) -> str:
         """The JSON-LD context, as JSON: a term for each column, the time's being prov:generatedAtTime."""
@@ -104,19 +131,14 @@ class Proposal:
     def query(self) -> str:
         """A query over the rows: B after A, of one key where there is one, with a smaller number."""
         names = self._variables()
-        bound = [column for column in (self.key, self.measure) if column is not None]
-        shown = [f"?{names[self.key.name]}"] if self.key else []
-        shown += [f"?{names[self.measure.name]}{n}" for n in (1, 2) if self.measure]
+        key, measure = (None, None) if self.has_contexts else (self.key, self.measure)
+        bound = [column for column in (key, measure) if column is not None]
+        shown = [f"?{names[key.name]}"] if key else []
+        shown += [f"?{names[measure.name]}{n}" for n in (1, 2) if measure]
         gpms = []
         for n, gpm in enumerate("AB", 1):
-            asked = " ; ".join(
-                f"{self._predicate(c)} ?{names[c.name]}{'' if c is self.key else n}" for c in bound
-            )
-            falls = (
-                f" . FILTER(?{names[self.measure.name]}2 < ?{names[self.measure.name]}1)"
-                if self.measure
-                else ""
-            )
+            asked = " ; ".join(f"{self._predicate(c)} ?{names[c.name]}{'' if c is key else n}" for c in bound)
+            falls = f" . FILTER(?{names[measure.name]}2 < ?{names[measure.name]}1)" if measure else ""
             gpms.append(f"  DEFINE GPM {gpm} ON S {{ ?row{n} {asked or '?p ?o'}{falls if n == 2 else ''} }}")
         return "\n".join(
             [
@@ -124,7 +146,7 @@ class Proposal:
                 f"PREFIX : <{self.namespace}>",
                 f"SELECT {' '.join(shown) or '*'}",
                 f"WITHIN {self._window()} SLIDING",
-                *([f"PARTITION BY ?{names[self.key.name]}"] if self.key else []),
+                *([f"PARTITION BY ?{names[key.name]}"] if key else []),
                 f"FROM STREAM S <{self.stream}>",
                 "WHERE {",
                 "  SEQ(A ; B)",
@@ -140,7 +162,7 @@ class Proposal:
         return self.namespace + quote(Path(self.location).name.partition(".")[0].strip("-") or "rows")
 
     def _term(self, column: Column) -> object:
-        if column is self.time:
+        if column is self.time and self.reading and not self.reading.options:
             return {"@id": GENERATED_AT.value, "@type": _XSD + column.kind}
         iri = self.namespace + quote(column.name, safe="")
         match column.kind:
@@ -170,7 +192,19 @@ class Proposal:
     def _window(self) -> str:
         if self.time is None:
             return "10 EVENTS"
-        return window_of(self.time.kind, self.time.cells, self.key.cells if self.key else ())
+        kind, times = self.time.kind, self.time.cells
+        if self.reading is not None:
+            instants = "date" if kind == "date" else "dateTime"
+            kind = instants if self.reading.clock is Clock.INSTANTS else "integer"
+            times = self.reading.times
+        return window_of(kind, times, self.key.cells if self.key else ())
+
+    def source(self, rows: str, context: Path) -> str:
+        """The source as a run takes it: ``rows`` is the location as it was given, with its options."""
+        given = {part.partition("=")[0] for part in rows.partition("?")[2].split("&")}
+        said = [f"{name}={_quoted(value)}" for name, value in self.options if name not in given]
+        said = said if self.has_contexts else [f"context={context}", *said]
+        return f"{rows}{'&' if '?' in rows else '?'}{'&'.join(said)}"
 
 
 def propose(
@@ -188,12 +222,23 @@ def propose(
     check_location(location)
     lines = _lines(location)
     unread: list[str] = []
+    doubts: list[str] = []
+    extra: dict[str, str] = {}
+    if form == "csv" and options.header is None and (header := _missing_header(location, options)):
+        doubts.append(
+            "the first line is data, as all its cells look like those below: header= names the columns, here "
+            f"header={','.join(header)}"
+        )
+        extra["header"] = ",".join(header)
+        options = replace(options, header=header)
     rows = _csv_rows(lines, options) if form == "csv" else _json_rows(lines, unread)
     cells: dict[str, list[Any]] = {}
     unsayable: set[str] = set()
+    contexts: dict[str, None] = {}
     count = 0
     for row in islice(rows, SAMPLE):
         count += 1
+        contexts.update(dict.fromkeys(named_in(row.get("@context"))))
         for name, value in row.items():
             if not _can_be_a_term(name):
                 unsayable.add(name)
@@ -203,25 +248,57 @@ def propose(
         why = f" ({unread[0]})" if unread else ""
         raise SourceError(f"{location}: no row with a value{why}: there is nothing to tell the columns from")
     columns = tuple(_column(name, values) for name, values in cells.items())
-    time = _time(columns, count)
+    time, ways = _time(columns, count, options)
+    reading = ways[0] if ways else None
+    extra |= reading.options if reading else {} if options.time == "arrival" else {"time": "arrival"}
     others = [column for column in columns if column is not time]
     key = _key(others)
     measure = _measure([column for column in others if column is not key])
-    doubts = [*_doubts(columns, time, cells, unsayable)]
-    found = Proposal(str(location), namespace, columns, time, key, measure, ())
+    doubts += _doubts(columns, time, reading, cells, unsayable)
+    found = Proposal(str(location), namespace, columns, time, key, measure, (), reading, tuple(extra.items()))
+    return _tried(found, ways, tuple(contexts), form, options, doubts)
+
+
+def _tried(
+    found: Proposal,
+    ways: Sequence[Reading],
+    contexts: tuple[str, ...],
+    form: str,
+    options: SourceOptions,
+    doubts: list[str],
+) -> Proposal:
+    """Return the proposal as the first rows judge it: with a refusal, or with the options of a run."""
+    time = found.time
+    if time is not None and len(ways) > 1:
+        either = " or ".join(f"{shown(way)} with time_format={way.options['time_format']}" for way in ways)
+        said = f"{time.cells[0]!r} in {time.name!r} is {either}: say which, by ?time={time.name}&time_format="
+        return replace(found, warnings=tuple(doubts), refusal=said)
+    if contexts:
+        timed = ({"time": time.name} if time else {}) | dict(found.options)
+        found = replace(found, has_contexts=True, options=tuple(timed.items()))
+        if options.contexts is None:
+            return replace(
+                found,
+                warnings=tuple(doubts),
+                options=(("contexts", "FOLDER"), *timed.items()),
+                refusal=f"the rows name contexts, as {contexts[0]}, and nothing is fetched",
+                remote=contexts,
+            )
     events, bad = _lifted(found, form, options)
-    refusal = f"{bad[0].position}: {bad[0].reason}" if bad else None
     if events and bad:
-        doubts.append(f"{len(bad)} of the first {events + len(bad)} rows are refused; {refusal}")
-    return replace(found, warnings=tuple(doubts), refusal=None if events else refusal)
+        doubts.append(f"{len(bad)} of the first {events + len(bad)} rows are refused; {_first(bad)}")
+    refusal = None if events or not bad else f"every row would be refused, the first since {_first(bad)}"
+    return replace(found, warnings=tuple(doubts), refusal=refusal)
 
 
 def _lifted(found: Proposal, form: str, options: SourceOptions) -> tuple[int, list[BadEvent]]:
     """Return how many of the first rows the proposed context lifts to events, and those that it does not."""
     bad: list[BadEvent] = []
-    options = options if found.time else replace(options, time="arrival")
+    given = {name: read_option(name, value) for name, value in found.options}
+    options = replace(options, **given)  # type: ignore[arg-type]  # read_option gives the fields' types
     sink = EventSink(NamedNode(found.stream), Dictionary(), options, bad.append, Limits())
-    lifter = Lifter(json.dumps(json.loads(found.context())["@context"]), sink, fast=False)
+    context = "{}" if found.has_contexts else json.dumps(json.loads(found.context())["@context"])
+    lifter = Lifter(context, sink, options, fast=False)
     # The first block of a file, and the last line of a short one.
     texts = islice((text for _, text in whole_lines(read_blocks(found.location), lambda *_: None)), 2)
     rows = iter([b"\n".join(b"".join(texts).split(b"\n")[:SAMPLE]) + b"\n"])
@@ -252,9 +329,43 @@ def _lines(location: str | Path) -> Iterator[str]:
 def _csv_rows(lines: Iterable[str], options: SourceOptions) -> Iterator[dict[str, str]]:
     reader = csv.DictReader(lines, options.header, restkey="", delimiter=options.delimiter or ",")
     try:
+        if options.header is None and reader.fieldnames is not None:
+            reader.fieldnames = header_of(reader.fieldnames)
         yield from reader
     except csv.Error as error:
         raise SourceError(f"line {reader.line_num}: {error}") from None
+
+
+def _missing_header(location: str | Path, options: SourceOptions) -> tuple[str, ...] | None:
+    """Names for the columns of a file whose first line is data, as all below it; None if it is a header."""
+    records = csv.reader(_lines(location), delimiter=options.delimiter or ",")
+    try:
+        first, *others = [record for record in islice(records, SAMPLE) if record] or [[]]
+    except csv.Error:
+        return None
+    others = [record for record in others if len(record) == len(first)]
+    if not others or not all(first):
+        return None
+    names, is_data = [], False
+    for number, cell in enumerate(first):
+        below = [record[number] for record in others if record[number]]
+        both = _column("", [cell, *below])
+        if not below or both.kind != _column("", below).kind:
+            return None
+        is_time = both.kind in _TIMES or _LIKE_A_TIME.fullmatch(cell) is not None
+        is_epoch = both.kind == "integer" and epoch_of(both.cells) is not None
+        is_data |= both.kind not in ("text", "iri") or is_time or cell in below
+        names.append("time" if (is_time or is_epoch) and "time" not in names else f"{both.kind}{number + 1}")
+    return tuple(names) if is_data else None
+
+
+def _first(bad: Sequence[BadEvent]) -> str:
+    return f"{bad[0].position}: {bad[0].reason}"
+
+
+def _quoted(value: str) -> str:
+    """An option's value as a location has it, with as little encoded as may be."""
+    return re.sub(r"&|%(?=[0-9A-Fa-f]{2})", lambda found: quote(found[0], safe=""), value)
 
 
 def _json_rows(lines: Iterable[str], unread: list[str]) -> Iterator[dict[str, Any]]:
@@ -283,21 +394,41 @@ def _column(name: str, values: Sequence[Any]) -> Column:
     return Column(name, next(kinds, "text"), texts)
 
 
-def _time(columns: Sequence[Column], rows: int) -> Column | None:
-    """The column of the events' times: each row has one; instants first, then integers that are called so."""
+def _time(
+    columns: Sequence[Column], rows: int, options: SourceOptions
+) -> tuple[Column | None, list[Reading]]:
+    """The column of the events' times, which each row has, and how it may be read.
+
+    Instants first, then numbers that are called so, then integers that count since 1970 and never fall.
+    """
+    if isinstance(options.time, str) and options.time != "arrival":
+        RowTimes(options.time, options).check(column.name for column in columns)
+        columns = [column for column in columns if column.name == options.time]
+    elif options.time == "arrival":
+        return None, []
     whole = [column for column in columns if len(column.cells) == rows]
-    instants = [column for column in whole if column.kind in _TIMES]
-    called = [column for column in whole if _CALLED_TIME.fullmatch(column.name)]
+    ways = {c.name: readings(c.name, c.kind, c.cells, options) for c in whole}
+    called = [
+        column for column in whole if _CALLED_TIME.fullmatch(column.name) or options.time == column.name
+    ]
+    instants = [c for c in whole if c.kind not in _NUMBERS and ways[c.name]]
     named = [column for column in instants if column in called]
-    ticks = [column for column in called if column.kind == "integer"]
-    return next(iter(named or instants or ticks), None)
+    numbers = [column for column in called if column.kind in _NUMBERS and ways[column.name]]
+    since = [
+        c for c in whole
+        if c.kind == "integer" and not c.is_number_of_a_thing and ways[c.name] and ways[c.name][0].options
+        if list(c.cells) == sorted(c.cells, key=int)
+    ]  # fmt: skip
+    found = next(iter(named or instants or numbers or since), None)
+    return found, ways[found.name] if found else []
 
 
 def _key(columns: Sequence[Column]) -> Column | None:
-    """What events are about: texts and IRIs that come again first, then integers that are called so."""
+    """What events are about: ids by their names, then texts and IRIs that come again, then integers."""
     repeated = [column for column in columns if column.is_repeated]
+    ids = [column for column in columns if column.is_id]
     words = [column for column in repeated if column.kind in ("text", "iri")]
-    return next(iter(words or [column for column in repeated if column.is_number_of_a_thing]), None)
+    return next(iter(ids or words or [column for column in repeated if column.is_number_of_a_thing]), None)
 
 
 def _measure(columns: Sequence[Column]) -> Column | None:
@@ -307,23 +438,35 @@ def _measure(columns: Sequence[Column]) -> Column | None:
 
 
 def _doubts(
-    columns: Sequence[Column], time: Column | None, cells: dict[str, list[Any]], unsayable: set[str]
+    columns: Sequence[Column],
+    time: Column | None,
+    reading: Reading | None,
+    cells: dict[str, list[Any]],
+    unsayable: set[str],
 ) -> Iterator[str]:
     for name in sorted(filter(None, unsayable)):
         yield f"{name!r} is left out: JSON-LD has no term with ':' or '/', or with '@' in front; rename it"
     if time is None:
-        yield "no column is an event's time: say ?time=arrival, and the arrival number is it, in ticks"
-    elif time.kind == "integer":
-        since = epoch_of(time.cells)
-        ticks = f"ticks ({since} since 1970, by their size)" if since else "ticks"
-        yield f"the times in {time.name!r} are integers, so {ticks}: in WITHIN, a second is one of them"
+        names = ", ".join(repr(column.name) for column in columns)
+        yield (
+            f"no column is an event's time, of {names}: say ?time=COLUMN, or ?time=arrival, and the arrival "
+            "number is it, in ticks"
+        )
+    elif reading is not None and reading.clock is Clock.TICKS:
+        yield f"the times in {time.name!r} are integers, so ticks: in WITHIN, a second is one of them"
+    elif reading is not None and "unit" in reading.options:
+        yield f"the times in {time.name!r} are {reading.options['unit']} since 1970, by their size"
     if len(columns) == 1 and (other := next((d for d in ";\t|" if d in columns[0].name), None)):
         yield f"there is one column, {columns[0].name!r}: is ?delimiter={quote(other)} missing?"
     for column in columns:
-        if column.kind == "text" and all(_LIKE_A_TIME.fullmatch(text) for text in column.cells):
+        if (
+            column is not time
+            and column.kind == "text"
+            and all(_LIKE_A_TIME.fullmatch(text) for text in column.cells)
+        ):
             yield (
-                f"{column.name!r} looks like times, as {column.cells[0]!r}, but not as XML Schema "
-                "writes them: 2026-06-04T08:00:00Z"
+                f"{column.name!r} looks like times, as {column.cells[0]!r}: ?time={column.name}&time_format= "
+                "says how they are written, as in %d/%m/%Y %H:%M:%S"
             )
         if any(isinstance(value, (dict, list)) for value in cells[column.name]):
             yield f"{column.name!r} holds objects or arrays: its context is yours to write"

@@ -32,6 +32,7 @@ _DAY: Final = r"(?P<year>-?[0-9]{4,})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
 _CLOCK: Final = r"T(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]+))?"
 _DATE_FORM: Final = re.compile(_DAY + _ZONE)
 _DATETIME_FORM: Final = re.compile(_DAY + _CLOCK + _ZONE)
+_SHOWN: Final = "2008-02-01T09:13:00Z"
 _SPACE: Final = " \t\r\n"
 
 
@@ -65,8 +66,8 @@ def read_time(term: Term) -> Time:
         if _INTEGER.fullmatch(text):
             if datatype in MOMENTS and datatype != _DATE:
                 raise ValueError(
-                    f"its time is ill-formed: {text[:60]!r} is no {datatype.removeprefix(XSD)} "
-                    "(ticks are integers)"
+                    f"its time is ill-formed: {text[:60]!r} is no {datatype.removeprefix(XSD)}, which is "
+                    f"written like {_SHOWN} (ticks are of type xsd:integer)"
                 )
             return Time(Clock.TICKS, _tick(text), doubtful=datatype == _DATE)
         if datatype in MOMENTS:
@@ -94,7 +95,7 @@ def _tick(text: str) -> int:
 def _instant(text: str, form: re.Pattern[str]) -> int:
     found = form.fullmatch(text)
     if found is None:
-        shown = "2008-02-01" if form is _DATE_FORM else "2008-02-01T09:13:00Z"
+        shown = "2008-02-01" if form is _DATE_FORM else _SHOWN
         raise ValueError(f"its time is ill-formed: {text[:60]!r}; it is written like {shown}")
     part = found.groupdict()
     if len(part["year"]) > 4 or part["year"] == "0000":
@@ -113,7 +114,9 @@ def _instant(text: str, form: re.Pattern[str]) -> int:
             moment += timedelta(days=1)
         return microseconds(moment.astimezone(UTC))
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"its time is no point in time: {text[:60]!r}: {error}") from None
+        raise ValueError(
+            f"its time is no point in time: {text[:60]!r}: {error}; it is written like {_SHOWN}"
+        ) from None
 
 
 def _zone(text: str | None) -> timezone:

@@ -186,3 +186,10 @@ def test_waits_double_up_to_the_longest_and_end_with_patience() -> None:
     before = retries.wait()
     retries.proved()
     assert retries.wait() == 0.25 < (before or 0)
+
+
+def test_a_document_that_is_read_whole_cannot_be_followed(tmp_path: Path) -> None:
+    (tmp_path / "page.ttl").write_text("<urn:s> <urn:member> <urn:m> . <urn:m> <urn:at> 1 .")
+    query = "SELECT * WITHIN 9 SECONDS FROM STREAM S <urn:s> WHERE { SEQ(A) DEFINE GPM A ON S { ?s ?p ?o } }"
+    with pytest.raises(SourceError, match="use by=subject"):
+        list(spaseq.run(query, {"S": f"file:{tmp_path}/page.ttl?follow&by=<urn:member>&time=<urn:at>"}))

@@ -35,6 +35,18 @@ def many(count: int) -> str:
     return quads(" ".join(f"a{tick}" for tick in range(1, count + 1)))
 
 
+def test_events_by_subject() -> None:
+    body = "".join(f"<{NS}e/a{n}> a <{NS}a> . <{NS}e/a{n}> <{NS}v> 1 ; <{GENERATED}> {n} .\n" for n in (1, 2))
+    with running() as server:
+        server.register(query("A"))
+        place, kind = f"/streams/{quote(f'{NS}S', safe='')}", {"Content-Type": "text/turtle"}
+        told = server.http.post(place, params={"by": "subject"}, content=body, headers=kind)
+        assert told.json()["events"] == 2
+        told = server.http.post(place, params={"by": "name"}, content=body, headers=kind)
+        assert told.status_code == 400
+        assert "neither 'subject'" in told.text
+
+
 JSONLD = (
     f'{{"@id": "{NS}e/a1", "@type": "{NS}a", "{NS}v": 1, '
     f'"{GENERATED}": {{"@value": "1", "@type": "http://www.w3.org/2001/XMLSchema#integer"}}}}'

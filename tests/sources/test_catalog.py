@@ -11,7 +11,7 @@ from rdflib import Graph, URIRef
 
 from spaseq.errors import SourceError
 from spaseq.sources import GENERATED_AT, SourceOptions, load_catalog, open_source
-from spaseq.sources._options import FORMATS
+from spaseq.sources._options import FORMATS, OPTIONS
 from spaseq.terms.dictionary import Dictionary
 
 # pyshacl still uses what rdflib deprecates.
@@ -47,6 +47,35 @@ def test_our_catalogue() -> None:
     graph = Graph().parse(path)
     listed = set(graph.objects(None, URIRef("http://www.w3.org/ns/dcat#dataset")))
     assert {str(iri) for iri in listed} == {stream.value for stream in entries}
+
+
+def test_options_of_times_and_boundaries(tmp_path: Path) -> None:
+    (tmp_path / "c.ttl").write_text(
+        """PREFIX dcat: <http://www.w3.org/ns/dcat#> PREFIX vocals: <http://w3id.org/rsp/vocals#>
+        PREFIX spaseq: <https://w3id.org/spaseq#> PREFIX dcterms: <http://purl.org/dc/terms/>
+        <urn:s> a vocals:RDFStream ; spaseq:time "Date" ; vocals:hasEndpoint [ dcat:accessURL <s.csv> ;
+          spaseq:timeFormat "%d.%m.%Y" ] .
+        <urn:t> a vocals:RDFStream ; spaseq:time "dct:date/<urn:at>" ; vocals:hasEndpoint [
+          dcat:accessURL <t.nt> ; spaseq:by spaseq:subject ] .
+        <urn:u> a vocals:RDFStream ; vocals:hasEndpoint [ dcat:accessURL <u.nt> ; spaseq:by <urn:member> ] .
+        """
+    )
+    found = {stream.value: entry.options for stream, entry in load_catalog(tmp_path / "c.ttl").items()}
+    assert (found["urn:s"].time, found["urn:s"].time_format) == ("Date", "%d.%m.%Y")
+    assert str(found["urn:t"].time) == "<http://purl.org/dc/terms/date>/<urn:at>"
+    assert found["urn:t"].by == "subject"
+    assert str(found["urn:u"].by) == "<urn:member>"
+
+
+def test_the_vocabulary_knows_every_option() -> None:
+    """``order`` and ``max_ahead`` say how a run takes a stream, not what it is."""
+    names = {
+        "time": "timePredicate", "time_format": "timeFormat", "triples": "triplesPerEvent",
+    }  # fmt: skip
+    terms = {names.get(name, name) for name in OPTIONS if name not in ("format", "order", "max_ahead")}
+    for file in ("vocab/spaseq.ttl", "vocab/catalog-shapes.ttl"):
+        used = {str(term).rpartition("#")[2] for triple in Graph().parse(ROOT / file) for term in triple}
+        assert terms <= used, file
 
 
 def test_our_terms_are_those_of_the_vocabulary() -> None:

@@ -9,7 +9,7 @@ from pyoxigraph import NamedNode
 
 from spaseq.errors import SourceError
 from spaseq.sources import SourceOptions, open_source, parse_source
-from spaseq.sources._options import FORMATS, resolve_format
+from spaseq.sources._options import FORMATS, OPTIONS, read_option, resolve_format, write_options
 from spaseq.terms.dictionary import Dictionary
 
 from .reading import STREAM
@@ -32,6 +32,7 @@ def test_parse_source() -> None:
             delimiter=" ",
         ),
     )
+    assert parse_source("t.csv?time=at")[1].time == "at"
     assert parse_source("t.nq?order=time")[1].order == "time"
     assert parse_source("t.nq?time=<http://example.org/at+b>")[1].time == NamedNode("http://example.org/at+b")
 
@@ -39,7 +40,7 @@ def test_parse_source() -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("t.nq?tripels=2", "format, time, triples, context, header, delimiter, order"),
+        ("t.nq?tripels=2", "format, time, .*triples, .*context, .*header, delimiter, order"),
         ("t.nq?format=rdfxml", "trig, nq, nt"),
         ("t.nt?triples=0", "1, 2"),
         ("t.nt?triples=two", "1, 2"),
@@ -47,7 +48,11 @@ def test_parse_source() -> None:
         ("t.nt?triples=", "no value"),
         ("t.nt?triples", "no value"),
         ("t.nt?triples=1&triples=2", "twice"),
-        ("t.nq?time=soon", "arrival"),
+        ("t.nq?time=foo:at/dct:created", "unknown prefix 'foo'"),
+        ("t.nq?time=<http://example.org/a b>/dct:created", "is not an IRI"),
+        ("t.csv?time_format=%25Q", "bad directive"),
+        ("t.csv?time_format=%H:%M", "no year"),
+        ("t.csv?unit=weeks", "seconds, milliseconds"),
         ("t.csv?delimiter=;;", "one character"),
         ("t.csv?header=a,,b", "every column"),
         ("t.csv?header=a,a", "every column"),
@@ -57,6 +62,18 @@ def test_parse_source() -> None:
 def test_refused(spec: str, message: str) -> None:
     with pytest.raises(SourceError, match=message):
         parse_source(spec)
+
+
+def test_options_are_written_as_they_are_read() -> None:
+    spec = (
+        "t.csv?format=csv&time=dct:created/<urn:at>&time_format=%Y-%m-%d&unit=ticks&triples=2&context=/c.json"
+        "&header=a,b&delimiter=;&order=time&max_ahead=1.5h"
+    )
+    options = parse_source(spec)[1]
+    written = write_options(options)
+    assert set(written) <= set(OPTIONS)
+    assert SourceOptions(**{name: read_option(name, text) for name, text in written.items()}) == options  # type: ignore[arg-type]
+    assert write_options(SourceOptions()) == {}
 
 
 @pytest.mark.parametrize(
@@ -90,6 +107,10 @@ def test_unknown_format(name: str) -> None:
         ("x.nq?triples=2", "'triples' is for nt and ttl"),
         ("x.nq?context=c.json", "'context' is for csv and ndjson"),
         ("x.ndjson?header=a", "'header' is for csv"),
+        ("x.nq?time=soon", "arrival"),
+        ("x.nq?unit=seconds", "'unit' is for csv and ndjson"),
+        ("x.csv?unit=seconds", "time=COLUMN"),
+        ("x.csv?time=at&unit=seconds&time_format=%Y", "not both"),
     ],
 )
 def test_open_refuses_at_once(spec: str, message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -120,8 +121,8 @@ def test_the_column_of_time(tmp_path: Path, header: str, rows: Sequence[str], ti
     ("times", "window"),
     [
         ([1, 2, 3, 4], "10 SECONDS"),
-        ([1_700_000_000 + 60 * i for i in range(4)], "20 MINUTES"),
-        ([1_700_000_000_000 + 60_000 * i for i in range(4)], "2000000 SECONDS"),
+        ([1_700_000_000 + 60 * i for i in range(4)], "1 HOURS"),
+        ([1_700_000_000_000 + 60_000 * i for i in range(4)], "1 HOURS"),
         ([100 * i for i in range(4)], "2000 SECONDS"),
         ([f"2026-01-0{i}T00:00:00Z" for i in range(1, 5)], "20 DAYS"),
         ([f"2026-01-01T00:0{i}:00Z" for i in range(4)], "1 HOURS"),
@@ -139,7 +140,7 @@ def test_the_window_holds_some_events_of_a_key(tmp_path: Path, times: list[objec
     assert (found.key.name, found.measure and found.measure.name) == ("sensor", "x")
     assert f"WITHIN {window} SLIDING" in found.query()
     (tmp_path / "c.jsonld").write_text(found.context())
-    assert list(spaseq.run(found.query(), {"S": f"{path}?context={tmp_path}/c.jsonld"}))
+    assert list(spaseq.run(found.query(), {"S": found.source(str(path), tmp_path / "c.jsonld")}))
 
 
 @pytest.mark.parametrize(
@@ -164,12 +165,13 @@ def test_the_key_and_the_number(
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("when,x\n2026-06-04 08:00:00,1\n", "looks like times"),
+        ("when,x\n2026-06-04 08:00:00,1\n,2\n", "looks like times"),
+        ("name,x\na,b\n", "of 'name', 'x': say ?time=COLUMN"),
         ("a;b\n1;2\n", "delimiter=%3B"),
         ("x\n1\n", "time=arrival"),
         ("a/b,c\n1,2\n", "'a/b' is left out"),
         ("tick\n1\n", "a second is one of them"),
-        ("ts\n1700000000000\n", "ticks (milliseconds since 1970, by their size)"),
+        ("ts\n1700000000000\n", "milliseconds since 1970, by their size"),
     ],
 )
 def test_doubts_are_told(tmp_path: Path, text: str, says: str) -> None:
@@ -217,14 +219,13 @@ def test_every_row_is_lifted_and_every_query_is_well_formed(
         assert all(set(name) & {":", "/"} for name in header)
         return
     (folder / "rows.jsonld").write_text(found.context(), encoding="utf-8")
-    arrival = "" if found.time else "&time=arrival"
     every = "WHERE { SEQ(A) DEFINE GPM A ON S { ?s ?p ?o } }"
     query = spaseq.prepare(f"SELECT * WITHIN 5 DAYS FROM STREAM S <{found.stream}> {every}")
     spaseq.prepare(found.query())
-    run = spaseq.run(query, {"S": f"{folder}/rows.csv?context={folder}/rows.jsonld{arrival}"})
+    run = spaseq.run(query, {"S": found.source(f"{folder}/rows.csv", folder / "rows.jsonld")})
     matches = list(run)
     lifted = [column for column in found.columns if column is not found.time]
-    expected = len(rows) if lifted else 0
+    expected = len(rows) + ("header" in dict(found.options)) if lifted else 0
     assert len(matches) == expected
 
 
@@ -242,14 +243,105 @@ def test_rows_that_a_run_refuses_are_left_out(here: Path) -> None:
     assert "line 1: a row must be a JSON object" in done.stderr
 
 
-def test_no_run_is_proposed_that_refuses_every_row(here: Path) -> None:
+def test_rows_that_name_a_context(here: Path) -> None:
     """Rows with a remote context of their own, as ActivityStreams has them."""
-    row = (
-        '{"@context": "https://www.w3.org/ns/activitystreams", "id": "https://e.org/1", "published": "%s"}\n'
-    )
+    row = '{"@context": "https://www.w3.org/ns/activitystreams", "v": 1, "published": "%s"}\n'
     (here / "as.ndjson").write_text("".join(row % f"2024-01-05T10:00:0{n}Z" for n in range(3)))
     done = context("as.ndjson", "-o", "c.jsonld", "--query", "q.rq")
     assert done.exit_code == 0
-    assert "no run is proposed" in done.stderr
-    assert "line 1: it names a remote context" in done.stderr
+    assert "the rows name the context https://www.w3.org/ns/activitystreams" in done.stderr
+    assert "save it there as activitystreams.jsonld" in done.stderr
+    assert "spaseq run q.rq -s 'S=as.ndjson?contexts=FOLDER&time=published'" in done.stderr
+    (here / "FOLDER").mkdir()
+    (here / "FOLDER" / "activitystreams.jsonld").write_text(
+        '{"@context": {"@vocab": "https://www.w3.org/ns/activitystreams#", "id": "@id"}}'
+    )
+    run = CliRunner().invoke(
+        app, ["run", "q.rq", "-s", "S=as.ndjson?contexts=FOLDER&time=published", "-f", "count"]
+    )
+    assert (run.exit_code, run.stdout.strip()) == (0, "2"), run.stderr
+    done = context("as.ndjson?contexts=FOLDER", "-o", "c2.jsonld", "--query", "q2.rq")
+    assert "next: spaseq run q2.rq -s 'S=as.ndjson?contexts=FOLDER&time=published'" in done.stderr
+
+
+def follow(name: str) -> Result:
+    """Do what the last line of ``spaseq context`` says."""
+    done = context(name, "-o", "c.jsonld", "--query", "q.rq")
+    assert done.exit_code == 0, done.stderr
+    command = done.stderr.strip().splitlines()[-1]
+    assert "next: spaseq run " in command, done.stderr
+    words = shlex.split(command.partition("next: spaseq ")[2])
+    for path in ("c.jsonld", "q.rq"):
+        assert Path(path).exists()
+    return CliRunner().invoke(app, [*words, "-f", "csv"])
+
+
+PRICES = ("14.5", "7.5", "12.5", "8.5")
+
+
+@pytest.mark.parametrize(
+    ("header", "times"),
+    [
+        ("at,user_id,price", ["2018-04-01 00:00:31", "2018-04-01 00:00:32", "2018-04-01 00:00:33"]),
+        ("at,user_id,price", ["25/03/2018 10:00", "25/03/2018 10:01", "25/03/2018 10:02"]),
+        ("at,user_id,price", ["03/25/2018 1:00:00 PM", "03/25/2018 1:00:01 PM", "03/25/2018 1:00:02 PM"]),
+        ("at,userId,price", ["01.02.2018", "02.02.2018", "03.02.2018"]),
+        ("at,userid,price", ["1780560000.25", "1780560001.5", "1780560002.0"]),
+        ("at,user_id,price", ["1780560000", "1780560001", "1780560002"]),
+        ("at,user_id,price", ["1780560000000", "1780560001000", "1780560002000"]),
+        ("at,user_id,price", ["1780560000000000", "1780560001000000", "1780560002000000"]),
+        ("seen,user_id,price", ["1780560000", "1780560001", "1780560002"]),
+        ("# at,user_id,price", ["2018-04-01 00:00:31", "2018-04-01 00:00:32", "2018-04-01 00:00:33"]),
+        ("", ["2018-04-01 00:00:31", "2018-04-01 00:00:32", "2018-04-01 00:00:33"]),
+        ("", ["1780560000", "1780560001", "1780560002"]),
+    ],
+)
+def test_the_command_that_is_proposed_works(here: Path, header: str, times: list[str]) -> None:
+    """The key is the id: user 7 falls from 14.5 to 12.5, user 8 rises."""
+    users = ("7", "8", "7")
+    rows = [f"{time},{user},{price}" for time, user, price in zip(times, users, PRICES, strict=False)]
+    (here / "rows.csv").write_text("\n".join([*([header] if header else []), *rows]) + "\n")
+    run = follow("rows.csv")
+    assert run.exit_code == 0, run.stderr
+    shown = run.stdout.splitlines()[1:]
+    if header:
+        assert shown == ["7,14.5,12.5"]
+        assert "PARTITION BY" in (here / "q.rq").read_text()
+    else:
+        assert "14.5,7.5" in shown[0]
+
+
+def test_day_and_month_that_are_ambiguous_are_both_shown(here: Path) -> None:
+    (here / "rows.csv").write_text("at,id,price\n04/06/2026,a,5\n05/06/2026,a,4\n")
+    done = context("rows.csv", "-o", "c.jsonld", "--query", "q.rq")
+    assert "4 June 2026 with time_format=%d/%m/%Y or 6 April 2026 with time_format=%m/%d/%Y" in done.stderr
     assert "next:" not in done.stderr
+    for path in ("c.jsonld", "q.rq"):
+        (here / path).unlink()
+    run = follow("rows.csv?time=at&time_format=%m/%d/%Y")
+    assert run.exit_code == 0, run.stderr
+    assert run.stdout.splitlines()[1:] == ["a,5,4"]
+
+
+@pytest.mark.usefixtures("here")
+def test_without_files_the_command_that_writes_them_is_proposed() -> None:
+    done = context("trades.csv")
+    assert "next: spaseq context trades.csv -o trades.jsonld --query trades.rq" in done.stderr
+
+
+@pytest.mark.usefixtures("here")
+def test_a_column_of_times_that_is_not_there() -> None:
+    done = context("trades.csv?time=att")
+    assert done.exit_code == 2
+    assert "did you mean 'at'? there are 'at', 'id', 'price'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("header", "key"), [("bid,user_id,status", "user_id"), ("id,bid,status", "status"), ("id,paid,n", None)]
+)
+def test_ids_by_name_before_cardinality(tmp_path: Path, header: str, key: str | None) -> None:
+    path = tmp_path / "rows.csv"
+    last = ("x", "y") if "status" in header else ("1", "2")
+    path.write_text(f"{header}\n" + "".join(f"{n},{9 - n // 5},{last[n % 2]}\n" for n in range(6)))
+    found = propose(path).key
+    assert (found.name if found else None) == key

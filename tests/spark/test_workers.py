@@ -15,12 +15,13 @@ import pytest
 import spaseq
 from spaseq.events import Clock
 from spaseq.results.writers._json import line_of
-from spaseq.sources import SourceOptions
+from spaseq.sources import BadEvent, SourceOptions, parse_source
 from spaseq.spark._quiet import told
 from spaseq.spark.source._blocks import options_text, read_row
 from spaseq.spark.stages._bucket import Bucket
 from spaseq.spark.stages._job import Job
 from spaseq.spark.stages._stateless import Stateless
+from spaseq.terms.dictionary import Dictionary
 
 NS = "http://example.org/"
 PROV = "http://www.w3.org/ns/prov#generatedAtTime"
@@ -55,6 +56,16 @@ def staged(query: spaseq.Query, clock: Clock, data: bytes) -> list[str]:
         for piece in passed.pieces:
             bucket.add(piece.data, 0)
     return list(bucket.close())
+
+
+def test_a_block_ends_its_events_as_the_options_say() -> None:
+    data = b"".join(b"<urn:%d> <urn:v> 1 . <urn:%d> <urn:in> [ <urn:at> %d ] .\n" % (n, n, n) for n in (1, 2))
+    options = parse_source("x.ttl?by=subject&time=<urn:in>/<urn:at>")[1]
+    block = {"stream": f"{NS}S", "first": 0, "options": options_text(options, "ttl"), "data": data}
+    letters: list[BadEvent] = []
+    batches = read_row(block, Dictionary(), letters)
+    assert [time for batch in batches for time in batch.time.tolist()] == [1, 2]
+    assert letters == []
 
 
 @pytest.mark.parametrize("clock", list(Clock))

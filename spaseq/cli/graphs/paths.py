@@ -16,7 +16,6 @@ from spaseq.cli.console import say, warn
 from spaseq.cli.running.delivery import silence_stdout
 from spaseq.cli.running.outputs import output
 from spaseq.effort import Shed
-from spaseq.language.reading.hints import WELL_KNOWN
 from spaseq.language.syntax.printing import print_term
 from spaseq.limits import Limits
 from spaseq.paths import Budget, KnowledgeGraph, Path, drawing, load, to_networkx
@@ -27,6 +26,7 @@ from spaseq.results.writers._base import harmless
 from spaseq.results.writers._json import json_term
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import from_rdflib, to_rdflib
+from spaseq.terms.prefixes import WELL_KNOWN
 
 #: The widths of a table's columns are those of its first rows.
 _MEASURED: Final = 200

@@ -114,9 +114,13 @@ def run(
     \b
     Source options (?option=value, joined by &):
       format     trig nq nt ttl messages jsonld ndjsonld jelly csv ndjson; else by extension
-      time       the IRI of the time's predicate (prov:generatedAtTime), or arrival
+      time       arrival, a column of rows, a path (<IRI>/<IRI>), or a predicate (prov:generatedAtTime)
+      time_format, unit   how a column of times is written: %d/%m/%Y %H:%M:%S, or milliseconds
       triples    triples per event, for files without named graphs
+      by         where else an event ends: subject, message, or the IRI of a predicate
       context    the JSON-LD context that lifts csv or ndjson rows
+      contexts   a folder, or a map, of local copies of contexts that JSON-LD names by URL
+      items      the path of an array in JSON: each element is an event
       header, delimiter   for csv
     Live sources are URLs: kafka, mqtt, mqtts, ws, wss, http, https, and file:PATH?follow.
 

@@ -10,6 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import IO, Final
 
+from pyoxigraph import NamedNode
+
 from spaseq.connect.again import Count, Place, same
 from spaseq.connect.live import Ending
 from spaseq.errors import SourceError, warn
@@ -37,6 +39,11 @@ def check_followed(path: str, options: SourceOptions) -> None:
     if resolve_format(path, options) == "jsonld":
         raise SourceError(
             f"{path}: a JSON-LD document has to be read whole: follow ndjsonld, a document a line"
+        )
+    if isinstance(options.by, NamedNode):
+        raise SourceError(
+            f"{path}: by={options.by} reads a document whole, and a file that is followed has no end: use "
+            "by=subject"
         )
     if options.order == "time":
         raise SourceError(f"{path}: order=time waits for the end, which a file that is followed has not")

@@ -4,23 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Final
 
-#: Prefixes that everybody declares alike.
-WELL_KNOWN: Final = {
-    "foaf": "http://xmlns.com/foaf/0.1/",
-    "geo": "http://www.w3.org/2003/01/geo/wgs84_pos#",
-    "geof": "http://www.opengis.net/def/function/geosparql/",
-    "math": "http://www.w3.org/2005/xpath-functions/math#",
-    "owl": "http://www.w3.org/2002/07/owl#",
-    "prov": "http://www.w3.org/ns/prov#",
-    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
-    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
-    "sosa": "http://www.w3.org/ns/sosa/",
-    "ssn": "http://www.w3.org/ns/ssn/",
-    "uom": "http://www.opengis.net/def/uom/OGC/1.0/",
-    "xsd": "http://www.w3.org/2001/XMLSchema#",
-}
+from spaseq.terms.prefixes import WELL_KNOWN
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -9,13 +9,13 @@ import pyoxigraph as ox
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from spaseq.language.reading.hints import WELL_KNOWN
 from spaseq.paths import KnowledgeGraph, load
 from spaseq.serve.asking import asked, bounded, kept
 from spaseq.serve.errors import ApiError
 from spaseq.serve.routes.depends import Given
 from spaseq.serve.service import Service
 from spaseq.terms.interop import from_rdflib
+from spaseq.terms.prefixes import WELL_KNOWN
 
 router = APIRouter(tags=["background graphs"])
 

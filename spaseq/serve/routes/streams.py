@@ -10,11 +10,12 @@ from urllib.parse import unquote
 from fastapi import APIRouter, Header, Query, Request
 from pyoxigraph import Literal, NamedNode
 
-from spaseq.errors import SpaseqError
+from spaseq.errors import SourceError, SpaseqError
 from spaseq.serve.errors import ApiError, told
 from spaseq.serve.routes.bodies import FORMATS, Taken, Way, format_of, take_body
 from spaseq.serve.routes.depends import Given
 from spaseq.sources import SourceOptions
+from spaseq.sources._options import read_option
 from spaseq.sources.times import read_time
 from spaseq.terms.values import XSD
 
@@ -61,6 +62,7 @@ async def send(
     event_time: Annotated[str | None, Header(description=f"The same. {_TIME}.")] = None,
     predicate: Annotated[str | None, Query(description="Of an event's time, in the data.")] = None,
     triples: Annotated[int | None, Query(ge=1, description="So many make an event.")] = None,
+    by: Annotated[str | None, Query(description="Where an event ends: subject, message or an IRI.")] = None,
     content_type: Annotated[str | None, Header()] = None,
 ) -> dict[str, Any]:
     """The IRI is percent-encoded. Turtle and N-Triples are one event; in TriG and N-Quads each named graph is
@@ -69,6 +71,11 @@ async def send(
     options = SourceOptions(format=format_of(content_type), triples=triples, is_live=True)
     if predicate is not None:
         options = replace(options, time=_iri(predicate, "predicate"))
+    if by is not None:
+        try:
+            options = replace(options, by=read_option("by", by))  # type: ignore[arg-type]  # as it reads them
+        except SourceError as error:
+            raise ApiError(400, "parameter", str(error)) from None
     way = Way(
         _stream(iri),
         options,

@@ -154,11 +154,12 @@ class GraphAssembler:
         self._current.problem = self._current.problem or lost
 
     def _is_complete(self, event: _Graph) -> bool:
-        if event.problem or event.times or self._sink.predicate is None:
+        sink = self._sink
+        if event.problem or event.times or sink.is_arrival:
             return True
-        # Only what is new: graphs that take turns are asked at each turn.
-        rows, event.searched = event.rows[event.searched :], len(event.rows)
-        return bool(self._sink.times_inside(rows, event.name))
+        # Only what is new, unless a path may lead through it: graphs that take turns are asked at each turn.
+        begin, event.searched = 0 if sink.path else event.searched, len(event.rows)
+        return bool(sink.times_inside(event.rows[begin:], event.name))
 
     def _timed(self, graph: Any, time: Term) -> None:
         """The default graph says the time of a graph."""

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from urllib.parse import quote
 
 import numpy as np
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
@@ -16,6 +15,8 @@ from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
 from spaseq.excerpts import bounded
 from spaseq.limits import Limits
 from spaseq.sources._options import LIVE_AHEAD, SourceOptions
+from spaseq.sources.formats.contexts import Contexts
+from spaseq.sources.time_option import TimePath, say_time_option
 from spaseq.sources.times import MOMENTS, far_off, latest, read_time
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 from spaseq.terms.identified import Row
@@ -67,12 +68,26 @@ class EventSink:
         #: Whether it was said that ill-typed times count as ticks.
         self.has_warned = False
         self._has_decimals = False
-        #: None when the arrival number is the time.
-        self.predicate = None if options.time == "arrival" else options.time
+        #: Whether the arrival number is the time.
+        self.is_arrival = options.time == "arrival"
+        #: The predicate of times, which may stand outside of an event's graph; None if there is none.
+        self.predicate = options.time if isinstance(options.time, NamedNode) else None
+        #: The path to times, inside of an event's graph.
+        self.path = options.time if isinstance(options.time, TimePath) else None
         #: How many triples in a row make an event, if they do, until a stray subject was reported.
         self.group: int | None = None
+        #: Where an event ends, unless a format says.
+        self.by = options.by
+        self.items = options.items
+        #: Local copies of the contexts that JSON-LD names by URL.
+        self.contexts = Contexts(options.contexts, limits) if options.contexts else None
         self._max_ahead = options.max_ahead
         self._ahead = options.max_ahead or (LIVE_AHEAD if options.is_live else None)
+
+    @property
+    def stream(self) -> str:
+        """The stream's IRI, for messages."""
+        return self._stream.value
 
     def warn_of_decimals(self, predicate: Term | Triple | None) -> None:
         """Say, once, that JSON numbers were typed as xsd:decimal, and are none."""
@@ -91,16 +106,23 @@ class EventSink:
         self._on_bad(BadEvent(self._stream.value, position, bounded(reason), payload))
 
     def add(
-        self, rows: Sequence[Row], graph: Name | None, times: Sequence[Term], position: str, problem: str = ""
+        self,
+        rows: Sequence[Row],
+        graph: Name | None,
+        times: Sequence[Term],
+        position: str,
+        problem: str = "",
+        at: tuple[Clock, int] | None = None,
     ) -> None:
         """A complete event: its triples, its name, the times given to it outside of it, where it stands.
 
-        Without times given, those inside it count. A ``problem`` makes it a bad event.
+        Without times given, those inside it count; ``at`` is a time that was read already. A ``problem``
+        makes it a bad event.
         """
         try:
             if problem:
                 raise ValueError(problem)
-            clock, value = self._time(rows, graph, times)
+            clock, value = self._time(rows, graph, times) if at is None else at
             if clock is not self._on(clock):
                 raise ValueError(f"its time is in {clock}, but the stream's first one was in {self._clock}")
             if self._ahead is not None and clock is Clock.INSTANTS and value > latest(self._ahead):
@@ -162,10 +184,10 @@ class EventSink:
         event, subject, of_time = stray
         term, group, self.group = self.dictionary.term, self.group, None
         warnings.warn(
-            f"{self._stream.value}, event {batch.n[event] + 1}: no triple connects {term(subject)} with "
+            f"{self.stream}, event {batch.n[event] + 1}: no triple connects {term(subject)} with "
             f"{term(of_time)}, whose time the event has. With triples={group} every {group} triples are an "
             f"event: does each record have {group} triples? If not, events mix records, and matches are "
-            "false or missing",
+            "false or missing: with by=subject instead, the triples of one subject are an event",
             SpaseqWarning,
             stacklevel=2,
         )
@@ -184,17 +206,19 @@ class EventSink:
 
     def times_inside(self, rows: Iterable[Row], graph: Name | None) -> list[Term]:
         """The distinct times that an event's own triples say: about its name, or else about anything."""
+        if self.path is not None:
+            return self.path.ends(rows)
         found = [(s, o) for s, p, o in rows if p == self.predicate and not isinstance(o, Triple)]
         return list(dict.fromkeys([o for s, o in found if s == graph] or [o for _, o in found]))
 
     def _time(self, rows: Sequence[Row], graph: Name | None, times: Sequence[Term]) -> tuple[Clock, int]:
-        if self.predicate is None:
+        if self.is_arrival:
             return Clock.TICKS, self._n
         found = [read_time(term) for term in times or self.times_inside(rows, graph)]
         if not found and self._otherwise is not None:
             return self._otherwise
         if not found:
-            raise ValueError(f"no time: nothing says {self.predicate} ({_instead(rows)})")
+            raise ValueError(f"no time: nothing says {self.predicate or self.path} ({_instead(rows)})")
         first = found[0]
         if any(other[:2] != first[:2] for other in found):
             values = sorted({str(time.clock.show(time.value)) for time in found})
@@ -253,11 +277,34 @@ def letter_of(batch: EventBatch, index: int, reason: str) -> BadEvent:
 
 
 def _instead(rows: Iterable[Row]) -> str:
-    """What to do about a time that is missing: a predicate that says one, if there is one."""
-    for _, predicate, term in rows:
-        if isinstance(predicate, NamedNode) and isinstance(term, Literal) and term.datatype.value in MOMENTS:
-            return f"its {predicate} is one: time={quote(predicate.value)}"
-    return "option time= names another predicate, time=arrival takes none"
+    """What to do about a time that is missing: a predicate or a path that says one, if there is one."""
+    rows = [*rows]
+    holders: dict[NamedNode, set[object]] = {}
+    for s, p, o in rows:
+        if isinstance(p, NamedNode) and isinstance(o, Literal) and o.datatype.value in MOMENTS:
+            holders.setdefault(p, set()).add(s)
+    problems = []
+    for predicate, subjects in holders.items():
+        before = dict.fromkeys(p for _, p, o in rows if o in subjects and isinstance(p, NamedNode))
+        for steps in ((predicate,), *((step, predicate) for step in before)):
+            problem = _unusable(TimePath(steps).ends(rows))
+            if not problem:
+                return f"its {TimePath(steps)} is one: {say_time_option(steps)}"
+            if len(steps) == 1:
+                problems.append(f"its {predicate} {problem}")
+    said = "; ".join(problems) or "option time= names another predicate"
+    return f"{said}; time=arrival takes none"
+
+
+def _unusable(terms: Iterable[Term]) -> str:
+    """Why the values of a predicate in an event are not its time; empty if they are."""
+    found = set()
+    for term in terms:
+        try:
+            found.add(read_time(term)[:2])
+        except ValueError:
+            return f"also has a value that is not a time, {term}"
+    return "has several values" if len(found) > 1 else ""
 
 
 def check_terms(rows: Iterable[Triple | Row], limits: Limits) -> None:
@@ -277,11 +324,14 @@ def check_term(term: Term, limits: Limits) -> None:
         raise ValueError(limits.beyond("term_bytes", f"a term that begins with {text[:40]!r}"))
 
 
-def add_dataset(sink: EventSink, quads: Iterable[Quad], position: str, problem: str = "") -> None:
+def add_dataset(
+    sink: EventSink, quads: Iterable[Quad], position: str, problem: str = "", otherwise: Sequence[Term] = ()
+) -> None:
     """The events of an atomic dataset: a message, a document of one line, a frame.
 
     Its named graphs are the events, with their times in the default graph or inside; a dataset with no
-    named graph is one event itself. Other triples of the default graph are metadata.
+    named graph is one event itself. Other triples of the default graph are metadata. With ``by=message`` all
+    its triples are one event. ``otherwise``: the time of a dataset with no named graph that says none.
     """
     default: list[Row] = []
     named: dict[Name, list[Row]] = {}
@@ -293,8 +343,13 @@ def add_dataset(sink: EventSink, quads: Iterable[Quad], position: str, problem: 
                 times.setdefault(s, []).append(o)
         else:
             named.setdefault(g, []).append((s, p, o))
+    if sink.by == "message" and (default or named or problem):
+        rows = [*default, *(row for graph in named.values() for row in graph)]
+        sink.add(list(dict.fromkeys(rows)), None, (), position, problem)
+        return
     if not named and (default or problem):
-        sink.add(default, None, (), position, problem)
+        outside = otherwise if otherwise and not sink.times_inside(default, None) else ()
+        sink.add(default, None, outside, position, problem)
     for graph, rows in named.items():
         sink.add(rows, graph, times.get(graph, ()), position, problem)
 

@@ -28,6 +28,7 @@ from spaseq.sources.columns.context import (
     Value,
     double,
 )
+from spaseq.sources.formats.row_times import RowTimes
 from spaseq.sources.times import read_time
 from spaseq.terms.dictionary import UNBOUND
 
@@ -51,9 +52,10 @@ class _Triples(NamedTuple):
 class FastRows:
     """Lifts rows as ``rows.Lifter`` does, as far as they are usual."""
 
-    def __init__(self, context: str, sink: EventSink) -> None:
+    def __init__(self, context: str, sink: EventSink, times: RowTimes | None = None) -> None:
         self._templates = Templates(context)
         self._sink = sink
+        self._column = times
         self._dictionary = sink.dictionary
 
     def deliver(self, count: int, groups: Sequence[Group], slowly: Callable[[Sequence[int]], None]) -> None:
@@ -64,8 +66,9 @@ class FastRows:
             found = [self._lift(group, odd, time_id) for group in groups]
             triples = _Triples(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
             size = np.bincount(triples.row, minlength=count)
-            status, time = self._times(odd, time_id)
-            odd |= (size == 0) | ((status == UNREAD) & (self._sink.predicate is not None))
+            times = self._times(odd, time_id) if self._column is None else _cells(self._column, count, groups)
+            status, time = times
+            odd |= (size == 0) | ((status == UNREAD) & (not self._sink.is_arrival))
             keep = ~odd[triples.row]
             order = np.argsort(triples.row[keep], kind="stable")
             s, p, o = (column[keep][order] for column in triples[1:])
@@ -80,7 +83,7 @@ class FastRows:
                 if odd[start] or not self._sink.extend(
                     np.zeros(stop - start, dtype=np.int64),
                     Clock.INSTANTS if status[start] == INSTANT else Clock.TICKS,
-                    None if self._sink.predicate is None else time[rows],
+                    None if self._sink.is_arrival else time[rows],
                     offset[start : stop + 1] - offset[start],
                     (s[part], p[part], o[part]),
                 ):
@@ -137,7 +140,7 @@ class FastRows:
     def _times(self, odd: Mask, time_id: Ids) -> tuple[Ids, Ids]:
         """(status, time) of each row; ``UNREAD`` if it has none, or none that can be read."""
         status, time = np.zeros((2, len(time_id)), dtype=np.int64)
-        if self._sink.predicate is None:
+        if self._sink.is_arrival:
             status[:] = TICK
             return status, time
         table = self._dictionary.table()
@@ -180,6 +183,22 @@ class FastRows:
         if skips_empty and str in known:
             known[str][""] = ""
         return [known[type(value)][value] if type(value) in known else None for value in values]
+
+
+def _cells(column: RowTimes, count: int, groups: Sequence[Group]) -> tuple[Ids, Ids]:
+    """(status, time) of each row, by its cell in a column."""
+    status, time = np.zeros((2, count), dtype=np.int64)
+    for group in groups:
+        if column.name in group.keys:
+            rows = np.asarray(group.rows, dtype=np.int64)
+            cells = group.columns[group.keys.index(column.name)]
+            found = [_status(time) for time in column.read_all(cells)]
+            status[rows], time[rows] = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    return status, time
+
+
+def _status(time: tuple[Clock, int] | None) -> tuple[int, int]:
+    return (UNREAD, 0) if time is None else (TICK if time[0] is Clock.TICKS else INSTANT, time[1])
 
 
 def _as_json(value: Value) -> str:

@@ -16,13 +16,14 @@ from pyoxigraph import NamedNode
 from spaseq.errors import SourceError
 from spaseq.limits import Limits
 from spaseq.nesting import check_json
+from spaseq.sources.formats.contexts import Contexts
 from spaseq.sources.formats.jsonld import quads_of
 from spaseq.terms.identified import Row
 
 _TOGETHER: Final = 256
 
 
-def load_context(path: Path, limits: Limits) -> str:
+def load_context(path: Path, limits: Limits, contexts: Contexts | None = None) -> str:
     """The context of a JSON-LD file, as JSON. Raises SourceError; nothing is fetched from the network."""
     try:
         data = path.read_bytes()
@@ -34,10 +35,18 @@ def load_context(path: Path, limits: Limits) -> str:
         raise SourceError(f"context {path} is not JSON: {error}") from error
     if not isinstance(document, dict) or "@context" not in document:
         raise SourceError(f'context {path} has no "@context"')
-    remote = _remote(document["@context"])
+    context = document["@context"]
+    try:
+        context = contexts.resolve(context) if contexts else context
+    except ValueError as error:
+        raise SourceError(f"context {path}: {error}") from None
+    remote = _remote(context)
     if remote is not None:
-        raise SourceError(f"context {path} refers to {remote}, which is never fetched: write its terms out")
-    text = json.dumps(document["@context"])
+        raise SourceError(
+            f"context {path} refers to {remote}, which is never fetched: contexts=FOLDER says where a local "
+            "copy is, or write its terms out"
+        )
+    text = json.dumps(context)
     try:
         quads_of(f'{{"@context":{text}}}'.encode())
     except ValueError as error:

@@ -18,8 +18,9 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
 
 from spaseq.errors import SourceError
 from spaseq.sources._bytes import LONGEST
-from spaseq.sources.assembly.assemble import GraphAssembler, TripleGroups
+from spaseq.sources.assembly.assemble import GraphAssembler
 from spaseq.sources.assembly.sink import EventSink, add_dataset
+from spaseq.sources.assembly.subjects import Assembler, assembler_of
 
 _HINT: Final = 3
 _LONGEST_VARINT: Final = 10
@@ -112,16 +113,16 @@ class _Reader:
         self._sink = sink
         self._adapter = _Terms(options)
         self._decoder = _decode(lambda: Decoder(adapter=self._adapter))
-        self._assembler: GraphAssembler | TripleGroups | None = None
+        self._assembler: Assembler | None = None
         if types.flat or types.logical_type == jelly.LOGICAL_STREAM_TYPE_UNSPECIFIED:
-            if has_graphs:
+            if has_graphs and sink.by is None:
                 self._assembler = GraphAssembler(sink)
-            elif triples:
-                self._assembler = TripleGroups(sink, triples)
-            elif types.flat:
+            elif (assembler := assembler_of(sink, triples)) is not None:
+                self._assembler = assembler
+            elif types.flat and sink.by is None:
                 raise SourceError(
-                    "a flat Jelly stream of triples has no events of its own: "
-                    "say how many triples make an event with triples=N"
+                    "a flat Jelly stream of triples has no events of its own: by=subject makes the triples "
+                    "of a subject one, triples=N so many triples, by=message a frame"
                 )
 
     def read(self, frame: Any, position: str) -> None:

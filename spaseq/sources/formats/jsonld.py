@@ -18,7 +18,10 @@ from spaseq.nesting import check_json, too_long
 from spaseq.sources._bytes import whole_lines
 from spaseq.sources.assembly.assemble import GraphAssembler
 from spaseq.sources.assembly.sink import EventSink, add_dataset
+from spaseq.sources.assembly.subjects import assembler_of
 from spaseq.sources.formats._parse import reason_of
+from spaseq.sources.formats.items import split_items
+from spaseq.terms.dictionary import Term
 
 #: So many names are shown.
 _FEW: Final = 5
@@ -96,15 +99,19 @@ def quads_of(text: bytes) -> list[Quad]:
     except SyntaxError as error:
         reason = reason_of(error)
         if "LoadDocumentCallback" in reason:
-            reason = "it names a remote context, which is never fetched: write the context into the document"
+            reason = (
+                "it names a remote context, which is never fetched: contexts=FOLDER says where a local copy "
+                "is, or write the context into the document"
+            )
         raise ValueError(reason) from None
 
 
 def read_document(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
     """One document, whose named graphs are the events."""
     text = b"".join(blocks)
-    assembler = GraphAssembler(sink)
+    assembler = assembler_of(sink, None) or GraphAssembler(sink)
     try:
+        text = sink.contexts.filled(text) if sink.contexts else text
         quads = parse_jsonld(text, sink.limits)
         problem = empty_graphs(text, quads)
         if problem:
@@ -138,14 +145,40 @@ def read_documents(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
         for number, line in enumerate(text.split(b"\n"), first):
             if not line.strip():
                 continue
-            position = f"line {number}"
-            try:
-                quads = parse_jsonld(line, sink.limits)
-            except ValueError as error:
-                sink.bad(position, str(error), line.decode(errors="replace"))
-            else:
-                problem = empty_graphs(line, quads)
-                if problem:
-                    sink.bad(position, problem, line.decode(errors="replace"))
-                add_dataset(sink, quads, position)
+            add_document(sink, line, f"line {number}")
         yield
+
+
+def add_document(sink: EventSink, text: bytes, position: str) -> bool:
+    """Add a document that is an atomic dataset, or an array of them (``items=``); False if it is empty."""
+    try:
+        text = sink.contexts.filled(text) if sink.contexts else text
+        if sink.items is None:
+            parts, times = [text], None
+        else:
+            check_json(text, sink.limits)
+            items, around = split_items(text, sink.items)
+            parts, times = [item.encode() for item in items], _times(sink, around)
+    except ValueError as error:
+        sink.bad(position, str(error), text.decode(errors="replace"))
+        return True
+    is_empty = True
+    for number, part in enumerate(parts, 1):
+        place = position if times is None else f"{position}, item {number}".removeprefix(", ")
+        try:
+            quads = parse_jsonld(part, sink.limits)
+        except ValueError as error:
+            sink.bad(place, str(error), part.decode(errors="replace"))
+            is_empty = False
+            continue
+        problem = empty_graphs(part, quads)
+        if problem:
+            sink.bad(place, problem, part.decode(errors="replace"))
+        add_dataset(sink, quads, place, otherwise=times or ())
+        is_empty = is_empty and not quads and not problem
+    return not is_empty
+
+
+def _times(sink: EventSink, around: str) -> list[Term]:
+    """The times of what is around the elements of an array."""
+    return sink.times_inside([(s, p, o) for s, p, o, _ in quads_of(around.encode())], None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from spaseq.sources._bytes import count_lines, whole_lines
 from spaseq.sources.assembly.assemble import GraphAssembler, TripleGroups
 from spaseq.sources.assembly.sink import EventSink
+from spaseq.sources.assembly.subjects import Assembler, Members, SubjectGroups
 from spaseq.sources.formats._parse import PieceError, Pieces, graph_name
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _QUAD: Final = re.compile(
     re.VERBOSE,
 )
 _LAST: Final = re.compile(rb"(?P<graph><[^<>\"\s]*>|_:[^\s<>\"]+)\s*\.?\s*$")
+_FIRST: Final = re.compile(rb"\s*(?P<subject><[^<>\"\s]*>|_:[^\s<>\"]+)\s")
 _VERSION: Final = re.compile(rb"\s*@?VERSION\b", re.IGNORECASE)
 
 
@@ -32,15 +34,13 @@ WARM_UP: Final = 1 << 22
 SMALL: Final = 1 << 13
 
 
-def read_lines(
-    form: str, blocks: Iterator[bytes], sink: EventSink, assembler: GraphAssembler | TripleGroups
-) -> Iterator[None]:
+def read_lines(form: str, blocks: Iterator[bytes], sink: EventSink, assembler: Assembler) -> Iterator[None]:
     """Parse a block at a time; pause after each one. As ``read_lines_slowly``, only faster."""
     yield from _read(form, blocks, sink, assembler, fast=True)
 
 
 def read_lines_slowly(
-    form: str, blocks: Iterator[bytes], sink: EventSink, assembler: GraphAssembler | TripleGroups
+    form: str, blocks: Iterator[bytes], sink: EventSink, assembler: Assembler
 ) -> Iterator[None]:
     """Parse a block at a time; pause after each one.
 
@@ -55,11 +55,12 @@ def _read(
     form: str,
     blocks: Iterator[bytes],
     sink: EventSink,
-    assembler: GraphAssembler | TripleGroups,
+    assembler: Assembler,
     *,
     fast: bool,
 ) -> Iterator[None]:
     pieces = Pieces(form, sink.limits)
+    grouped = assembler if isinstance(assembler, GraphAssembler | TripleGroups) else None
     reader: FastLines | None = None
     size = 0
 
@@ -86,21 +87,19 @@ def _read(
             continue
         size += len(text)
         is_loaded = size >= WARM_UP or sys.modules.get("spaseq.sources.scan.fast") is not None
-        if not fast or not is_loaded or len(text) < SMALL:
+        if grouped is None or not fast or not is_loaded or len(text) < SMALL:
             read_slowly(first, text)
         else:
             if reader is None:
                 from spaseq.sources.scan.fast import FastLines
 
-                reader = FastLines(form, sink, assembler, read_slowly)
+                reader = FastLines(form, sink, grouped, read_slowly)
             reader.read(first, text)
         yield
     assembler.close()
 
 
-def _read_line(
-    pieces: Pieces, number: int, line: bytes, sink: EventSink, assembler: GraphAssembler | TripleGroups
-) -> None:
+def _read_line(pieces: Pieces, number: int, line: bytes, sink: EventSink, assembler: Assembler) -> None:
     if _VERSION.match(line):
         return
     try:
@@ -109,6 +108,11 @@ def _read_line(
         sink.bad(f"line {number}", bad.reason, line.decode(errors="replace"))
         reason = f"incomplete: line {number} could not be read"
         quad = _QUAD.fullmatch(line)
+        if isinstance(assembler, SubjectGroups | Members):
+            first = _FIRST.match(line)
+            subject = graph_name(first["subject"]) if first else None
+            assembler.spoil(subject, reason, certain=subject is not None)
+            return
         last = quad or _LAST.search(line)
         graph = graph_name(last["graph"]) if last else None
         assembler.spoil(graph, reason, certain=quad is not None)

@@ -23,13 +23,18 @@ from urllib.parse import quote
 
 from pyoxigraph import Literal
 
+from spaseq.errors import SourceError
+from spaseq.events import Clock
 from spaseq.nesting import check_json
 from spaseq.sources._bytes import whole_lines
 from spaseq.sources._options import SourceOptions
 from spaseq.sources.assembly.sink import EventSink
 from spaseq.sources.columns.context import DECIMAL, Group, Number, Value
-from spaseq.sources.formats._lift import lift, terms_of
+from spaseq.sources.formats._lift import lift, load_context, terms_of
+from spaseq.sources.formats.items import split_items
 from spaseq.sources.formats.jsonld import shortened
+from spaseq.sources.formats.row_times import RowTimes
+from spaseq.terms.dictionary import Term
 
 if TYPE_CHECKING:
     from spaseq.sources.columns.rows import FastRows
@@ -53,22 +58,40 @@ class _Records(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The rows of a block: the line each begins on, its text; by keys; and each as a JSON object."""
+    """The rows of a block: the line each begins on, its text; by keys; and each as a JSON object.
 
-    lines: Sequence[int]
+    ``around``: the documents that the rows are elements of (``items=``).
+    """
+
+    lines: Sequence[int | str]
     raws: Sequence[str]
     groups: Sequence[Group]
     json: Callable[[int], str]
+    around: Sequence[str] = ()
+
+
+def open_lifter(name: str, options: SourceOptions, sink: EventSink) -> Lifter:
+    """The lifter of a source's rows. Raises SourceError without a context that can be read."""
+    if options.context is None and sink.contexts is None:
+        raise SourceError(
+            f"{name}: rows need the JSON-LD context that lifts them: add ?context=FILE, or contexts=FOLDER "
+            "if each row names its own"
+        )
+    context = load_context(options.context, sink.limits, sink.contexts) if options.context else "{}"
+    return Lifter(context, sink, options)
 
 
 class Lifter:
     """Rows to events, fast where that is possible."""
 
-    def __init__(self, context: str, sink: EventSink, *, fast: bool = True) -> None:
+    def __init__(self, context: str, sink: EventSink, options: SourceOptions, *, fast: bool = True) -> None:
         self._context = context
         self._sink = sink
         self._seen = 0
-        self._is_fast = fast
+        self._is_fast = fast and sink.path is None and sink.items is None and sink.contexts is None
+        is_column = isinstance(options.time, str) and not sink.is_arrival
+        #: The column of times, unless the context says what they are.
+        self.times = RowTimes(str(options.time), options) if is_column else None
         self._fast: FastRows | None = None
 
     def lift(self, rows: _Rows) -> None:
@@ -82,7 +105,7 @@ class Lifter:
         if self._fast is None:
             from spaseq.sources.columns.rows import FastRows
 
-            self._fast = FastRows(self._context, self._sink)
+            self._fast = FastRows(self._context, self._sink, self.times)
         self._fast.deliver(count, rows.groups, lambda numbers: self._slowly(rows, numbers))
 
     def _has_long(self, rows: _Rows) -> bool:
@@ -101,7 +124,29 @@ class Lifter:
                     if isinstance(term, Literal) and "E" in term.value and term.datatype == DECIMAL:
                         self._sink.warn_of_decimals(predicate)
                 problem = "" if found else self._lost(rows.json(number))
-                self._sink.add(found, None, (), f"line {line}", problem)
+                around = rows.around[number] if rows.around else ""
+                times: Sequence[Term] = ()
+                at = None
+                if self.times is not None and not problem:
+                    at, problem = self._at(self.times, rows.json(number), around)
+                elif around and not self._sink.times_inside(found, None):
+                    times = self._times_of(around)
+                self._sink.add(found, None, times, f"line {line}", problem, at)
+
+    def _at(self, times: RowTimes, row: str, around: str) -> tuple[tuple[Clock, int] | None, str]:
+        """The time of a row by its column, or why it has none."""
+        cells = dict(zip(*_object(row), strict=True))
+        if around and times.name not in cells:
+            cells = dict(zip(*_object(around), strict=True)) | cells
+        try:
+            return times.of(cells), ""
+        except ValueError as error:
+            return None, str(error)
+
+    def _times_of(self, around: str) -> list[Term]:
+        """The times that the document around a row says."""
+        (found,) = lift([around], self._context)
+        return [] if isinstance(found, ValueError) else self._sink.times_inside(found, None)
 
     def _lost(self, row: str) -> str:
         """Why nothing came of a row, which is a JSON object."""
@@ -127,8 +172,9 @@ _DECODER: Final = json.JSONDecoder(
 
 
 def _ndjson_rows(first: int, text: bytes, sink: EventSink) -> _Rows:
-    lines: list[int] = []
+    lines: list[int | str] = []
     raws: list[str] = []
+    around: list[str] = []
     groups: dict[tuple[str, ...], tuple[list[int], list[tuple[Value, ...]]]] = {}
     for number, line in enumerate(text.split(b"\n"), first):
         try:
@@ -136,20 +182,24 @@ def _ndjson_rows(first: int, text: bytes, sink: EventSink) -> _Rows:
             if not raw:
                 continue
             check_json(line, sink.limits)
-            keys, values = _object(raw)
+            raw = sink.contexts.filled(line).decode() if sink.contexts else raw
+            items, document = ([raw], "") if sink.items is None else split_items(raw, sink.items)
+            objects = [_object(item) for item in items]
         except ValueError as error:
             sink.bad(f"line {number}", str(error), line.decode(errors="replace").strip())
-        else:
+            continue
+        for item, (element, (keys, values)) in enumerate(zip(items, objects, strict=True), 1):
             numbers, rows = groups.setdefault(keys, ([], []))
             numbers.append(len(lines))
             rows.append(values)
-            lines.append(number)
-            raws.append(raw)
+            lines.append(f"{number}, item {item}" if document else number)
+            raws.append(element)
+            around += [document] if document else []
     columns = [
         Group(keys, numbers, list(zip(*rows, strict=True)), skips_empty=False)
         for keys, (numbers, rows) in groups.items()
     ]
-    return _Rows(lines, raws, columns, raws.__getitem__)
+    return _Rows(lines, raws, columns, raws.__getitem__, around)
 
 
 def _object(text: str) -> tuple[tuple[str, ...], tuple[Value, ...]]:
@@ -182,6 +232,8 @@ class _Csv:
         self._sink = sink
         self._lifter = lifter
         self._header = tuple(options.header or ())
+        if self._header and lifter.times is not None:
+            lifter.times.check(self._header)
         self._delimiter = options.delimiter or ","
         self._held: list[str] = []
         self._start, self._size, self._is_open = 1, 0, False
@@ -203,8 +255,8 @@ class _Csv:
             self._take(self._plain(first, lines) or self._records(first, lines))
 
     def _name(self, cells: Iterable[str]) -> None:
-        """The names of the columns, from the first line."""
-        self._header = tuple(cells)
+        """The names of the columns, from the first line, which may be a comment."""
+        self._header = header_of(cells)
         names = shortened(self._header)
         other = next((d for d in ",;\t|" if d != self._delimiter and d in names), None)
         if len(self._header) == 1 and other is not None:
@@ -212,6 +264,8 @@ class _Csv:
             self._sink.hint = f" (is {hint} missing? There is one column, {names!r})"
         elif any(_VALUE.fullmatch(name) for name in self._header):
             self._sink.hint = f" (is header= missing? The first line names the columns, and it is {names})"
+        if self._header and self._lifter.times is not None:
+            self._lifter.times.check(self._header)
 
     def close(self) -> None:
         """The input ended."""
@@ -282,8 +336,9 @@ class _Csv:
 
     def _take(self, records: _Records) -> None:
         if not self._header:
-            self._name(next(filter(None, records.cells), ()))
-            records = _without(records, {records.cells.index([*self._header])} if self._header else ())
+            first = next((number for number, cells in enumerate(records.cells) if cells), None)
+            self._name(() if first is None else records.cells[first])
+            records = _without(records, () if first is None else {first})
         header = self._header
         if any(len(cells) != len(header) for cells in records.cells):
             wrong = [n for n, cells in enumerate(records.cells) if len(cells) != len(header)]
@@ -300,6 +355,12 @@ class _Csv:
             header, range(len(records.cells)), list(zip(*records.cells, strict=True)), skips_empty=True
         )
         self._lifter.lift(_Rows(records.lines, records.raws, [group], as_json))
+
+
+def header_of(cells: Iterable[str]) -> tuple[str, ...]:
+    """The names of the columns from the cells of the header line, of which a ``# `` in front is no part."""
+    first, *others = [*cells] or [""]
+    return (first.removeprefix("# "), *others) if first or others else ()
 
 
 def _as_json(header: Sequence[str], cells: Sequence[str]) -> str:

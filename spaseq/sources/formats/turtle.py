@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from spaseq.sources._bytes import LONGEST
-from spaseq.sources.assembly.assemble import GraphAssembler, TripleGroups
+from spaseq.sources.assembly.assemble import TripleGroups
 from spaseq.sources.assembly.sink import EventSink
+from spaseq.sources.assembly.subjects import Assembler, Members, SubjectGroups
 from spaseq.sources.formats._parse import PieceError, Pieces
 from spaseq.sources.formats.delimiters import OF_STATEMENTS, Scanner
 
 _LABEL: Final = re.compile(rb"(?:GRAPH\s+)?([^\s{]+)\s*\{", re.IGNORECASE)
+_SUBJECT: Final = re.compile(rb"\s*([^\s\[(\"']+)\s")
 #: White space, comments, prefixes and bases: what may stand before the first statement.
 DIRECTIVES: Final = (
     rb"(?:\s++|\#[^\n]*+\n|(?i:@?prefix)\s[^<]*<[^>]*>[ \t]*\.?|(?i:@?base)\s*<[^>]*>[ \t]*\.?)*+"
@@ -20,9 +22,7 @@ DIRECTIVES: Final = (
 _BEFORE: Final = re.compile(DIRECTIVES)
 
 
-def read_turtle(
-    form: str, blocks: Iterator[bytes], sink: EventSink, assembler: GraphAssembler | TripleGroups
-) -> Iterator[None]:
+def read_turtle(form: str, blocks: Iterator[bytes], sink: EventSink, assembler: Assembler) -> Iterator[None]:
     """Parse the statements that each block completes; pause after each block."""
     reader = _Statements(form, sink, assembler)
     for block in blocks:
@@ -33,7 +33,7 @@ def read_turtle(
 
 
 class _Statements:
-    def __init__(self, form: str, sink: EventSink, assembler: GraphAssembler | TripleGroups) -> None:
+    def __init__(self, form: str, sink: EventSink, assembler: Assembler) -> None:
         self._pieces = Pieces(form, sink.limits)
         self._sink = sink
         self._assembler = assembler
@@ -99,6 +99,11 @@ class _Statements:
             self._assembler.spoil(None, reason, certain=True)
             return
         before = _BEFORE.match(statement)
+        if isinstance(self._assembler, SubjectGroups | Members):
+            first = _SUBJECT.match(statement, before.end() if before else 0)
+            subject = self._pieces.name(first[1]) if first else None
+            self._assembler.spoil(subject, reason, certain=subject is not None)
+            return
         label = _LABEL.match(statement, before.end() if before else 0)
         graph = self._pieces.name(label[1]) if label else None
         if graph is not None:

@@ -17,7 +17,7 @@ from pyoxigraph import DefaultGraph, Quad, Triple
 from spaseq.events import Clock, Ids
 from spaseq.limits import Limits
 from spaseq.sources.assembly import assemble as _assemble
-from spaseq.sources.assembly._kernel import INSTANT, IRREGULAR, TICK, UNREAD, graphs, groups
+from spaseq.sources.assembly._kernel import INSTANT, IRREGULAR, TICK, UNREAD, graphs, groups, read_times
 from spaseq.sources.assembly.assemble import GraphAssembler, TripleGroups
 from spaseq.sources.assembly.sink import EventSink
 from spaseq.sources.formats._parse import PieceError, Pieces
@@ -124,6 +124,7 @@ class FastLines:
         self._predicate = _NO_PREDICATE
         if sink.predicate is not None:
             self._predicate = self._dictionary.pin(sink.predicate)
+        self._path = [self._dictionary.pin(step) for step in sink.path.steps] if sink.path else []
         self._resize(0)
 
     def _resize(self, room: int) -> None:
@@ -187,10 +188,12 @@ class FastLines:
             if not assembler.settle():
                 return False
             graph = self._graph[:count].copy()
+        if self._path and not self._follow(count):
+            return False
         clock = self._clock(count)
         if clock is None:
             return False
-        time = self._time[:count].copy() if self._predicate else None
+        time = None if self._sink.is_arrival else self._time[:count].copy()
         offset = np.zeros(count + 1, dtype=np.int64)
         offset[1:] = self._end[:count]
         if not self._sink.extend(graph, clock, time, offset, self._triples(offset)):
@@ -198,12 +201,32 @@ class FastLines:
         if isinstance(assembler, TripleGroups):
             assembler.passed(count)
         else:
-            assembler.passed(graph, self._time_id[:count])
+            assembler.passed(graph, self._time_id[:count] if self._predicate else np.zeros_like(graph))
+        return True
+
+    def _follow(self, count: int) -> bool:
+        """Fill in the times at the end of the path; False if an event has none, or several."""
+        end, limit = self._end[:count], self._dictionary.limit
+        s, p, o = (column[: end[-1]] for column in (self._s, self._p, self._o))
+        event = np.repeat(np.arange(count), np.diff(end, prepend=0))
+        reached = np.empty(0, dtype=np.int64)
+        for number, step in enumerate(self._path):
+            rows = np.flatnonzero(p == step)
+            if number:
+                rows = rows[np.isin(event[rows] * limit + s[rows], reached)]
+            reached = event[rows] * limit + o[rows]
+        found = np.unique(reached)
+        if len(found) != count or (found // limit != np.arange(count)).any():
+            return False
+        ids = self._time_id[:count]
+        ids[:] = found % limit
+        table = self._dictionary.table()
+        read_times(table.terms, table.arena, ids, self._status[:count], self._time[:count])
         return True
 
     def _clock(self, count: int) -> Clock | None:
         """The one clock of the times, all read; None if there is not one, or a time is ill-formed."""
-        if not self._predicate:
+        if self._sink.is_arrival:
             return Clock.TICKS
         status = self._status[:count]
         for event in np.flatnonzero(status == UNREAD).tolist():

@@ -10,9 +10,7 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import timedelta
 from functools import lru_cache
-from pathlib import Path
 from typing import IO, Any, Final
 
 import pyarrow as pa
@@ -21,6 +19,7 @@ from pyoxigraph import NamedNode
 from spaseq.errors import SourceError
 from spaseq.events import EventBatch
 from spaseq.sources import BadEvent, SourceOptions, open_source
+from spaseq.sources._options import read_option, write_options
 from spaseq.spark.source._files import is_local, opened
 from spaseq.terms.dictionary import Dictionary
 
@@ -91,30 +90,11 @@ def _range(path: str, begin: int, end: int) -> IO[bytes]:
 
 def options_text(options: SourceOptions, form: str) -> str:
     """Options as text, with the format that a location's name says."""
-    time = options.time if isinstance(options.time, str) else options.time.value
-    values: dict[str, object] = {
-        "format": form,
-        "time": time,
-        "triples": options.triples,
-        "delimiter": options.delimiter,
-    }
-    if options.max_ahead is not None:
-        values["max_ahead"] = options.max_ahead.total_seconds()
-    values["context"] = str(options.context.resolve()) if options.context else None
-    values["header"] = list(options.header) if options.header else None
-    return json.dumps({name: value for name, value in values.items() if value is not None})
+    return json.dumps(write_options(replace(options, format=form)))
 
 
 @lru_cache(maxsize=64)
 def options_of(text: str) -> SourceOptions:
     """Options from their text."""
-    values = json.loads(text)
-    if values["time"] != "arrival":
-        values["time"] = NamedNode(values["time"])
-    if "context" in values:
-        values["context"] = Path(values["context"])
-    if "header" in values:
-        values["header"] = tuple(values["header"])
-    if "max_ahead" in values:
-        values["max_ahead"] = timedelta(seconds=values["max_ahead"])
-    return SourceOptions(**values)
+    values = {name: read_option(name, value) for name, value in json.loads(text).items()}
+    return SourceOptions(**values)  # type: ignore[arg-type]  # read_option gives the fields' types

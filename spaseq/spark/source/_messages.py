@@ -61,7 +61,10 @@ class _Messages:
         self._rows = rows
         self._dictionary = dictionary
         self._stream_id = dictionary.pin(self._stream)
-        self._predicate = 0 if options.time == "arrival" else dictionary.pin(options.time)
+        self._predicate = dictionary.pin(options.time) if isinstance(options.time, NamedNode) else 0
+        # What the kernels know.
+        is_timed = self._predicate != 0 or options.time == "arrival"
+        self._is_plain = options.format == "nq" and is_timed and options.by is None
         offset, partition = (_integers(rows, name) for name in ("offset", "partition"))
         self._n = arrival_numbers(offset, partition)
         self._micros = _integers(rows, "micros")
@@ -74,7 +77,7 @@ class _Messages:
         while spans:
             begin, end = spans.pop()
             found = None
-            if end - begin > _FEW and self._options.format == "nq":
+            if end - begin > _FEW and self._is_plain:
                 found = self._together(begin, end)
                 if found is None:
                     middle = (begin + end) // 2
@@ -178,7 +181,7 @@ class _Messages:
             return None
         (event,) = found
         here = slice(index, index + 1)
-        if not self._predicate:
+        if self._options.time == "arrival":
             return replace(event, clock=Clock.INSTANTS, time=self._micros[here], n=self._n[here])
         return replace(event, n=self._n[here])
 

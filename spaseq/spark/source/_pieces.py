@@ -145,7 +145,7 @@ class Cutter:
             form = resolve_format(path, self._options)
             check_options(path, form, self._options)
             can = form in ("nq", "ndjson") and PurePath(path).suffix.lower() not in COMPRESSED
-            divisible = can and self._options.time != "arrival"
+            divisible = can and self._options.time != "arrival" and self._options.by is None
             if divisible and form == "nq":
                 with opened(path) as file:
                     divisible = self._stands_together(file.read(_HEAD))

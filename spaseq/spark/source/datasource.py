@@ -13,14 +13,13 @@ from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
-from pyoxigraph import NamedNode
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from spaseq.errors import SourceError
 from spaseq.sources import BadEvent, SourceOptions
-from spaseq.sources._options import read_option
+from spaseq.sources._options import read_option, write_options
 from spaseq.spark._workers import freeze_worker
 from spaseq.spark.source._blocks import ALL, ARROW, BLOCKS, STREAM, read_row
 from spaseq.spark.source._pieces import Cutter, Place
@@ -45,7 +44,7 @@ class SpaseqDataSource(DataSource):
     What is malformed is a row with its dead letter in ``bad``, which is null otherwise.
 
     Options: the path, which may be a folder or a pattern, read in the order of names; ``stream``, its IRI;
-    those of a source (``format``, ``time``, ``triples``, ``context``, ``header``, ``delimiter``).
+    those of a source (``format``, ``time``, ``triples``, ``context``, … as ``SourceOptions`` has them).
     As a stream also ``maxBytesPerTrigger`` (rounded up to pieces of ``pieceBytes``), and ``follow`` (``true``
     waits for new files, complete ones, with names that sort after those that are there). Without ``follow``,
     files that come after its end was reached are for the next run. A run goes on where Spark's checkpoint
@@ -135,13 +134,7 @@ def streams_text(streams: Mapping[str, tuple[str, SourceOptions]]) -> str:
     """The option ``streams``: where each is, by its IRI, and how it is read."""
     each = []
     for iri, (location, options) in streams.items():
-        time = options.time.value if isinstance(options.time, NamedNode) else options.time
-        values: dict[str, object] = {"format": options.format, "time": time, "triples": options.triples}
-        values |= {"context": options.context and options.context.resolve(), "delimiter": options.delimiter}
-        values["header"] = ",".join(options.header) if options.header else None
-        values["order"] = options.order
-        given = {name: str(value) for name, value in values.items() if value is not None}
-        each.append({"stream": iri, "path": location, **given})
+        each.append({"stream": iri, "path": location, **write_options(options)})
     return json.dumps(each)
 
 
