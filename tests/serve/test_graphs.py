@@ -66,6 +66,7 @@ def test_a_graph_that_cannot_be_read_changes_nothing() -> None:
         for body, kind in [
             ("<urn:a> <urn:b ", TURTLE),
             ("/etc/passwd", TURTLE),
+            ("<urn:a> <urn:b> <urn:c> {| <urn:source> <urn:d> |} .", TURTLE),
             ("<urn:a> <urn:b> <urn:c> .", "text/plain"),
             ('{"@context": "http://127.0.0.1:9/c", "@id": "urn:a", "x": 1}', "application/ld+json"),
         ]:
