@@ -119,14 +119,14 @@ def check_document(text: bytes, form: RdfFormat, limits: Limits) -> None:
 
 
 def too_long(error: MemoryError) -> str:
-    """What is wrong with a text for which a parser raised this: a part of it that its buffer cannot hold.
-
-    Raises the error again if it says anything else.
-    """
+    """What is wrong with a text for which a parser raised this: it, or a part of it, is too long."""
     _, told, size = str(error).partition(_BUFFER)
-    if not told:
-        raise error
-    return f"a term of more than {size} bytes, which no parser here reads"
+    if told:
+        return f"a term of more than {size} bytes, which no parser here reads"
+    return (
+        "no memory was left to read it: make it smaller, or bound the terms of an event by "
+        "Limits(term_bytes=…), or --limit term-bytes=…"
+    )
 
 
 class Guarded:

@@ -88,7 +88,7 @@ def reporting() -> Iterator[None]:
         raise typer.Exit(1) from None
     except MemoryError as error:
         reason = f": {error}" if str(error) else ""
-        most = "--limit query-bytes=… bounds what a query keeps"
+        most = "--limit query-bytes=… bounds what a query keeps, --limit term-bytes=… a term of an event"
         say(f"there is no more memory{reason}; {most}", f"{typer.style('error:', fg='red')} ")
         raise typer.Exit(1) from None
 

@@ -11,13 +11,13 @@ import io
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
+from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import numpy as np
 import zstandard
 from pyoxigraph import DefaultGraph, NamedNode, Quad, RdfFormat, Triple, parse
 
-from spaseq.errors import KnowledgeError
+from spaseq.errors import KnowledgeError, warn
 from spaseq.events import BatchBuilder, Clock, EventBatch
 from spaseq.gpm.expressions.compiled import Solution
 from spaseq.gpm.expressions.walk import only_joins, patterns
@@ -34,6 +34,9 @@ if TYPE_CHECKING:  # it takes a while to import, and whoever has a Graph has imp
     import rdflib
 
 Source: TypeAlias = "PathLike[str] | rdflib.Graph | str"
+
+#: At most so many letters of a term are shown.
+_SHOWN: Final = 200
 
 _FORMATS = {"xml": RdfFormat.RDF_XML, "owl": RdfFormat.RDF_XML}
 
@@ -255,26 +258,51 @@ def unpacked(path: Path, packing: str | None) -> IO[bytes]:
 
 
 def triples_in(name: NamedNode, text: bytes, rdf_format: RdfFormat, place: str) -> list[Triple]:
-    """The triples of a document, for the graph ``name``; KnowledgeError, with the ``place``, if wrong."""
-    return list(_triples(name, lambda: io.BytesIO(text), rdf_format, place))
+    """The triples of a document, for the graph ``name``; KnowledgeError, with the ``place``, if wrong.
+
+    A triple that only RDF 1.2 has is wrong, too: a sender sees no warning.
+    """
+    return list(_triples(name, lambda: io.BytesIO(text), rdf_format, place, strict=True))
+
+
+def of_rdf11(quads: Iterable[Quad], place: object, *, strict: bool = False) -> Iterator[Quad]:
+    """Yield the quads without those that RDF 1.1 does not have; warn once of how many these are.
+
+    With ``strict``, raise KnowledgeError for the first one instead.
+    """
+    left_out, first = 0, ""
+    for quad in quads:
+        problem = beyond_rdf11(quad.object)
+        if problem and strict:
+            raise KnowledgeError(f"{place}: {problem}")
+        if problem or isinstance(quad.subject, Triple):
+            first = first or problem[:_SHOWN]
+            left_out += 1
+        else:
+            yield quad
+    if left_out:
+        triples = "1 triple is" if left_out == 1 else f"{left_out:,} triples are"
+        warn(f"{place}: {triples} left out, the first for {first}")
 
 
 def _triples(
-    name: NamedNode, start: Callable[[], IO[bytes]], rdf_format: RdfFormat, place: str
+    name: NamedNode,
+    start: Callable[[], IO[bytes]],
+    rdf_format: RdfFormat,
+    place: str,
+    *,
+    strict: bool = False,
 ) -> Iterator[Triple]:
-    """The triples of the bytes that ``start`` opens."""
+    """The triples of the bytes that ``start`` opens. ``strict``: see ``of_rdf11``."""
     with start() as stream:
         guarded = Guarded(stream, lambda: whole(start), rdf_format)
         quads: Iterator[Quad] = iter(parse(cast(IO[bytes], guarded), rdf_format, base_iri=name.value))
         try:
-            for quad in quads:
+            for quad in of_rdf11(quads, place, strict=strict):
                 if quad.graph_name not in (name, DefaultGraph()):
                     raise KnowledgeError(
                         f"{place}: has a graph {quad.graph_name}; only <{name.value}> can be read"
                     )
-                problem = beyond_rdf11(quad.object)
-                if problem:
-                    raise KnowledgeError(f"{place}: {problem}")
                 yield quad.triple
         except SyntaxError as error:
             line = f", line {error.lineno}" if error.lineno else ""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from spaseq.engine.parts.worker import Worker
@@ -40,16 +38,6 @@ async def asked(service: Service, ask: Callable[[], T]) -> T:
         return await worker.awaited(do)
     finally:
         worker.end()
-
-
-def bounded(service: Service, items: Iterable[T]) -> Iterator[T]:
-    """Items, one more at most than an answer may have, for as long as a request may take."""
-    limits = service.settings.limits
-    end = time.monotonic() + limits.seconds
-    for item in islice(items, limits.rows + 1):
-        if time.monotonic() > end:
-            raise beyond("seconds", limits.seconds, "the question took too long", 503)
-        yield item
 
 
 def kept(service: Service, key: object, make: Callable[[], Any]) -> Any:

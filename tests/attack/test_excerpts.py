@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from traceback import format_exception_only
+from typing import Any
 
 import pytest
+from mcp import Client
+from mcp.types import TextContent
 from rdflib import Graph
 
 import spaseq
+from spaseq.mcp import Bounds, server
 from spaseq.paths import KnowledgeGraph, load
 from spaseq.sources import SourceOptions
+from tests.serve.running import running
 
 EX = "http://example.org/"
 LONG = "x" * 50_000
@@ -84,6 +91,55 @@ def test_a_reason_cites_an_excerpt_and_the_dead_letter_keeps_all() -> None:
     (letter,) = bad
     assert len(letter.reason) < 1_000
     assert letter.payload == text.decode()
+
+
+def test_the_server_cites_an_excerpt() -> None:
+    requests = [
+        ("POST", "/queries", LONG, "text/plain"),
+        ("POST", "/queries", QUERY % f". ?s {LONG}:p 1", "text/plain"),
+        ("POST", "/paths", json.dumps({"path": WORDS}), "application/json"),
+        ("POST", "/paths", json.dumps({"path": "<urn:p>", "graph": "urn:" + LONG}), "application/json"),
+        ("POST", "/paths", json.dumps({"path": "<urn:p>", LONG: 1}), "application/json"),
+        ("POST", "/paths", json.dumps({"path": "<urn:p>", "mode": LONG}), "application/json"),
+        ("POST", "/streams/urn:s?time=1", f"<urn:a> <urn:b> {LONG}:o .", "text/turtle"),
+        ("POST", "/streams/urn:s?time=1", "", LONG),
+        ("POST", "/sparql", "SELECT " + WORDS, "application/sparql-query"),
+        ("GET", "/sparql?window=" + LONG, "", ""),
+        ("GET", "/queries/" + LONG, "", ""),
+        ("GET", "/graphs?graph=urn:" + LONG, "", ""),
+        ("DELETE", "/" + LONG, "", ""),
+    ]
+    with running() as at:
+        for method, path, content, kind in requests:
+            headers = {"Content-Type": kind} if kind else {}
+            answer = at.http.request(method, path, content=content, headers=headers)
+            assert 400 <= answer.status_code < 500, path[:100]
+            assert 20 < len(answer.text) < 1_500, (path[:100], content[:100])
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("check", {"query": LONG}),
+        ("register", {"query": QUERY % f". ?s {LONG}:p 1"}),
+        ("cancel", {"name": LONG}),
+        ("matches", {"name": LONG}),
+        ("push", {"stream": LONG, "events": [{"graph": "", "time": 1}]}),
+        ("push", {"stream": f"{EX}S", "events": [{"graph": f"<urn:a> <urn:b> {LONG}:o .", "time": 1}]}),
+        ("push", {"stream": f"{EX}S", "events": [{"graph": "<urn:a> <urn:b> 1 .", "time": LONG}]}),
+        ("paths", {"expression": WORDS + ")"}),
+        ("paths", {"expression": "<urn:p>", "mode": LONG}),
+        ("explain", {"expression": "'" + LONG}),
+    ],
+)
+def test_tools_cite_an_excerpt(tool: str, given: dict[str, Any]) -> None:
+    async def ask() -> str:
+        async with Client(server(graph(), spaseq.Engine(), Bounds()), read_timeout_seconds=300) as client:
+            answer = await client.call_tool(tool, given)
+            return "".join(part.text for part in answer.content if isinstance(part, TextContent))
+
+    told = asyncio.run(ask())
+    assert 20 < len(told) < 1_500
 
 
 @pytest.mark.parametrize("before", [["--"], [""], ["run", ""], ["run", "q.rq", "--lateness", ""]])

@@ -12,6 +12,8 @@ import rdflib
 
 import spaseq
 from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.pushed import arguments
+from spaseq.gpm import kb
 from spaseq.mcp.bounds import Bounds
 from spaseq.mcp.events import EventTools
 from tests.streams import NS, letters, query
@@ -127,7 +129,7 @@ def test_mcp_refuses_such_an_instant_and_goes_on() -> None:
     assert "years 1 to 9999" in told["reasons"][0]
 
 
-def _out_of_memory(*_: object) -> None:
+def _out_of_memory(*_: object, **__: object) -> None:
     raise MemoryError
 
 
@@ -146,3 +148,20 @@ def test_a_query_without_memory_says_which_limit_to_set(
     with pytest.raises(spaseq.LimitError, match=r"no memory .* Limits\(query_bytes=…\)") as raised:
         list(handle.matches())
     assert raised.value.limit == "query_bytes"
+
+
+@pytest.mark.parametrize("graph", [f"{A} # text that is not plain", [()]], ids=["text", "triples"])
+def test_an_event_without_memory_says_which_limit_to_set(graph: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    letters: list[spaseq.DeadLetter] = []
+    engine = spaseq.Engine(dead_letters=letters.append)
+    monkeypatch.setattr(arguments.ox, "parse", _out_of_memory)
+    monkeypatch.setattr(arguments, "_three", _out_of_memory)
+    engine.push(STREAM, graph, 1)
+    engine.push_many(STREAM, [(graph, 2)])
+    assert ["Limits(term_bytes=…)" in letter.reason for letter in letters] == [True, True]
+
+
+def test_a_background_graph_without_memory_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kb, "parse", lambda *_, **__: map(_out_of_memory, [0]))
+    with pytest.raises(spaseq.KnowledgeError, match=r"Turtle of <urn:kb>: no memory was left to read it"):
+        spaseq.Engine(kb={"urn:kb": A})

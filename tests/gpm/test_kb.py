@@ -10,7 +10,7 @@ import rdflib
 import zstandard
 from pyoxigraph import Literal, NamedNode
 
-from spaseq.errors import KnowledgeError
+from spaseq.errors import KnowledgeError, SpaseqWarning
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.reading.parser import parse, parse_group
 from spaseq.language.syntax import Graph
@@ -96,6 +96,29 @@ def test_what_cannot_be_read(name: str, text: str, message: str, tmp_path: Path)
     path.write_text(text)
     with pytest.raises(KnowledgeError, match=message.replace("(", r"\(")):
         KnowledgeBase({KB: path})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "triples", "left_out"),
+    [
+        ("kb.ttl", "<urn:a> <urn:b> <urn:c> {| <urn:source> <urn:d> |} .", 2, "1 triple is left out"),
+        ("kb.nt", "<urn:a> <urn:b> <<( <urn:a> <urn:b> <urn:c> )>> .\n" * 3, 0, "3 triples are left out"),
+        ("kb.ttl", '<urn:a> <urn:b> "x"@ar--rtl, "x"@ar .', 1, "a literal with a base direction"),
+    ],
+)
+def test_what_only_rdf12_has_is_left_out_and_counted(
+    name: str, text: str, triples: int, left_out: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.warns(SpaseqWarning) as warned:
+        kb = KnowledgeBase({KB: path})
+    assert len(kb.graphs[NamedNode(KB)]) == triples
+    (warning,) = warned
+    assert left_out in str(warning.message)
+    assert str(path) in str(warning.message)
+    with pytest.warns(SpaseqWarning, match=f"Turtle of <{KB}>: 1 triple is left out"):
+        KnowledgeBase({KB: "<urn:a> <urn:b> <urn:c> {| <urn:source> <urn:d> |} ."})
 
 
 def test_what_is_not_there() -> None:

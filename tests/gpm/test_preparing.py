@@ -63,6 +63,19 @@ def test_four_times_as_long_is_four_times_as_much(triple: str) -> None:
     assert many < 5 * few  # the square would be 16
 
 
+@pytest.mark.parametrize("operator", [" ; ", " : ", " , "])
+def test_a_thousand_elements_in_a_row(operator: str) -> None:
+    few, many = 400, 1_000
+    gpms = " ".join(f"DEFINE GPM A{i} ON S {{ ?x <urn:p{i}> ?y }}" for i in range(few))
+    names = [f"A{i % few}" for i in range(many)]
+    names[1:-1:2] = [f"!{name}" if operator == " : " else name for name in names[1:-1:2]]
+    text = (
+        f"SELECT * WITHIN 1000 SECONDS FROM STREAM S <urn:s> WHERE {{ SEQ({operator.join(names)}) {gpms} }}"
+    )
+    handle = spaseq.Engine().register(text)
+    assert not handle.is_over
+
+
 def test_an_automaton_has_a_limit() -> None:
     gpms = " ".join(f"DEFINE GPM A{i} ON S {{ ?x{i} <urn:p> ?y{i} }}" for i in range(90))
     text = f"{HEAD} SEQ({' ; '.join(f'A{i}?' for i in range(89))} ; A89) {gpms} }}"

@@ -102,6 +102,10 @@ HAND = [
     ("FILTER(PREV(MAX(?v - PREV(?v))) > 1)", (1, 3, 2), "a1 a1a2 a1a2a3 a2 a2a3 a3"),
     ("FILTER(?v > PREV(LAST(?v, 1)))", (1, 3, 2), "a1 a2 a3"),
     ("FILTER(?v < COALESCE(PREV(SUM(?v)), 3))", (1, 3, 2), "a1 a3"),
+    # The second of the different values, if there are two.
+    ("FILTER(COALESCE(FIRST(DISTINCT ?v, 1), 2) = 2)", (1, 1, 3), "a1 a1a2 a2 a3"),
+    ("FILTER(FIRST(DISTINCT ?v, 1) = 2 || ?v = 1)", (1, None, 2), "a1"),
+    ("FILTER(FIRST(DISTINCT ?v, 1) = 2 || ?v = 1)", (1, 1, 2), "a1 a1a2 a1a2a3 a2 a2a3"),
 ]
 
 
@@ -178,7 +182,7 @@ def test_a_loop_that_is_left_out_has_no_values(matcher: str | None, place: str) 
 @pytest.mark.parametrize("matcher", MATCHERS)
 def test_in_select(matcher: str | None) -> None:
     head = """SELECT (COUNT(?v) AS ?n) (SUM(?v - PREV(?v)) AS ?far) (MAX(?v - PREV(?v)) AS ?most)
-        (GROUP_CONCAT(COALESCE(PREV(?v), ?v)) AS ?all)"""
+        (GROUP_CONCAT(COALESCE(PREV(?v), ?v)) AS ?all) (FIRST(DISTINCT ?v, 1) AS ?second)"""
     answer = matches(loop(head=head, seq="A{4}[,]"), "a a a a", (1, None, 4, 9), matcher)
     assert answer is not None or matcher in ("lazy", "tree", "enumeration")
     for match in answer or ():
@@ -188,7 +192,22 @@ def test_in_select(matcher: str | None) -> None:
             "far": "5",
             "most": "5",
             "all": "1 1 4 4",
+            "second": "4",
         }
+
+
+@pytest.mark.parametrize("matcher", MATCHERS)
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [((1, 2, 5), "a1a2c3 a2c3"), ((1, 2, 8), "a2c3"), ((1, None, 8), "a1a2c3 a2c3"), ((1, 2, None), "")],
+)
+def test_a_filter_waits_for_what_binds_its_variables(
+    matcher: str | None, values: Values, expected: str
+) -> None:
+    """``?cv``, by which each value is multiplied, is bound after the loop."""
+    text = loop(seq="A+[,] , C", where="FILTER(SUM(?v * ?cv) < 20)")
+    answer = found(text, "a a c", values, matcher)
+    assert answer == expected.split() or (answer is None and matcher not in (None, "reference", "runs"))
 
 
 def test_distance_travelled() -> None:

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from spaseq.serve import Settings
-from tests.serve.running import TURTLE, limited, running
+from tests.serve.running import TURTLE, limited, running, until
 from tests.streams import query
 
 KB = "http://example.org/kb"
@@ -66,6 +66,7 @@ def test_a_graph_that_cannot_be_read_changes_nothing() -> None:
         for body, kind in [
             ("<urn:a> <urn:b ", TURTLE),
             ("/etc/passwd", TURTLE),
+            ("<urn:a> <urn:b> <urn:c> {| <urn:source> <urn:d> |} .", TURTLE),
             ("<urn:a> <urn:b> <urn:c> .", "text/plain"),
             ('{"@context": "http://127.0.0.1:9/c", "@id": "urn:a", "x": 1}', "application/ld+json"),
         ]:
@@ -154,6 +155,27 @@ def test_paths() -> None:
             answer = server.http.post("/paths", json=wrong)
             assert answer.status_code == status, answer.text
             assert answer.json()["error"]["message"]
+
+
+def test_a_search_for_paths_ends_with_its_request() -> None:
+    """``p{3,}/q`` from a to t is on no simple path, of which there are very many."""
+    clique = [f"<urn:c{i}>" for i in range(40)]
+    inside = [f"{one} <urn:p> {other} ." for one in clique for other in [*clique, "<urn:g>"] if one != other]
+    ways = "<urn:a> <urn:p> <urn:g> . <urn:g> <urn:p> <urn:c0> . <urn:g> <urn:q> <urn:t> ."
+    hard = {
+        "path": "<urn:p>{3,}/<urn:q>",
+        "sources": ["<urn:a>"],
+        "targets": ["<urn:t>"],
+        "mode": "SIMPLE",
+    }
+    with running(limited(seconds=1), kb={KB: ways + "\n".join(inside)}) as server:
+        told = server.http.post("/paths", json={"path": "<urn:q>"}).json()
+        assert told["pairs"] == [["<urn:g>", "<urn:t>"]]
+        for _ in range(2):
+            answer = server.http.post("/paths", json=hard)
+            assert (answer.status_code, answer.json()["error"]["kind"]) == (503, "limit"), answer.text
+            assert "limit seconds is 1" in answer.json()["error"]["message"]
+        until(lambda: server.app.service.asking == 0)
 
 
 def test_a_deep_query_does_not_end_the_server() -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import spaseq
+from spaseq.matching import evaluators
 from spaseq.serve.routes import queries
-from tests.serve.running import limited, running
+from tests.serve.running import PATIENCE, limited, running, until
 from tests.streams import NS, query
 
 
@@ -210,3 +211,28 @@ def test_a_stream_that_feeds_itself_is_refused() -> None:
         answer = server.http.post("/queries", content=text)
         assert answer.status_code in (400, 409)
         assert "feed itself" in answer.json()["error"]["message"]
+
+
+def test_the_server_answers_while_a_large_query_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    began, gate = threading.Event(), threading.Event()
+    choose = evaluators.choose
+
+    def slow(pattern: Any) -> evaluators.Choice:
+        """As for a query whose automaton takes long."""
+        began.set()
+        gate.wait(PATIENCE)
+        return choose(pattern)
+
+    with running() as server, ThreadPoolExecutor(1) as beside:
+        key = server.register(query("A"))
+        monkeypatch.setattr(evaluators, "choose", slow)
+        # A sequence that no other query has: what was chosen is kept by its shape.
+        registering = beside.submit(server.register, query("A ; B , C : A ; B : C ; A"))
+        try:
+            until(lambda: began.is_set() or registering.done())
+            assert server.http.get("/healthz").status_code == 200
+            server.send("a1")
+            assert len(server.matches(key)) == 1
+        finally:
+            gate.set()
+        assert registering.result(PATIENCE) != key

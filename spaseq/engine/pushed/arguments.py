@@ -135,14 +135,17 @@ def triples_given(graph: EventGraph, limits: Limits) -> Sequence[ox.Triple]:
         )
     if type(graph) is not list and (isinstance(graph, bytes | bytearray) or not isinstance(graph, Iterable)):
         raise TypeError(f"a graph is an rdflib.Graph, triples, Turtle or N-Triples text, not {graph!r:.60}")
-    return [triple if isinstance(triple, Triple) else to_triple(_three(triple)) for triple in graph]
+    try:
+        return [triple if isinstance(triple, Triple) else to_triple(_three(triple)) for triple in graph]
+    except MemoryError as error:
+        raise ValueError(too_long(error)) from None
 
 
 def parsed(graph: str, limits: Limits) -> Sequence[ox.Quad]:
     """The triples of a text, all in the default graph; raises as ``triples_given``."""
-    text = graph.encode()
-    check_triple_terms(text, limits)
     try:
+        text = graph.encode()
+        check_triple_terms(text, limits)
         return list(ox.parse(text, format=_TURTLE))
     except MemoryError as error:
         raise ValueError(too_long(error)) from None

@@ -109,8 +109,6 @@ def plans(pattern: SequencePattern) -> tuple[Plan, ...]:
     for partial in islice(_element(pattern.root, _Partial()), _MOST_PLANS + 1):
         if partial.pending:
             raise DoesNotFit("a negation or ? comes last, and matches wait for the end of their window")
-        if len(partial.items) > _MOST_ITEMS:
-            raise DoesNotFit(f"there are more than {_MOST_ITEMS} elements")
         found.append(Plan(partial.items, partial.absences))
     if len(found) > _MOST_PLANS:
         raise DoesNotFit(f"there are more than {_MOST_PLANS} alternatives")
@@ -164,9 +162,16 @@ def _node(node: Node, m: _Partial) -> Iterator[_Partial]:
 
 
 def _taken(atom: Atom, kleene: Kleene | None, m: _Partial) -> _Partial:
+    _check_length(m.items)
     own = 1 << len(m.items)
     item = Item(atom, kleene, m.events, m.seen | own, m.seen | own)
     return _Partial((*m.items, item), m.absences, m.events | own, m.seen | own, m.pending)
+
+
+def _check_length(before: tuple[object, ...]) -> None:
+    """Raise DoesNotFit if no element may come after these. Each one is a level of recursion."""
+    if len(before) >= _MOST_ITEMS:
+        raise DoesNotFit(f"there are more than {_MOST_ITEMS} elements")
 
 
 def _chain(items: Sequence[Node], m: _Partial) -> Iterator[_Partial]:
@@ -175,6 +180,7 @@ def _chain(items: Sequence[Node], m: _Partial) -> Iterator[_Partial]:
         return
     item, *rest = items
     if isinstance(item, Maybe | Absent):
+        _check_length(m.pending)
         absent = Absent(item.id, item.element)
         yield from _chain(rest, replace(m, pending=(*m.pending, (absent, m.events))))
     if isinstance(item, Absent):

@@ -18,14 +18,13 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, p
 from rdflib.term import Literal as RdflibLiteral
 from rdflib.term import Node
 
-from spaseq.errors import KnowledgeError, SourceError, warn
-from spaseq.gpm.kb import unpacked
+from spaseq.errors import KnowledgeError, SourceError
+from spaseq.gpm.kb import of_rdf11, unpacked
 from spaseq.limits import Limits
 from spaseq.nesting import Guarded, NestingError, too_long, whole
 from spaseq.sources._bytes import BrokenBytesError, read_blocks, unmarked, whole_lines
 from spaseq.sources.formats.lines import WARM_UP
 from spaseq.terms.dictionary import Dictionary, Ids, Term
-from spaseq.terms.identified import beyond_rdf11
 from spaseq.terms.interop import from_rdflib
 
 if TYPE_CHECKING:  # whoever has one of them has imported it
@@ -41,8 +40,6 @@ _BASE: Final = re.compile(rb"\s*@?(?:base|prefix|version)\b", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 _QUOTED: Final = re.compile(r"<[^\s<>]*>|_:\S+|\".*\"(?:@[A-Za-z0-9-]+|\^\^<[^\s<>]*>)?", re.DOTALL)
 _HEAD: Final = 1 << 12
-#: So many letters of a term are shown.
-_SHOWN: Final = 200
 _KEPT: Final = 1 << 16
 
 
@@ -138,9 +135,8 @@ def _parsed(start: Callable[[], IO[bytes]], form: RdfFormat, path: Path) -> Load
     with start() as stream:
         guarded = Guarded(stream, partial(whole, start), form)
         parser = parse(cast("IO[bytes]", guarded), form, base_iri=path.absolute().as_uri())
-        beyond = list[str]()
         try:
-            found = _interned(_rows(parser, beyond))
+            found = _interned((s, p, cast("Term", o)) for s, p, o, _ in of_rdf11(parser, path))
         except SyntaxError as error:
             line = f", line {error.lineno}" if error.lineno else ""
             raise KnowledgeError(f"{path}{line}: {error.msg}") from error
@@ -149,20 +145,7 @@ def _parsed(start: Callable[[], IO[bytes]], form: RdfFormat, path: Path) -> Load
         except MemoryError as error:
             raise KnowledgeError(f"{path}: {too_long(error)}") from None
     found.prefixes = dict(parser.prefixes)
-    if beyond:
-        triples = "1 triple is" if len(beyond) == 1 else f"{len(beyond):,} triples are"
-        warn(f"{path}: {triples} left out, the first for {beyond[0]}")
     return found
-
-
-def _rows(quads: Iterable[Quad], beyond: list[str]) -> Iterator[tuple[Term, Term, Term]]:
-    """The triples, without those that RDF 1.1 does not have; why each of these is none goes to ``beyond``."""
-    for s, p, o, _ in quads:
-        problem = beyond_rdf11(o)
-        if problem or isinstance(s, Triple) or isinstance(o, Triple):
-            beyond.append(problem[:_SHOWN] if not beyond else "")
-        else:
-            yield s, p, o
 
 
 # --- what is in memory

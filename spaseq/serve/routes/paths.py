@@ -10,7 +10,8 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from spaseq.paths import KnowledgeGraph, load
-from spaseq.serve.asking import asked, bounded, kept
+from spaseq.paths.search.stopping import Stop, stopped_by
+from spaseq.serve.asking import asked, kept
 from spaseq.serve.errors import ApiError
 from spaseq.serve.routes.depends import Given
 from spaseq.serve.service import Service
@@ -38,10 +39,19 @@ class PathQuestion(BaseModel):
 
 @router.post("/paths", summary="Find paths in a background graph")
 async def paths(service: Given, question: PathQuestion) -> dict[str, Any]:
-    """Terms of the answer are as N-Triples has them."""
+    """Terms of the answer are as N-Triples has them. A search ends with its request."""
     if question.graph is not None and not any(n.value == question.graph for n in service.kb.graphs):
         raise ApiError(404, "not-found", f"there is no background graph <{question.graph[:200]}>")
-    return await asked(service, lambda: _found(service, question))
+    stop = Stop()
+
+    def stopped() -> dict[str, Any]:
+        with stopped_by(stop):
+            return _found(service, question)
+
+    try:
+        return await asked(service, stopped)
+    finally:
+        stop.set("the request has ended")
 
 
 def _found(service: Service, question: PathQuestion) -> dict[str, Any]:
@@ -50,7 +60,7 @@ def _found(service: Service, question: PathQuestion) -> dict[str, Any]:
     ends = (question.sources, question.targets)
     doubts = list(graph.check(question.path, *ends))
     if question.mode is None and question.shortest is None:
-        pairs = bounded(service, chain.from_iterable(graph.batches(question.path, *ends)))
+        pairs = chain.from_iterable(graph.batches(question.path, *ends))
         shown = [[_text(source), _text(target)] for source, target in islice(pairs, most)]
         return {"pairs": shown, "truncated": next(pairs, None) is not None, "warnings": doubts}
     found = graph.paths(question.path, *ends, question.mode or "WALK", question.shortest, most)
@@ -62,7 +72,7 @@ def _found(service: Service, question: PathQuestion) -> dict[str, Any]:
             "nodes": [_text(node) for node in path.terms],
             "triples": [[_text(term) for term in triple] for triple in path.triples],
         }
-        for path in bounded(service, found)
+        for path in found
     ]
     return {"paths": shown_paths, "truncated": found.truncated, "warnings": doubts}
 

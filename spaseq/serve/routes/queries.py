@@ -11,10 +11,13 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import JSONResponse, PlainTextResponse
 
 from spaseq.automaton import draw
+from spaseq.automaton.normal import normalise
 from spaseq.engine import Engine
 from spaseq.events import EventBatch
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language import prepare
+from spaseq.language.syntax import Query as Prepared
+from spaseq.matching.evaluators import chosen
 from spaseq.matching.plan import explain as plan
 from spaseq.serve.counting import Counted, apart, count
 from spaseq.serve.errors import told
@@ -49,7 +52,7 @@ async def register(
 ) -> JSONResponse:
     """The body is the text of the query, which sees the events from now on."""
     text = await text_of(request, service.settings.limits.text_bytes, "a query")
-    query = await asyncio.to_thread(prepare, text)
+    query = await asyncio.to_thread(_prepared, text)
     if dry:
         check_name(name)
         service.kb.require(query)
@@ -57,6 +60,13 @@ async def register(
     found = await service.register(query, name)
     location = f"{request.scope.get('root_path', '')}/queries/{quote(found.id)}"
     return JSONResponse(found.as_json(), 201, {"Location": location})
+
+
+def _prepared(text: str) -> Prepared:
+    """Return a query whose matcher is chosen. The engine, for which all wait, need not do it again."""
+    query = prepare(text)
+    chosen(normalise(query))
+    return query
 
 
 @router.get("/queries", summary="All queries")
