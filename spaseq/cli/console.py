@@ -115,12 +115,6 @@ class StatusLine:
             self._console.control(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2)))
             self._shown = False
 
-    def close(self, progress: Progress | None) -> None:
-        """Leave the last figures on a line of their own."""
-        self.clear()
-        if progress is not None and self._terminal:
-            self._console.print(self._text(progress), style="dim")
-
     def _text(self, progress: Progress) -> str:
         rate = progress.events / max(time.monotonic() - self._began, 1e-9)
         parts = [f"{progress.events:,} events", f"{rate:,.0f} events/s", f"{progress.matches:,} matches"]
