@@ -195,6 +195,7 @@ class Interrupts:
 def warnings_on_stderr(status: StatusLine | None = None) -> Iterator[None]:
     """Show what spaseq warns about as plain messages, above the progress."""
     show = warnings.showwarning
+    said: set[str] = set()  # several queries may have the same
 
     def plainly(
         message: Warning | str,
@@ -205,6 +206,9 @@ def warnings_on_stderr(status: StatusLine | None = None) -> Iterator[None]:
         line: str | None = None,
     ) -> None:
         if issubclass(category, SpaseqWarning):
+            if str(message) in said:
+                return
+            said.add(str(message))
             if status is not None:
                 status.clear()
             warn(str(message))
