@@ -15,6 +15,9 @@ import spaseq
 
 NS = "http://example.org/"
 
+#: The last line that ``spaseq run`` writes to standard error.
+_TOTALS = re.compile(r"(?:^|(?<=\n))[\d,]+ events?, [\d,]+ match(?:es)? in [\d,.]+ s(?P<rest>.*)\n\Z")
+
 _WORD = re.compile(
     r"(?:(?P<stream>\w+)\.)?(?P<type>[a-z])@?(?P<time>\d+)(?:=(?P<value>-?\d+))?(?:/(?P<key>\w+))?$"
 )
@@ -34,6 +37,14 @@ class Letter:
     @property
     def turtle(self) -> str:
         return f"@prefix : <{NS}> . <{NS}e/{self.name}> a :{self.type} ; :v {self.value} ; :k :{self.key} ."
+
+
+def before_totals(stderr: str, rest: str = "") -> str:
+    """What ``spaseq run`` writes to standard error before its totals, which end in ``rest``."""
+    totals = _TOTALS.search(stderr)
+    assert totals is not None, stderr
+    assert totals["rest"] == rest
+    return stderr[: totals.start()]
 
 
 def letters(text: str) -> list[Letter]:

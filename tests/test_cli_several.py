@@ -11,6 +11,7 @@ import pytest
 import rdflib
 from rdflib.query import Result, ResultRow
 
+from tests.streams import before_totals
 from tests.test_cli import ASK, CONSTRUCT, EX, QUERY, STREAM, event, spaseq
 
 #: As QUERY, with another constant; and with other columns, and fewer matches.
@@ -41,7 +42,7 @@ def test_a_table_has_a_column_for_the_query() -> None:
         "other.rq  1      4              40  11\n"
         "other.rq  3      4              40  31\n"
     )
-    assert (result.stderr, result.exit_code) == ("", 0)
+    assert (before_totals(result.stderr), result.exit_code) == ("", 0)
 
 
 @pytest.mark.usefixtures("here")
@@ -111,14 +112,14 @@ def test_why_a_query_has_no_match_is_said_of_it() -> None:
     assert result.exit_code == 0
     assert result.stderr.startswith("no match of never.rq: 4 events, of which GPM B matched none")
     assert "one.rq" not in result.stderr
-    assert spaseq("run", "one.rq", "never.rq", "-s", "S1=s.nq", "--no-why").stderr == ""
+    assert spaseq("run", "one.rq", "never.rq", "-s", "S1=s.nq", "--no-why").stderr.count("\n") == 1
 
 
 def test_of_very_many_queries_without_a_match_the_first_are_looked_into(here: Path) -> None:
     names = [f"never{i}.rq" for i in range(7)]
     for i, name in enumerate(names):
         (here / name).write_text(NEVER.replace("?w }", f"?w FILTER(?w > {i}) }}"))
-    lines = spaseq("run", *names, "-s", "S1=s.nq").stderr.splitlines()
+    lines = before_totals(spaseq("run", *names, "-s", "S1=s.nq").stderr).splitlines()
     assert [line.partition(":")[0] for line in lines[:-1]] == [f"no match of {name}" for name in names[:5]]
     assert lines[-1] == "no match of 2 further queries, such as never5.rq"
 

@@ -25,6 +25,7 @@ from spaseq.cli.running.command import run
 from spaseq.cli.serve import serve
 from spaseq.cli.states import state_commands
 from spaseq.excerpts import AROUND, bounded
+from spaseq.language.checking.advice import advise
 
 app = typer.Typer(
     name="spaseq",
@@ -65,7 +66,7 @@ def check(query: QueryFile) -> None:
     """
     with reporting():
         prepared = read(query)
-        for warning in prepared.warnings:
+        for warning in (*prepared.warnings, *advise(prepared)):
             warn(warning)
         typer.echo("ok")
 

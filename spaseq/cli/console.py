@@ -115,12 +115,6 @@ class StatusLine:
             self._console.control(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2)))
             self._shown = False
 
-    def close(self, progress: Progress | None) -> None:
-        """Leave the last figures on a line of their own."""
-        self.clear()
-        if progress is not None and self._terminal:
-            self._console.print(self._text(progress), style="dim")
-
     def _text(self, progress: Progress) -> str:
         rate = progress.events / max(time.monotonic() - self._began, 1e-9)
         parts = [f"{progress.events:,} events", f"{rate:,.0f} events/s", f"{progress.matches:,} matches"]
@@ -201,6 +195,7 @@ class Interrupts:
 def warnings_on_stderr(status: StatusLine | None = None) -> Iterator[None]:
     """Show what spaseq warns about as plain messages, above the progress."""
     show = warnings.showwarning
+    said: set[str] = set()  # several queries may have the same
 
     def plainly(
         message: Warning | str,
@@ -211,6 +206,9 @@ def warnings_on_stderr(status: StatusLine | None = None) -> Iterator[None]:
         line: str | None = None,
     ) -> None:
         if issubclass(category, SpaseqWarning):
+            if str(message) in said:
+                return
+            said.add(str(message))
             if status is not None:
                 status.clear()
             warn(str(message))

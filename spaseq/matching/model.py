@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,12 @@ from spaseq.errors import EngineError
 from spaseq.events import EventBatch, Stamp
 from spaseq.language.syntax import UNITS, Duration, Window, WindowKind
 from spaseq.language.syntax.durations import decimal
+
+#: Seconds from the epoch to March 1973. The guessed unit of a time puts it between 1973 and 5138.
+_1973: Final = 10**8
+
+#: Units of integers that count from the epoch: how many are a second.
+_FINER: Final = {"milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
 
 Ints = npt.NDArray[np.int64]
 
@@ -221,6 +227,27 @@ def bounds(window: Window, ticks: bool, start: int) -> Bounds:
             "SLIDING can be any length"
         )
     return Bounds(size, False, False, start, ticks)
+
+
+def finer_ticks(window: Window, time: int) -> str | None:
+    """Return what to write if a tick looks like a fraction of a second since the epoch; None if it does not.
+
+    A window in SECONDS of such a fraction, written as ``WITHIN 300000 SECONDS``, is taken as meant.
+    """
+    if UNITS[window.unit] is None:
+        return None
+    for unit, per_second in _FINER.items():
+        if _1973 <= time // per_second < 1_000 * _1973:
+            length = Duration(window.size, window.unit)
+            if window.unit == "SECONDS" and window.size >= per_second:
+                return None
+            meant = decimal(length.microseconds / 1_000_000 * per_second)
+            return (
+                f"times such as {time} look like {unit} since the epoch, but a tick counts as a second: "
+                f"WITHIN {length} is {length.on(ticks=True)} ticks; write WITHIN {meant} SECONDS "
+                f"{window.kind}, or give the times as xsd:dateTime"
+            )
+    return None
 
 
 class Evaluator(Protocol):

@@ -43,7 +43,7 @@ def diagnose(evidence: Evidence, seconds: float) -> Diagnosis:
     events = plural(evidence.events, "event")
     tried = Tried()
     if evidence.matches:
-        cause = f"{events}, {evidence.matches:,} {'match' if evidence.matches == 1 else 'matches'}"
+        cause = f"{events}, {plural(evidence.matches, 'match')}"
     elif not evidence.events:
         late = f": {plural(evidence.late, 'event')} came too late" if evidence.late else ""
         cause = f"no event came{late}"

@@ -230,9 +230,10 @@ def taken(item: EdgeCount) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """So many of something.
+    """Return a count and its noun.
 
-    >>> plural(1234, "event"), plural(1, "event")
-    ('1,234 events', '1 event')
+    >>> plural(1234, "event"), plural(1, "event"), plural(2, "match")
+    ('1,234 events', '1 event', '2 matches')
     """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    ending = "" if count == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{count:,} {noun}{ending}"

@@ -13,7 +13,7 @@ from tests.docs.blocks import PAGES, ROOT, blocks, copy_samples, run_bash, run_p
 from tests.streams import found, query
 
 #: Pages whose ``text`` blocks are what the ``bash`` block before them prints: each line is in it.
-SHOWN = {"index.md", "tutorial.md"}
+SHOWN = {"README.md", "index.md", "tutorial.md"}
 
 #: Pages whose ``bash`` blocks are one session with a server: ``tests/serve`` runs it as one.
 SESSIONS = {"serve.md"}

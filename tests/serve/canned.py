@@ -153,13 +153,21 @@ def _time(milliseconds: int) -> str:
 def match(number: int) -> dict[str, Any]:
     """A match, with its one event."""
     turtle = f"<urn:reading:{number}> <urn:value> {number} ; <urn:of> <urn:sensor:{number % 7}> ."
-    event = {"stream": STREAM, "time": _time(number), "graph": None, "position": number, "turtle": turtle}
+    event = {"stream": STREAM, "time": _time(number), "graph": None, "n": number, "turtle": turtle}
     return {
         "number": number,
         "start": _time(number),
         "end": _time(number + 40),
         "partition": {},
-        "bindings": [{"x": f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>'}],
+        "bindings": [
+            {
+                "x": {
+                    "type": "literal",
+                    "value": str(number),
+                    "datatype": "http://www.w3.org/2001/XMLSchema#integer",
+                }
+            }
+        ],
         "events": {"A": [event]},
     }
 

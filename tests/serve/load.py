@@ -53,15 +53,15 @@ async def load(url: str, key: str, readers: int, writers: int, each: int) -> Loa
             if line.startswith(b"data: "):
                 match = json.loads(line[6:])
                 numbers.append(match["number"])
-                seen.arrivals.append(time.perf_counter() - sent[match["bindings"][0]["a"]])
+                seen.arrivals.append(time.perf_counter() - sent[match["bindings"][0]["a"]["value"]])
         seen.numbers.append(numbers)
         outgoing.close()
 
     async def write(writer: int) -> None:
         incoming, outgoing = await asyncio.open_connection(host, port)
         for i in range(each):
-            name = f"<{NS}e/{writer}.{i}>"
-            body = f"{name} a <{NS}a> ; <{NS}v> {i} .".encode()
+            name = f"{NS}e/{writer}.{i}"
+            body = f"<{name}> a <{NS}a> ; <{NS}v> {i} .".encode()
             sent[name] = began = time.perf_counter()
             head = (
                 f"POST /streams/{quote(NS + 'S', safe='')}?time=1 HTTP/1.1\r\nHost: {host}\r\n"

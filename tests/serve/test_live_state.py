@@ -83,7 +83,7 @@ def _killed(folder: Path, url: str, began: threading.Event) -> tuple[int, list[t
         time.sleep(0.5)  # for what should not come
         lines = http.get("/queries/all/matches?follow=0").text.splitlines()
         found = [match for match in map(json.loads, filter(None, lines)) if "number" in match]
-        values = [(match["number"], int(match["bindings"][0]["v"].split('"')[1])) for match in found]
+        values = [(match["number"], int(match["bindings"][0]["v"]["value"])) for match in found]
         return _matches(http), values
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import socket
 from collections.abc import Iterator
@@ -12,9 +13,10 @@ import pyoxigraph as ox
 import pytest
 
 import spaseq
+from spaseq.results import Format, writer
 from tests.serve.load import load
 from tests.serve.running import PATIENCE, Running, limited, running, until
-from tests.streams import NS, query
+from tests.streams import NS, letters, query
 
 
 def events(lines: Iterator[str]) -> Iterator[tuple[str, str | None, Any]]:
@@ -46,20 +48,47 @@ def test_a_match_as_json() -> None:
         (match,) = server.matches(key)
         assert (match["number"], match["start"], match["end"]) == (1, 1, 2)
         assert match["partition"] == {}
+        integer = {"type": "literal", "datatype": "http://www.w3.org/2001/XMLSchema#integer"}
         assert match["bindings"] == [
             {
-                "a": f"<{NS}e/a1>",
-                "av": '"1"^^<http://www.w3.org/2001/XMLSchema#integer>',
-                "b": f"<{NS}e/b2>",
-                "bv": '"2"^^<http://www.w3.org/2001/XMLSchema#integer>',
+                "a": {"type": "uri", "value": f"{NS}e/a1"},
+                "av": {**integer, "value": "1"},
+                "b": {"type": "uri", "value": f"{NS}e/b2"},
+                "bv": {**integer, "value": "2"},
             }
         ]
-        assert "events" not in match
+        assert {name: [event["n"] for event in of] for name, of in match["events"].items()} == {
+            "A": [0],
+            "B": [1],
+        }
         (match,) = server.matches(key, events=1)
         (event,) = match["events"]["B"]
-        assert (event["stream"], event["time"], event["position"]) == (NS + "S", 2, 1)
+        assert (event["stream"], event["time"], event["n"]) == (NS + "S", 2, 1)
         (graph,) = {str(quad.subject) for quad in ox.parse(event["turtle"], format=ox.RdfFormat.TURTLE)}
         assert graph == f"<{NS}e/b2>"
+
+
+@pytest.mark.parametrize("form", ["SELECT *", "CONSTRUCT { ?a :then ?b }"])
+def test_a_line_is_the_command_lines_with_a_number(form: str) -> None:
+    text = query("A ; B", head=form)
+    out = io.BytesIO()
+    with running() as server:
+        key = server.register(text)
+        server.send("a1 b2 a3 b4")
+        lines = server.http.get(f"/queries/{key}/matches", params={"follow": 0, "format": "ndjson"}).text
+    engine = spaseq.Engine()
+    handle = engine.register(text)
+    for letter in letters("a1 b2 a3 b4"):
+        engine.push(NS + letter.stream, letter.turtle, letter.time)
+    engine.finish()
+    written = writer(Format.NDJSON, handle.query, out)
+    for batch in handle.batches():
+        written.batch(batch)
+    expected = [
+        f'{{"number":{n},{line[1:]}' for n, line in enumerate(out.getvalue().decode().splitlines(), 1)
+    ]
+    assert lines.splitlines() == expected
+    assert len(expected) == 2
 
 
 def test_matches_come_as_they_are_found() -> None:

@@ -124,7 +124,7 @@ def test_the_session_in_the_documentation(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert '"events":1020' in done.stdout
-    assert '{"number": 1, "start": "2026-06-04T08:04:22Z"' in done.stdout
+    assert '{"number":1,"start":"2026-06-04T08:04:22Z"' in done.stdout
 
 
 def test_the_example_of_asyncio_in_the_documentation() -> None:

@@ -133,7 +133,7 @@ def test_try_over_http() -> None:
         assert found["events"] == 2
         assert found["streams"] == [{"iri": S, "events": 2}]
         (match,) = found["matches"]
-        assert match["bindings"][0]["x"] == "<urn:x>"
+        assert match["bindings"][0]["x"] == {"type": "uri", "value": "urn:x"}
         assert [event["time"] for event in match["events"]["B"]] == [1]
         assert len(client.get("/queries").json()["queries"]) == 1  # nothing was registered
         wrong = client.post("/queries/try", content=FALLS.replace("?b <", "?c <"))

@@ -13,7 +13,7 @@ import typer
 
 from spaseq.cli.console import Interrupts, Terminated, warnings_on_stderr
 from spaseq.cli.running.report import Report
-from spaseq.errors import SourceError
+from spaseq.errors import SpaseqError
 from spaseq.results import ResultWriter
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match
@@ -50,9 +50,11 @@ def deliver(
             _write(matches, results, documents, report, interrupts)
         except _ReaderGoneError:
             silence_stdout()
-        except SourceError:
+        except SpaseqError:
             report.close()
             report.summarise()
+            if report.last.events or report.last.bad:
+                report.conclude()
             raise
         except Terminated:
             status = TERMINATED
@@ -61,11 +63,12 @@ def deliver(
         finally:
             report.close()
     report.summarise()
-    if not status and (report.is_barren or report.has_failed):
-        status = 1
+    status = status or int(report.is_barren or report.has_failed)
+    if not status:
+        report.explain()
+    report.conclude()
     if status:
         raise typer.Exit(status)
-    report.explain()
 
 
 def _write(

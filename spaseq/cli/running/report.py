@@ -1,7 +1,8 @@
-"""What ``spaseq run`` says on standard error: progress, what was left out, why there is no match."""
+"""What ``spaseq run`` says on standard error: progress, refused events, why there is no match, totals."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,8 +17,9 @@ from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match
 from spaseq.results.writers._json import line_of
 from spaseq.sources import BadEvent
+from spaseq.why.diagnosis import plural
 
-#: How many reasons of bad and late events are shown.
+#: How many reasons of refused events are shown.
 _REASONS: Final = 5
 
 #: Seconds of the processor's time to look for why there is no match.
@@ -25,15 +27,16 @@ _LOOKING: Final = 3.0
 
 
 class Report:
-    """What a run says on standard error: its progress, and in the end what it had to leave out.
+    """What a run says on standard error: its progress, and in the end what it refused and its totals.
 
-    That is bad and late events, and matches that the format of the results cannot hold. ``dead_letters`` is
-    the file that keeps them all. ``why``: where there is no match, it says the likeliest reason.
+    Refused are bad and late events, and matches that the format of the results cannot hold. ``dead_letters``
+    is the file that keeps them all. ``why``: where there is no match, it says the likeliest reason.
     """
 
     def __init__(self, dead_letters: Path | None, strict: bool, *, why: bool = True) -> None:
         self.status = StatusLine()
-        self.last: Progress | None = None
+        self.last = Progress(0, 0, 0, 0, 0, None)
+        self._began = time.monotonic()
         self._strict = strict
         self._why = why
         self._path = dead_letters
@@ -98,15 +101,15 @@ class Report:
         return None if self._file is None else self._file.file
 
     def close(self) -> None:
-        """The last figures, on a terminal."""
-        self.status.close(self.last)
+        """Remove the line of progress, and close the file of dead letters."""
+        self.status.clear()
         if self._file is not None:
             self._file.close()
 
     @property
     def is_barren(self) -> bool:
         """Whether all that was read was bad."""
-        return self.last is not None and self.last.bad > 0 and not self.last.events
+        return self.last.bad > 0 and not self.last.events
 
     def explain(self) -> None:
         """For a query that found nothing although it was to find something, the likeliest reason.
@@ -125,20 +128,25 @@ class Report:
                 )
 
     def summarise(self) -> None:
-        """What was left out, if anything was."""
-        bad, late = (self.last.bad, self.last.late) if self.last is not None else (0, 0)
-        left = []
-        if bad or late:
-            left.append(f"{bad} bad and {late} late events")
-        if self._unwritten:
-            left.append(f"{self._unwritten} of {self._matches} matches, which the format cannot hold,")
-        if not left:
+        """The first reasons of what was refused; with ``--strict`` the error says it."""
+        if self._strict:
             return
-        where = f" (in {self._path})" if self._path else ""
-        say(f"{' and '.join(left)} were left out{where}")
         for event in self._shown:
-            say(f"  {event.stream}, {event.position}: {event.reason}")
-        if not self._path and bad + late + self._unwritten > len(self._shown):
-            say("  … (--dead-letters FILE keeps them all)")
-        if late:
-            say("  late events count with --lateness; a source's option order=time sorts what has an end")
+            say(f"refused: {event.stream}, {event.position}: {event.reason}")
+        if self.last.late:
+            say("late events count with --lateness; a source's option order=time sorts what has an end")
+
+    def conclude(self) -> None:
+        """The totals of the run, on its last line."""
+        events, matches = plural(self.last.events, "event"), plural(self.last.matches, "match")
+        parts = [f"{events}, {matches} in {time.monotonic() - self._began:,.1f} s", *self.last.more]
+        counts = {
+            "malformed": self.last.bad,
+            "late": self.last.late,
+            f"of {matches} not writable": self._unwritten,
+        }
+        refused = [f"{count:,} {what}" for what, count in counts.items() if count]
+        if refused and not self._strict:
+            kept = f"kept in {self._path}" if self._path else "--dead-letters FILE keeps them"
+            parts.append(f"{', '.join(refused)}: {kept}")
+        say("; ".join(parts))

@@ -8,6 +8,7 @@ from spaseq.alone import Single
 from spaseq.effort import Effort, Shed
 from spaseq.engine.pipelines.stats import Shedder, Stats
 from spaseq.engine.pipelines.watched import Watched
+from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.kb import KnowledgeBase
@@ -17,7 +18,7 @@ from spaseq.limits import Limits
 from spaseq.matching.columns.evaluator import ByColumns, Quick
 from spaseq.matching.evaluators import attends, check, chosen, shares_under, under_bound
 from spaseq.matching.host import Matcher
-from spaseq.matching.model import bounds
+from spaseq.matching.model import bounds, finer_ticks
 from spaseq.matching.sharing.cohort import SHARING
 from spaseq.terms.dictionary import Dictionary
 
@@ -172,9 +173,11 @@ class Attending(Watched):
 
     def begin(self, batch: EventBatch) -> None:
         """The first event of its streams is there, and perhaps passed over."""
+        ticks = batch.clock is Clock.TICKS
         if self._begin is None:
             self._begin = int(batch.time[0])
-        ticks = batch.clock is Clock.TICKS
+            if ticks and (hint := finer_ticks(self.query.window, self._begin)):
+                warn_within(hint)
         bounds(self.query.window, ticks, self._begin)  # or an error
         if self._member is not None:
             self._member.begin, self._member.ticks = self._begin, ticks

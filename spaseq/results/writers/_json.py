@@ -78,6 +78,11 @@ class NdjsonWriter(ResultWriter):
 
 def line_of(match: Match) -> str:
     """A match as ``NdjsonWriter`` writes it, without the line's end."""
+    return dump(values_of(match))
+
+
+def values_of(match: Match) -> dict[str, Any]:
+    """Return what the line of a match says, as plain values."""
     form = match.query.form
     parts: dict[str, Any] = {
         "start": show_time(match.start),
@@ -89,7 +94,7 @@ def line_of(match: Match) -> str:
         parts["bindings"] = [_bindings(row) for row in match.bindings]
     elif isinstance(form, Construct):
         parts["graph"] = graph_text(match.constructed)
-    return dump(parts)
+    return parts
 
 
 def lines_of(batch: MatchBatch, terms: Cache) -> memoryview:

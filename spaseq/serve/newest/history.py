@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,13 +10,10 @@ from itertools import islice
 from typing import Any, Final
 
 import pyoxigraph as ox
-from rdflib.term import Node
 
-from spaseq.language.syntax import Construct
 from spaseq.results.match import Event, Match
-from spaseq.results.writers._base import show_time
-from spaseq.results.writers._graphs import graph_text
-from spaseq.terms.interop import from_rdflib, triples_of
+from spaseq.results.writers._json import dump, values_of
+from spaseq.terms.interop import triples_of
 
 #: So many characters of texts are kept for other readers.
 _TEXT: Final = 16_384
@@ -36,7 +32,7 @@ class Numbered:
         """The match as JSON."""
         found = self._with_events if events else self._text
         if found is None:
-            found = json.dumps(as_json(self.number, self.match, events), ensure_ascii=False)
+            found = dump(as_json(self.number, self.match, events))
             if len(found) > _TEXT:
                 return found
             if events:
@@ -93,38 +89,20 @@ class History:
 
 
 def as_json(number: int, match: Match, events: bool) -> dict[str, Any]:
-    """A match as plain values; terms as N-Triples has them."""
-    found: dict[str, Any] = {
-        "number": number,
-        "start": show_time(match.start),
-        "end": show_time(match.end),
-        "partition": _terms(match.partition),
-        "bindings": [_terms(row) for row in match.bindings],
-    }
-    if isinstance(match.query.form, Construct):
-        found["graph"] = graph_text(match.constructed)
+    """Return what a line of NDJSON says of a match, with its number; ``events``: each with its Turtle."""
+    found = {"number": number, **values_of(match)}
     if events:
         prefixes = dict(match.query.prefixes)
-        found["events"] = {
-            name: [_event(event, prefixes) for event in of] for name, of in match.events.items()
-        }
+        for name, of in match.events.items():
+            for value, event in zip(found["events"][name], of, strict=True):
+                value["turtle"] = _turtle(event, prefixes)
     return found
 
 
-def _terms(row: Mapping[str, Node]) -> dict[str, str]:
-    return {name: str(from_rdflib(term)) for name, term in row.items()}
-
-
-def _event(event: Event, prefixes: Mapping[str, str]) -> dict[str, Any]:
+def _turtle(event: Event, prefixes: Mapping[str, str]) -> str:
     triples = triples_of(event.triples())
     text = ox.serialize(triples, format=ox.RdfFormat.TURTLE, prefixes=_used(triples, prefixes))
-    return {
-        "stream": str(event.stream),
-        "time": show_time(event.time),
-        "graph": None if event.graph is None else str(event.graph),
-        "position": event.n,
-        "turtle": (text or b"").decode(),
-    }
+    return (text or b"").decode()
 
 
 def _used(triples: Iterable[ox.Triple], prefixes: Mapping[str, str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ const END = /"end":\s*("[^"]*"|-?\d+)/;
 function line(text) {
   const { start, end, bindings } = parsed(text);
   const row = Object.entries(bindings?.[0] ?? {}).slice(0, 20);
-  return { start, end, bindings: [new Map(row.map(([name, value]) => [name, value.slice(0, LONG / 20)]))] };
+  return { start, end, bindings: [new Map(row.map(([name, value]) => [name, { ...value, value: value.value.slice(0, LONG / 20) }]))] };
 }
 
 export class Kept {

@@ -4,7 +4,7 @@ import { Refused, queryPath, request } from "./api.js";
 import { h, keyed, say } from "./dom.js";
 import { drawGraph } from "./graph.js";
 import { triples } from "./turtle.js";
-import { between, clipped, count, local, moment, parsed, plural, streamName, term } from "./words.js";
+import { between, clipped, count, jsonTerm, local, moment, parsed, plural, streamName, wholeTerm } from "./words.js";
 
 /** So many rows are shown, and so many events of each pattern at first. */
 const ROWS = 40;
@@ -19,7 +19,7 @@ const TRIPLES = 300;
 function gist(match) {
   const row = match.bindings?.[0] ?? {};
   const pairs = row instanceof Map ? [...row] : Object.entries(row);
-  return pairs.map(([name, value]) => h("span", { class: "pair" }, h("i", {}, name), ` ${term(value, VALUE)}`));
+  return pairs.map(([name, value]) => h("span", { class: "pair" }, h("i", {}, name), ` ${jsonTerm(value, VALUE)}`));
 }
 
 export class MatchList {
@@ -159,7 +159,7 @@ export function matchParts(match) {
     fact("From", moment(match.start)),
     fact("To", moment(match.end)),
     fact("Span", between(match.start, match.end)),
-    partition.map(([name, value]) => fact(`?${name}`, term(value), clipped(value, 1000))),
+    partition.map(([name, value]) => fact(`?${name}`, jsonTerm(value), wholeTerm(value))),
   );
   return [facts, rows(match.bindings ?? []), ...Object.entries(match.events ?? {}).map(([gpm, events]) => pattern(gpm, events, match))];
 }
@@ -170,7 +170,7 @@ function rows(bindings) {
   const names = [...new Set(bindings.flatMap((row) => Object.keys(row)))];
   if (!names.length) return h("p", { class: "quiet" }, "No row.");
   const shown = bindings.slice(0, 20);
-  const cell = (value) => h("td", { title: clipped(value, 1000) }, term(value));
+  const cell = (value) => h("td", { title: wholeTerm(value) }, jsonTerm(value));
   return h(
     "div",
     { class: "scroll" },

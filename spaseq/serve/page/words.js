@@ -69,6 +69,18 @@ export function streamName(iri) {
 /** The begin of a text that is too long to be shown. */
 export const clipped = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
+/** A term of SPARQL JSON as people read it; only the begin of a long one is looked at. */
+export function jsonTerm({ type, value: text }, most = 1000) {
+  const begin = clipped(text, most);
+  return type === "uri" ? local(begin) : type === "bnode" ? `_:${begin}` : begin;
+}
+
+/** The same with what a literal is of. */
+export function wholeTerm(term) {
+  const of = term["xml:lang"] ? `@${term["xml:lang"]}` : term.datatype ? ` (${local(term.datatype)})` : "";
+  return `${clipped(term.value, 1000)}${of}`;
+}
+
 /** A term of N-Triples as people read it; only the begin of a long one is looked at. */
 export function term(whole, most = 1000) {
   const text = clipped(whole, most);
