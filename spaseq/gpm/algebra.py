@@ -59,7 +59,7 @@ def extend(
 
 def few(rows: Rows, spending: Spending) -> Rows:
     """The rows, if they are not too many."""
-    if len(rows) > MANY:
+    if len(rows) > MANY or len(rows) > spending.most:
         spending.rows(len(rows), len(rows[0]))
     return rows
 

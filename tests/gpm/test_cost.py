@@ -209,3 +209,13 @@ def test_long_numbers_are_read_and_written() -> None:
         engine.push("urn:s", f"<urn:n> <urn:p> {'7' * 1_000_000} .", 1)  # once a minute
         (match,) = handle.matches()
     assert [int(row["n"]) for row in match.bindings] == [1_000_000]
+
+
+@pytest.mark.parametrize("many", [1, 3])
+@pytest.mark.parametrize(
+    "pattern", ["?s <urn:p> ?v . ?t <urn:p> ?w", "?s <urn:p> ?v . ?t <urn:p> ?w FILTER(?v <= ?w)"]
+)
+def test_a_small_limit_ends_the_query_and_never_drops_solutions(pattern: str, many: int) -> None:
+    """Below 64 solutions the limit cut a pattern's solutions without an error."""
+    error = ended(pattern, TEN, "solutions", limits=Limits(solutions=12), many=many)
+    assert "is over the limit solutions=12" in error

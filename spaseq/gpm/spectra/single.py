@@ -146,7 +146,7 @@ def _extended(
                 found.append((*row, second) if s != NEW else (*row, first, second))
             elif second == (object_ if o == CONSTANT else row[o]):
                 found.append(row if s != NEW else (*row, first))
-    if len(found) > MANY:
+    if len(found) > MANY or len(found) > most:
         spending.rows(len(found), len(found[0]))
     return found
 
