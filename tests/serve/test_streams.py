@@ -42,6 +42,10 @@ def test_events_by_subject_and_times_by_a_path() -> None:
         place, kind = f"/streams/{quote(f'{NS}S', safe='')}", {"Content-Type": "text/turtle"}
         told = server.http.post(place, params={"by": "subject"}, content=body, headers=kind)
         assert told.json()["events"] == 2
+        graphs = f"<{NS}g> {{ <{NS}e/c> a <{NS}a> }} <{NS}h> {{ <{NS}e/c> <{GENERATED}> 5 }}"
+        trig = {"Content-Type": "application/trig"}
+        told = server.http.post(place, params={"by": "message"}, content=graphs, headers=trig)
+        assert told.json()["events"] == 1
         deep = f"<{NS}e/b> a <{NS}a> ; <{NS}in> [ <{NS}at> 7 ] ."
         path = {"predicate": f"<{NS}in>/<{NS}at>"}
         assert server.http.post(place, params=path, content=deep, headers=kind).json()["events"] == 1
