@@ -71,13 +71,21 @@ def _explain(found: Proposal, rows: str, out: Path | None, query: Path | None) -
         say(f"{column.name}: {column.kind}, as {column.cells[0][:40]!r}{f' ({role})' if role else ''}")
     for warning in found.warnings:
         warn(warning)
-    if found.remote:
+    if found.readings:
+        from spaseq.sources.guessed_times import shown
+
+        warn(f"{found.refusal}: say which")
+        for reading in found.readings:
+            source = f"S={found.source(rows, out or Path('CONTEXT'), reading)}"
+            run = shlex.join(["spaseq", "run", str(query or "QUERY"), "-s", source])
+            say(f"next, if it is {shown(reading)}: {run}")
+    elif found.remote:
         from spaseq.sources.formats.contexts import place_of
 
         for url in found.remote:
             say(f"the rows name the context {url}, which is not fetched: make a folder FOLDER for it, and")
             say(f"  {place_of(url)}")
-        source = f"S={found.source(rows, out or Path())}"
+        source = f"S={found.source(rows, out or Path('CONTEXT'))}"
         run = shlex.join(["spaseq", "run", str(query or "QUERY"), "-s", source])
         say(f"next, with that folder: {run}")
     elif found.refusal is not None:

@@ -96,6 +96,8 @@ def read_stream(
     found = _until_broken(blocks, sink)
     if whole and form in ("nt", "ttl") and options.triples is None and options.by in (None, "message"):
         reader = read_whole(found, sink)
+    elif whole and form in ("trig", "nq") and options.by == "message":
+        reader = read_messages(form, found, sink)
     elif form == "jsonld" and (options.by == "message" or options.items or (whole and options.by is None)):
         # On one line, which the only line breaks that JSON has do not mind.
         reader = read_documents((block.replace(b"\n", b" ") for block in found), sink)

@@ -25,6 +25,7 @@ from spaseq.sources._bytes import BrokenBytesError, check_location, read_blocks,
 from spaseq.sources._options import GENERATED_AT, SourceOptions, check_options, read_option, resolve_format
 from spaseq.sources.assembly.sink import BadEvent, EventSink
 from spaseq.sources.formats.contexts import named_in
+from spaseq.sources.formats.items import split_items
 from spaseq.sources.formats.row_times import RowTimes
 from spaseq.sources.formats.rows import Lifter, header_of, read_csv, read_ndjson
 from spaseq.sources.guessed_times import Reading, readings, shown
@@ -100,6 +101,7 @@ class Proposal:
     """What is guessed of a file of rows. ``time``, ``key`` and ``measure`` are columns, or None.
 
     ``reading``: how the time is read. ``options``: what the source must say beside the context.
+    ``readings``: the ways to read the time, if day and month are ambiguous.
     ``has_contexts``: the rows have contexts of their own, so the proposed one is not needed.
     ``remote``: the URLs of contexts that the rows name, and which no option says where to find.
     ``refusal``: why no run is proposed: the context lifts none of the first rows, or day and month of the
@@ -116,6 +118,7 @@ class Proposal:
     reading: Reading | None = None
     options: tuple[tuple[str, str], ...] = ()
     refusal: str | None = None
+    readings: tuple[Reading, ...] = ()
     remote: tuple[str, ...] = ()
     has_contexts: bool = False
 
@@ -199,10 +202,14 @@ class Proposal:
             times = self.reading.times
         return window_of(kind, times, self.key.cells if self.key else ())
 
-    def source(self, rows: str, context: Path) -> str:
-        """The source as a run takes it: ``rows`` is the location as it was given, with its options."""
+    def source(self, rows: str, context: Path, reading: Reading | None = None) -> str:
+        """The source as a run takes it: ``rows`` is the location as it was given, with its options.
+
+        ``reading``: another way to read the time.
+        """
         given = {part.partition("=")[0] for part in rows.partition("?")[2].split("&")}
-        said = [f"{name}={_quoted(value)}" for name, value in self.options if name not in given]
+        options = dict(self.options) | (reading.options if reading else {})
+        said = [f"{name}={_quoted(value)}" for name, value in options.items() if name not in given]
         said = said if self.has_contexts else [f"context={context}", *said]
         return f"{rows}{'&' if '?' in rows else '?'}{'&'.join(said)}"
 
@@ -231,7 +238,7 @@ def propose(
         )
         extra["header"] = ",".join(header)
         options = replace(options, header=header)
-    rows = _csv_rows(lines, options) if form == "csv" else _json_rows(lines, unread)
+    rows = _csv_rows(lines, options) if form == "csv" else _json_rows(lines, unread, options.items)
     cells: dict[str, list[Any]] = {}
     unsayable: set[str] = set()
     contexts: dict[str, None] = {}
@@ -241,7 +248,7 @@ def propose(
         contexts.update(dict.fromkeys(named_in(row.get("@context"))))
         for name, value in row.items():
             if not _can_be_a_term(name):
-                unsayable.add(name)
+                unsayable |= {name} - {"@context"}
             elif value not in ("", None):
                 cells.setdefault(name, []).append(value)
     if not cells:
@@ -271,8 +278,8 @@ def _tried(
     time = found.time
     if time is not None and len(ways) > 1:
         either = " or ".join(f"{shown(way)} with time_format={way.options['time_format']}" for way in ways)
-        said = f"{time.cells[0]!r} in {time.name!r} is {either}: say which, by ?time={time.name}&time_format="
-        return replace(found, warnings=tuple(doubts), refusal=said)
+        said = f"{time.cells[0]!r} in {time.name!r} is {either}"
+        return replace(found, warnings=tuple(doubts), refusal=said, readings=tuple(ways))
     if contexts:
         timed = ({"time": time.name} if time else {}) | dict(found.options)
         found = replace(found, has_contexts=True, options=tuple(timed.items()))
@@ -368,8 +375,8 @@ def _quoted(value: str) -> str:
     return re.sub(r"&|%(?=[0-9A-Fa-f]{2})", lambda found: quote(found[0], safe=""), value)
 
 
-def _json_rows(lines: Iterable[str], unread: list[str]) -> Iterator[dict[str, Any]]:
-    """The rows that are JSON objects; ``unread`` gets why others are left out."""
+def _json_rows(lines: Iterable[str], unread: list[str], items: str | None) -> Iterator[dict[str, Any]]:
+    """The rows that are JSON objects, or elements of an array; ``unread`` gets why others are left out."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -378,7 +385,12 @@ def _json_rows(lines: Iterable[str], unread: list[str]) -> Iterator[dict[str, An
         except (ValueError, RecursionError) as error:
             unread.append(f"line {number}: {error}")
             continue
-        if isinstance(row, dict):
+        if items is not None:
+            try:
+                yield from map(json.loads, split_items(line, items)[0])
+            except ValueError as error:
+                unread.append(f"line {number}: {error}")
+        elif isinstance(row, dict):
             yield row
         else:
             unread.append(f"line {number}: a row must be a JSON object")
@@ -468,5 +480,8 @@ def _doubts(
                 f"{column.name!r} looks like times, as {column.cells[0]!r}: ?time={column.name}&time_format= "
                 "says how they are written, as in %d/%m/%Y %H:%M:%S"
             )
-        if any(isinstance(value, (dict, list)) for value in cells[column.name]):
+        values = cells[column.name]
+        if all(isinstance(value, list) and value and isinstance(value[0], dict) for value in values):
+            yield f"{column.name!r} holds arrays of objects: is each of them an event? ?items={column.name}"
+        elif any(isinstance(value, (dict, list)) for value in values):
             yield f"{column.name!r} holds objects or arrays: its context is yours to write"

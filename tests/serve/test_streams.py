@@ -35,13 +35,22 @@ def many(count: int) -> str:
     return quads(" ".join(f"a{tick}" for tick in range(1, count + 1)))
 
 
-def test_events_by_subject() -> None:
+def test_events_by_subject_and_times_by_a_path() -> None:
     body = "".join(f"<{NS}e/a{n}> a <{NS}a> . <{NS}e/a{n}> <{NS}v> 1 ; <{GENERATED}> {n} .\n" for n in (1, 2))
     with running() as server:
         server.register(query("A"))
         place, kind = f"/streams/{quote(f'{NS}S', safe='')}", {"Content-Type": "text/turtle"}
         told = server.http.post(place, params={"by": "subject"}, content=body, headers=kind)
         assert told.json()["events"] == 2
+        graphs = f"<{NS}g> {{ <{NS}e/c> a <{NS}a> }} <{NS}h> {{ <{NS}e/c> <{GENERATED}> 5 }}"
+        trig = {"Content-Type": "application/trig"}
+        told = server.http.post(place, params={"by": "message"}, content=graphs, headers=trig)
+        assert told.json()["events"] == 1
+        deep = f"<{NS}e/b> a <{NS}a> ; <{NS}in> [ <{NS}at> 7 ] ."
+        path = {"predicate": f"<{NS}in>/<{NS}at>"}
+        assert server.http.post(place, params=path, content=deep, headers=kind).json()["events"] == 1
+        told = server.http.post(place, params={"predicate": f"no:x/<{NS}at>"}, content=deep, headers=kind)
+        assert "unknown prefix" in told.text
         told = server.http.post(place, params={"by": "name"}, content=body, headers=kind)
         assert told.status_code == 400
         assert "neither 'subject'" in told.text

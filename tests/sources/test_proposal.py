@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -312,15 +313,26 @@ def test_the_command_that_is_proposed_works(here: Path, header: str, times: list
 
 
 def test_day_and_month_that_are_ambiguous_are_both_shown(here: Path) -> None:
-    (here / "rows.csv").write_text("at,id,price\n04/06/2026,a,5\n05/06/2026,a,4\n")
+    (here / "rows.csv").write_text("at,id,price\n04/06/2026 8:00,a,5\n04/06/2026 8:05,a,4\n")
     done = context("rows.csv", "-o", "c.jsonld", "--query", "q.rq")
-    assert "4 June 2026 with time_format=%d/%m/%Y or 6 April 2026 with time_format=%m/%d/%Y" in done.stderr
-    assert "next:" not in done.stderr
+    assert "4 June 2026 with time_format=%d/%m/%Y %H:%M or 6 April 2026 with" in done.stderr
+    proposed = re.findall(r"next, if it is ([^:]+): spaseq (run .*)", done.stderr)
+    assert [date for date, _ in proposed] == ["4 June 2026", "6 April 2026"]
+    for _, command in proposed:
+        run = CliRunner().invoke(app, [*shlex.split(command), "-f", "csv"])
+        assert run.stdout.splitlines()[1:] == ["a,5,4"], run.stderr
     for path in ("c.jsonld", "q.rq"):
         (here / path).unlink()
-    run = follow("rows.csv?time=at&time_format=%m/%d/%Y")
+    run = follow("rows.csv?time=at&time_format=%m/%d/%Y %H:%M")
     assert run.exit_code == 0, run.stderr
     assert run.stdout.splitlines()[1:] == ["a,5,4"]
+
+
+def test_an_array_of_objects_may_be_events(here: Path) -> None:
+    (here / "f.ndjson").write_text('{"entity": [{"at": 1, "v": 2}, {"at": 2, "v": 1}]}\n')
+    assert "?items=entity" in context("f.ndjson").stderr
+    run = follow("f.ndjson?items=entity")
+    assert run.stdout.splitlines()[1:] == ["2,1"]
 
 
 @pytest.mark.usefixtures("here")

@@ -16,6 +16,7 @@ from spaseq.serve.routes.bodies import FORMATS, Taken, Way, format_of, take_body
 from spaseq.serve.routes.depends import Given
 from spaseq.sources import SourceOptions
 from spaseq.sources._options import read_option
+from spaseq.sources.time_option import TimePath, read_time_option
 from spaseq.sources.times import read_time
 from spaseq.terms.values import XSD
 
@@ -60,7 +61,7 @@ async def send(
     iri: str,
     time: Annotated[str | None, Query(description=f"The time of all events. {_TIME}.")] = None,
     event_time: Annotated[str | None, Header(description=f"The same. {_TIME}.")] = None,
-    predicate: Annotated[str | None, Query(description="Of an event's time, in the data.")] = None,
+    predicate: Annotated[str | None, Query(description="Of an event's time, in the data; or a path.")] = None,
     triples: Annotated[int | None, Query(ge=1, description="So many make an event.")] = None,
     by: Annotated[str | None, Query(description="Where an event ends: subject, message or an IRI.")] = None,
     content_type: Annotated[str | None, Header()] = None,
@@ -70,7 +71,7 @@ async def send(
     given = time if time is not None else event_time
     options = SourceOptions(format=format_of(content_type), triples=triples, is_live=True)
     if predicate is not None:
-        options = replace(options, time=_iri(predicate, "predicate"))
+        options = replace(options, time=_time(predicate))
     if by is not None:
         try:
             options = replace(options, by=read_option("by", by))  # type: ignore[arg-type]  # as it reads them
@@ -118,6 +119,15 @@ def _iri(text: str, what: str) -> NamedNode:
         return NamedNode(text)
     except ValueError as error:
         raise ApiError(400, "parameter", f"the {what} {text[:100]!r} is no IRI: {error}") from None
+
+
+def _time(text: str) -> NamedNode | TimePath:
+    """A predicate, or a path of predicates."""
+    try:
+        found = read_time_option(text)
+    except SourceError as error:
+        raise ApiError(400, "parameter", str(error)) from None
+    return _iri(text, "predicate") if isinstance(found, str) else found
 
 
 def _moment(text: str) -> datetime | int:
