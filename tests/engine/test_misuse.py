@@ -152,7 +152,7 @@ def test_a_query_without_memory_says_which_limit_to_set(
 
 @pytest.mark.parametrize("graph", [f"{A} # text that is not plain", [()]], ids=["text", "triples"])
 def test_an_event_without_memory_says_which_limit_to_set(graph: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    letters: list[spaseq.DeadLetter] = []
+    letters: list[spaseq.BadEvent] = []
     engine = spaseq.Engine(dead_letters=letters.append)
     monkeypatch.setattr(arguments.ox, "parse", _out_of_memory)
     monkeypatch.setattr(arguments, "_three", _out_of_memory)

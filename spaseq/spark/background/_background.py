@@ -52,7 +52,7 @@ class _Labelled(_Graphs):
             offset = [0]
             for triples in self.triples.values():
                 for s, p, o in triples:
-                    # There are no triple terms: KnowledgeBase refuses them.
+                    # There are no triple terms: KnowledgeBase leaves them out.
                     assert not isinstance(s, Triple)
                     assert not isinstance(o, Triple)
                     rows[intern(s), intern(p), intern(o), len(offset)] = None

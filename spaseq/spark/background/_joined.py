@@ -97,7 +97,7 @@ def entered(terms: pa.Array | pa.ChunkedArray, dictionary: Dictionary) -> Ids:
             ids = quads.rows[2, : quads.count]
         else:
             objects = (quad.object for quad in parse(lines, format=RdfFormat.N_TRIPLES))
-            # There are no triple terms: KnowledgeBase refuses them.
+            # There are no triple terms: KnowledgeBase leaves them out.
             known = [dictionary.intern(term) for term in objects if not isinstance(term, Triple)]
             ids = np.array(known, dtype=np.int64)
     places = coded.indices.fill_null(len(ids)).to_numpy(zero_copy_only=False)

@@ -84,7 +84,7 @@ def _encoded(spark: SparkSession, kb: KnowledgeBase) -> tuple[DataFrame, DataFra
     numbers: dict[Term, int] = {}
 
     def number(term: object) -> int:
-        assert isinstance(term, NamedNode | BlankNode | Literal)  # KnowledgeBase refuses triple terms
+        assert isinstance(term, NamedNode | BlankNode | Literal)  # KnowledgeBase leaves out triple terms
         return numbers.setdefault(term, len(numbers) + 1)
 
     rows = [
