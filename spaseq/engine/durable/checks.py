@@ -51,10 +51,13 @@ def repeatable(query: Query) -> None:
                     asked.append(expression)
     for expression in asked:
         for call in walk(expression):
-            is_builtin = isinstance(call, Call) and call.name in _UNREPEATABLE
-            if is_builtin or (isinstance(call, FunctionCall) and is_volatile(call)):
-                name = call.name if isinstance(call, Call) else f"<{call.function.value}>"
-                raise EngineError(
-                    f"{name}() gives something else each time, and a restart asks again: a query with a "
-                    "state cannot have it in a pattern or FILTER"
-                )
+            if isinstance(call, Call) and call.name in _UNREPEATABLE:
+                name = call.name
+            elif isinstance(call, FunctionCall) and is_volatile(call):
+                name = f"<{call.function.value}>"
+            else:
+                continue
+            raise EngineError(
+                f"{name}() gives something else each time, and a restart asks again: a query with a "
+                "state cannot have it in a pattern or FILTER"
+            )

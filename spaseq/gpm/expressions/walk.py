@@ -110,7 +110,8 @@ def own_functions(query: Query) -> list[str]:
     asked += [part for gpm in query.gpms for part in expressions(gpm.pattern)]
     if isinstance(query.form, Select):
         asked += [item.expression for item in query.form.items or () if item.expression is not None]
-    asked += [condition.expression for condition in (*modifiers.group_by, *modifiers.order_by)]
+    asked += [condition.expression for condition in modifiers.group_by]
+    asked += [condition.expression for condition in modifiers.order_by]
     calls = (part for expression in asked for part in walk(expression) if isinstance(part, FunctionCall))
     names = [call.function.value for call in calls]
     return sorted({name for name in names if own_function(name) is not None})
