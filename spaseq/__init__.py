@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from spaseq.gpm.kb import KnowledgeBase
     from spaseq.language import prepare
+    from spaseq.language.functions import function
     from spaseq.language.syntax import Query
     from spaseq.limits import Limits
     from spaseq.matching.plan import explain
@@ -91,6 +92,7 @@ __all__ = [
     "__version__",
     "connect",
     "explain",
+    "function",
     "paths",
     "prepare",
     "run",
@@ -111,6 +113,7 @@ __getattr__, __dir__ = lazily(
         "SpaseqError SpaseqWarning",
         "gpm.kb": "KnowledgeBase",
         "language": "prepare",
+        "language.functions": "function",
         "language.syntax": "Query",
         "limits": "Limits",
         "matching.plan": "explain",

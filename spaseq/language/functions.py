@@ -1,8 +1,13 @@
-"""The functions that are named by IRIs: XSD's casts, XPath's mathematics, GeoSPARQL's distance."""
+"""The functions that are named by IRIs: casts, XPath's mathematics, GeoSPARQL's distance, the user's own."""
 
 from __future__ import annotations
 
-from typing import Final
+import inspect
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
 
 from spaseq.language.reading.hints import nearest
 from spaseq.terms.prefixes import WELL_KNOWN
@@ -28,6 +33,67 @@ ARITIES: Final[dict[str, int]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Own:
+    """A function that the user registered. ``plain``: it takes plain values, and not rdflib's terms."""
+
+    call: Callable[..., Any]
+    plain: bool
+    deterministic: bool = True
+
+    def takes(self, arguments: int) -> bool:
+        """Return whether it can be called with so many arguments; True if its signature is not known."""
+        try:
+            signature = inspect.signature(self.call)
+        except (TypeError, ValueError):
+            return True
+        try:
+            signature.bind(*[None] * arguments)
+        except TypeError:
+            return False
+        return True
+
+
+_own: dict[str, Own] = {}
+
+
+def function(iri: str, f: Callable[..., Any], *, deterministic: bool = True) -> None:
+    """Make a Python function usable in queries of this process, as ``<iri>(…)`` in FILTER, BIND and SELECT.
+
+    ``f`` gets plain values (int, Decimal, float, bool, str, datetime; an IRI as ``rdflib.URIRef``). It gives
+    a plain value or a term of rdflib. An exception is an error of the expression, as is None. The first
+    exception is also a ``SpaseqWarning`` with its traceback. ``deterministic``: ``f`` returns the same for
+    the same arguments, so that results may be kept. If it does not, the query shares nothing with others, and
+    with a state ``f`` cannot stand in a pattern or FILTER. Register ``f`` before the query is prepared. A
+    later function of the same IRI is for queries that are registered later.
+
+    Raises ``ValueError`` for a built-in function's IRI and for a relative IRI, ``TypeError`` for what cannot
+    be called.
+
+    >>> function("http://example.org/risk", lambda amount: amount > 1000)
+    """
+    if iri in ARITIES:
+        raise ValueError(f"{_short(iri)} is a built-in function: give yours another IRI")
+    if re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]*", iri) is None:
+        raise ValueError(f"{iri!r} is not an absolute IRI, such as http://example.org/risk")
+    if not callable(f):
+        raise TypeError(f"a function is expected, not {type(f).__name__}")
+    _own[iri] = Own(f, plain=True, deterministic=deterministic)
+
+
+def own_function(iri: str) -> Own | None:
+    """Return the function that is registered with this IRI: by ``function``, or else with rdflib.
+
+    rdflib's ``raw`` functions, which take its own expressions, are left out.
+    """
+    if (found := _own.get(iri)) is not None or iri in ARITIES:
+        return found
+    operators = sys.modules.get("rdflib.plugins.sparql.operators")
+    named = {str(name): pair for name, pair in getattr(operators, "_CUSTOM_FUNCTIONS", {}).items()}
+    call, is_raw = named.get(iri, (None, True))
+    return None if is_raw else Own(call, plain=False)
+
+
 def wrong_call(function: str, arguments: int) -> tuple[str, str | None] | None:
     """What is wrong with a call, and what to do about it; None if nothing is.
 
@@ -38,9 +104,12 @@ def wrong_call(function: str, arguments: int) -> tuple[str, str | None] | None:
     """
     wanted = ARITIES.get(function)
     name = _short(function)
+    if (found := own_function(function)) is not None:
+        return None if found.takes(arguments) else (f"{name} does not take {arguments} arguments", None)
     if wanted is None:
-        alike = nearest(name, map(_short, ARITIES))
-        return f"no function is called {name}", f"did you mean {alike}?" if alike else None
+        alike = nearest(name, map(_short, [*ARITIES, *_own]))
+        hint = "spaseq.function(iri, f) makes a Python function known"
+        return f"no function is called {name}", f"did you mean {alike}?" if alike else hint
     if wanted != arguments:
         return f"{name} takes {wanted} argument{'' if wanted == 1 else 's'}, not {arguments}", None
     return None

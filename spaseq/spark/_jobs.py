@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.events import Clock
+from spaseq.gpm.expressions.walk import own_functions
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
 from spaseq.language.syntax import Query
@@ -44,6 +45,10 @@ def job_of(
 
     Warns if it cannot be spread over buckets.
     """
+    if own := own_functions(query):
+        raise EngineError(
+            f"<{own[0]}> is a function of this process, which Spark's workers do not know: use spaseq.Engine"
+        )
     graphs = kb if isinstance(kb, KnowledgeBase | SparkKnowledge) else KnowledgeBase(kb or {})
     graphs.require(query)
     prepare_session(spark)

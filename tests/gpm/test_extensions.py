@@ -189,7 +189,11 @@ QUERY = (
         ("geof:distance(?p, ?q) > 1", "geof:distance takes 3 arguments, not 2", None),
         ("xsd:integr(?q) > 1", "no function is called xsd:integr", "did you mean xsd:integer?"),
         ("xsd:integer(?q, 2) > 1", "xsd:integer takes 1 argument, not 2", None),
-        ("?q > 1 || <urn:f>(?p)", "no function is called <urn:f>", None),
+        (
+            "?q > 1 || <urn:f>(?p)",
+            "no function is called <urn:f>",
+            "spaseq.function(iri, f) makes a Python function known",
+        ),
     ],
 )
 def test_wrong_calls(text: str, message: str, hint: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -18,7 +19,7 @@ from tests.streams import found, query
 SKIP = "AFTER MATCH SKIP PAST LAST EVENT"
 
 
-def advice(sequence: str, window: str = "1 HOUR SLIDING", **options: str) -> str:
+def advice(sequence: str, window: str = "1 HOUR SLIDING", **options: Any) -> str:
     """What is said of a sequence, without the place."""
     said = advise(checked(query(sequence, window, **options)))
     return " / ".join(re.sub(r"^<query>:\d+:\d+: ", "", line) for line in said)

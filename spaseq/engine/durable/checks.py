@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import Final
 
 from spaseq.errors import EngineError
-from spaseq.gpm.expressions.walk import patterns
+from spaseq.gpm.expressions.walk import is_volatile, patterns
 from spaseq.language.scope import walk
-from spaseq.language.syntax import Bind, Call, Expression, Filter, Query
+from spaseq.language.syntax import Bind, Call, Expression, Filter, FunctionCall, Query
 
 #: What gives something else when it is asked again, on which it may hang whether something matches.
 _UNREPEATABLE: Final = frozenset({"RAND", "UUID", "STRUUID", "NOW"})
@@ -52,7 +52,12 @@ def repeatable(query: Query) -> None:
     for expression in asked:
         for call in walk(expression):
             if isinstance(call, Call) and call.name in _UNREPEATABLE:
-                raise EngineError(
-                    f"{call.name}() gives something else each time, and a restart asks again: a query with a "
-                    "state cannot have it in a pattern or FILTER"
-                )
+                name = call.name
+            elif isinstance(call, FunctionCall) and is_volatile(call):
+                name = f"<{call.function.value}>"
+            else:
+                continue
+            raise EngineError(
+                f"{name}() gives something else each time, and a restart asks again: a query with a "
+                "state cannot have it in a pattern or FILTER"
+            )

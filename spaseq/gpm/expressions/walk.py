@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from spaseq.language.functions import own_function
 from spaseq.language.scope import walk
 from spaseq.language.syntax import (
     Bind,
@@ -12,6 +13,7 @@ from spaseq.language.syntax import (
     Exists,
     Expression,
     Filter,
+    FunctionCall,
     Graph,
     Group,
     Minus,
@@ -22,6 +24,8 @@ from spaseq.language.syntax import (
     PathRepeat,
     PathSequence,
     Pattern,
+    Query,
+    Select,
     Service,
     SubSelect,
     Triples,
@@ -42,9 +46,20 @@ def labels(expression: Expression) -> int:
     return sum(isinstance(i, Call) and i.name == "BNODE" and bool(i.arguments) for i in walk(expression))
 
 
+def is_volatile(part: Expression) -> bool:
+    """Whether two calls of a function may differ, those of its arguments aside."""
+    match part:
+        case Call(name):
+            return name in VOLATILE
+        case FunctionCall(function):
+            own = own_function(function.value)
+            return own is not None and not own.deterministic
+    return False
+
+
 def volatile(expression: Expression) -> bool:
     """Whether two evaluations on the same solution may differ."""
-    return any(isinstance(inner, Call) and inner.name in VOLATILE for inner in walk(expression))
+    return any(map(is_volatile, walk(expression)))
 
 
 def children(pattern: Pattern) -> Iterator[Pattern]:
@@ -86,6 +101,20 @@ def expressions(pattern: Pattern) -> Iterator[Expression]:
                 yield from (condition.expression for condition in modifiers.group_by)
                 yield from modifiers.having
                 yield from (condition.expression for condition in modifiers.order_by)
+
+
+def own_functions(query: Query) -> list[str]:
+    """The IRIs of the functions in a query that the user registered."""
+    modifiers = query.modifiers
+    asked = [*modifiers.having, *(part.condition for part in query.filters)]
+    asked += [part for gpm in query.gpms for part in expressions(gpm.pattern)]
+    if isinstance(query.form, Select):
+        asked += [item.expression for item in query.form.items or () if item.expression is not None]
+    asked += [condition.expression for condition in modifiers.group_by]
+    asked += [condition.expression for condition in modifiers.order_by]
+    calls = (part for expression in asked for part in walk(expression) if isinstance(part, FunctionCall))
+    names = [call.function.value for call in calls]
+    return sorted({name for name in names if own_function(name) is not None})
 
 
 def takes_no_step(path: Path) -> bool:

@@ -19,7 +19,7 @@ from spaseq.automaton.scopes import owners, rebuilt
 from spaseq.gpm.expressions.compiled import ExpressionError, Solution, compile_value
 from spaseq.gpm.expressions.early import Reason, compile_reason
 from spaseq.gpm.expressions.extensions import BINARY, DISTANCE, PI, UNARY, metres, point
-from spaseq.gpm.expressions.walk import VOLATILE
+from spaseq.gpm.expressions.walk import VOLATILE, is_volatile
 from spaseq.language.rewrite import substitute
 from spaseq.language.scope import gpm_certain, mentioned, walk
 from spaseq.language.syntax import (
@@ -173,6 +173,8 @@ class _Splitter:
                 return part
             case FunctionCall(function, (first, second, Constant(unit))) if function.value == DISTANCE:
                 return self._distance(first, second, decode(unit)) or part
+            case FunctionCall() if is_volatile(part):
+                return None
             case FunctionCall(function) if function.value not in (*UNARY, *BINARY, PI):
                 # An expression of several GPMs is looked up by its variables, whatever its parts are.
                 return self._applied(part) or part
@@ -268,6 +270,8 @@ def _is_forgiving(part: Expression) -> bool:
             return True
         case Call(name):
             return name in _FORGIVING or name in VOLATILE
+        case FunctionCall():
+            return is_volatile(part)
         case Binary(operator):
             return operator in ("||", "&&")
         case _:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from pyoxigraph import Literal, NamedNode
 
 from spaseq.gpm.expressions.extensions import BINARY, PI, UNARY
-from spaseq.gpm.expressions.walk import VOLATILE
+from spaseq.gpm.expressions.walk import VOLATILE, is_volatile
 from spaseq.language.rewrite import substitute
 from spaseq.language.scope import conjuncts, mentioned, operands, walk
 from spaseq.language.syntax import (
@@ -34,6 +34,9 @@ from spaseq.matching.conditions._kernel_values import DEEPEST
 from spaseq.matching.conditions.numbers import EARLY, ERROR, OPEN
 from spaseq.matching.obstacles import Obstacle
 
+_DIFFERS: Final = (
+    "no filter between GPMs asks NOW, RAND, UUID, STRUUID, BNODE or a function that is not deterministic"
+)
 _COMPARISONS: Final = ("=", "!=", "<", ">", "<=", ">=")
 _ARITHMETIC: Final = {"+": "ADD", "-": "SUBTRACT", "*": "MULTIPLY", "/": "DIVIDE"}
 _LOGIC: Final = {"||": ("UNLESS_TRUE", "OR"), "&&": ("UNLESS_FALSE", "AND")}
@@ -283,7 +286,7 @@ class _Writer:
                     yield from self._value(argument)
                 yield Step("DISTANCE")
             case _ if name in VOLATILE:
-                raise _beyond("no filter between GPMs asks NOW, RAND, UUID, STRUUID or BNODE", call)
+                raise _beyond(_DIFFERS, call)
             case _:
                 yield from self._lookup(call)
 
@@ -357,8 +360,8 @@ class _Writer:
                     return Var(taken.setdefault(part, f" {len(taken)}"))
                 case Exists():
                     raise _beyond("no filter between GPMs asks EXISTS", part)
-                case Call(name) if name in VOLATILE:
-                    raise _beyond("no filter between GPMs asks NOW, RAND, UUID, STRUUID or BNODE", part)
+                case Call() | FunctionCall() if is_volatile(part):
+                    raise _beyond(_DIFFERS, part)
             return None
 
         asked = substitute(expression, take_out)
