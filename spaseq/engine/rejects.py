@@ -155,11 +155,14 @@ class Rejects:
     def too_late(self, batch: EventBatch, index: int, watermark: int, moved_by: Stamp | None) -> None:
         """Reject an event before the watermark, which the event ``moved_by`` moved, if that is known.
 
-        When strict, the call ends with a ``LateEventError``.
+        The first late event of a stream names that event. When strict, the call ends with a
+        ``LateEventError``.
         """
         reason = late_reason(batch.clock, int(batch.time[index]), watermark)
         letter = self._letter(batch, index, reason)
-        self._reject(Kind.LATE, letter, "" if moved_by is None else _moved(batch, moved_by))
+        if moved_by is not None and not self._counts[letter.stream, Kind.LATE]:
+            letter = replace(letter, reason=reason + _moved(batch, moved_by))
+        self._reject(Kind.LATE, letter)
         if self.is_strict:
             error = LateEventError(letter.reason, stream=letter.stream, position=letter.position)
             self._turn.raised.add(error)
@@ -208,7 +211,7 @@ class Rejects:
         before = self.pushed(letter.stream)
         return replace(letter, position=f"event {batch.n[index] + before + 1}") if before else letter
 
-    def _reject(self, kind: Kind, letter: BadEvent, more: str = "") -> None:
+    def _reject(self, kind: Kind, letter: BadEvent) -> None:
         with self._lock:
             self._counts[letter.stream, kind] += 1
             is_first = self._counts[letter.stream, kind] == 1
@@ -228,7 +231,7 @@ class Rejects:
             try:
                 warn(
                     f"<{letter.stream}>, {letter.position}: a {kind.told} event is left out: {letter.reason}"
-                    f"{more} ({self._where}; further ones are counted)"
+                    f" ({self._where}; further ones are counted)"
                 )
             except Warning as error:  # where warnings are errors
                 self._turn.raised.add(error)

@@ -128,7 +128,7 @@ def test_an_event_before_the_watermark_is_late_counted_and_kept() -> None:
     (letter_,) = engine.rejected
     assert letter_.stream == NS + "S"
     assert letter_.position == "event 3"
-    assert letter_.reason == "late: its time 4 is before the watermark, 5"
+    assert letter_.reason == "late: its time 4 is before the watermark, 5, which event 2 moved"
     assert f"<{NS}v>" in letter_.payload
 
 

@@ -118,6 +118,23 @@ def test_late_events_of_today_are_no_reason_to_speak_of_max_ahead() -> None:
     assert "max_ahead" not in str(caught[0].message)
 
 
+def test_dead_letters_and_strict_errors_name_what_moved_the_watermark() -> None:
+    """Where dead letters are heard of, as by the command line, nothing else tells."""
+    events = [("<urn:e> <http://example.org/level> 1 .", datetime.fromisoformat(time)) for time in TIMES]
+    letters: list[spaseq.BadEvent] = []
+    engine = spaseq.Engine(dead_letters=letters.append)
+    engine.register(QUERY)
+    engine.push_many(S, events)
+    first, *others = [letter.reason for letter in letters]
+    assert "which event 2 moved" in first
+    assert "max_ahead" in first
+    assert not any("moved" in other for other in others)
+    strict = spaseq.Engine(strict=True)
+    strict.register(QUERY)
+    with pytest.raises(spaseq.LateEventError, match="which event 2 moved"):
+        strict.push_many(S, events)
+
+
 def test_pushed_events() -> None:
     engine = spaseq.Engine(max_ahead=timedelta(days=1), dead_letters=(letters := []).append)
     engine.register(spaseq.prepare(QUERY), on_match=lambda _: None)

@@ -115,7 +115,6 @@ def test_jelly_frame_is_dataset(events: list[Sample], size: int) -> None:
     assert_same(read(Trickle(pieces(_delimited(frames), size)), "format=jelly"), events)
 
 
-@pytest.mark.filterwarnings("ignore:.*no triple connects")
 @given(samples(), st.booleans())
 def test_jelly_frame_is_graph(events: list[Sample], flat: bool) -> None:
     """Graphs with the time inside; and the same as a flat stream, cut into frames of another size."""
