@@ -7,7 +7,6 @@ from io import BytesIO
 from typing import Any
 
 import pyoxigraph as ox
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyjelly import jelly
