@@ -146,10 +146,14 @@ class General:
             )
             assert isinstance(answers, QuerySolutions)
             found: list[tuple[int, ...]] = []
-            for answer in answers:
-                found.append(tuple(identify(answer[name]) for name in names))
-                if len(found) > spending.most or writer.raised is not None:
-                    break
+            try:
+                for answer in answers:
+                    found.append(tuple(identify(answer[name]) for name in names))
+                    if len(found) > spending.most or writer.raised is not None:
+                        break
+            finally:
+                # The thread that made it must drop it, and a traceback would hand this frame to another.
+                del answers
             return found
 
         rows = beside(solutions, spending.left(), writer.stop)

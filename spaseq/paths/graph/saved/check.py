@@ -26,10 +26,15 @@ def check(file: KeptFile) -> None:
 
 
 def block(file: KeptFile, name: str) -> Array:
-    """Return an array of a file. Raises KnowledgeError if it is damaged, or has a number out of bounds."""
+    """Return an array of a file. Raises KnowledgeError if it is damaged, or has a number out of bounds.
+
+    Checked when it is first asked for: a graph that is changed writes to its own pages of the table.
+    """
     array = file.array(name)
-    for what in _wrong(file, name, array):
-        raise KnowledgeError(f"{file.name}: the file is damaged: {what}: build it anew (spaseq graph build)")
+    if name not in file.verified:
+        for what in _wrong(file, name, array):
+            raise KnowledgeError(f"{file.name}: the file is damaged: {what}: build it anew (spaseq graph build)")
+        file.verified.add(name)
     return array
 
 
@@ -39,7 +44,11 @@ def _wrong(file: KeptFile, name: str, array: Array) -> Iterator[str]:
     from spaseq.terms._table_kernel import NEXT
 
     nodes, predicates, edges = (file.facts[each] for each in ("nodes", "predicates", "edges"))
-    limit = nodes + predicates if name == "table.counts" else int(block(file, "table.counts")[NEXT])
+    if name == "table.counts":
+        file.limit = int(array[NEXT]) if array.size > NEXT else 0
+    else:
+        block(file, "table.counts")
+    limit = file.limit
     shapes = {
         "table.terms": (limit, 4), "table.counts": (9,), "node_ids": (nodes,), "node_of": (limit,),
         "predicate_ids": (predicates,), "predicate_of": (limit,), "edges.s": (edges,), "edges.p": (edges,),

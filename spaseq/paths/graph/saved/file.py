@@ -103,6 +103,9 @@ class KeptFile:
         self.name = name
         self._data = data
         self._arrays: dict[str, Array] = {}
+        #: The blocks whose numbers were found to be within bounds, and how many ids the file's terms have.
+        self.verified: set[str] = set()
+        self.limit = 0
         if data[: len(MAGIC)] != MAGIC:
             raise KnowledgeError(f"{name}: this is no graph that spaseq has saved")
         if len(data) < _FRAME.size:
