@@ -159,7 +159,7 @@ def test_an_error_inside_oxigraph_is_no_error_of_sparql(monkeypatch: pytest.Monk
     monkeypatch.setitem(functions.FUNCTIONS, "UCASE", interrupted)
     handle = engine.register(query("A", gpms={"A": body}))
     push(engine, "a9")
-    with pytest.raises(spaseq.EngineError, match="MemoryError"):
+    with pytest.raises(spaseq.LimitError, match="no memory was left"):
         list(handle.matches())
 
 

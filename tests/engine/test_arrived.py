@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyoxigraph as ox
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -81,7 +82,7 @@ def test_those_that_a_source_brings_count_once(tmp_path: Path) -> None:
     file = tmp_path / "given.trig"
     event = f"<urn:g{{}}> {{{{ <urn:g{{}}> a <{NS}a> }}}}\n<urn:g{{}}> <{NS}at> {{}} .\n"
     file.write_text("".join(event.format(n, n, n, n) if n != 3 else "nonsense .\n" for n in range(1, 6)))
-    options = spaseq.SourceOptions(time=f"{NS}at")
+    options = spaseq.SourceOptions(time=ox.NamedNode(f"{NS}at"))
     with _quiet():
         for _ in range(2):
             with spaseq.Engine(state=tmp_path / "s") as engine:

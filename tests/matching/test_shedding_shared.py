@@ -173,7 +173,7 @@ def test_what_fails_as_a_group_is_made_is_what_is_told(monkeypatch: pytest.Monke
         raise MemoryError("no room")
 
     monkeypatch.setattr(Shedding, "_load_passes", fails)
-    with pytest.raises(MemoryError, match="no room"):
+    with pytest.raises(spaseq.LimitError, match="no memory was left"):
         run([query("A : B : C", above) for above in (510, 530)], events(40, seed=1), "kernel", 1e9)
 
 

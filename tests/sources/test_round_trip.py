@@ -7,6 +7,7 @@ from io import BytesIO
 from typing import Any
 
 import pyoxigraph as ox
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyjelly import jelly
@@ -114,6 +115,8 @@ def test_jelly_frame_is_dataset(events: list[Sample], size: int) -> None:
     assert_same(read(Trickle(pieces(_delimited(frames), size)), "format=jelly"), events)
 
 
+# Records whose time is about another subject than the rest.
+@pytest.mark.filterwarnings("ignore:.*no triple connects")
 @given(samples(), st.booleans())
 def test_jelly_frame_is_graph(events: list[Sample], flat: bool) -> None:
     """Graphs with the time inside; and the same as a flat stream, cut into frames of another size."""

@@ -33,7 +33,9 @@ def block(file: KeptFile, name: str) -> Array:
     array = file.array(name)
     if name not in file.verified:
         for what in _wrong(file, name, array):
-            raise KnowledgeError(f"{file.name}: the file is damaged: {what}: build it anew (spaseq graph build)")
+            raise KnowledgeError(
+                f"{file.name}: the file is damaged: {what}: build it anew (spaseq graph build)"
+            )
         file.verified.add(name)
     return array
 
