@@ -150,7 +150,7 @@ for load in (lambda: KnowledgeBase({{EX + "kb": Path({str(path)!r})}}),
              lambda: spaseq.paths.load({str(path)!r})):
     try:
         load()
-    except KnowledgeError as error:
+    except spaseq.KnowledgeError as error:
         print("triple term" in str(error))
 """
     )
@@ -232,7 +232,7 @@ for load in (lambda: KnowledgeBase({{EX + "kb": path}}), lambda: spaseq.paths.lo
     try:
         load()
         print("read")
-    except KnowledgeError as error:
+    except spaseq.KnowledgeError as error:
         print("entity" in str(error))
 """
     )
