@@ -160,7 +160,7 @@ def _found(
     job = replace(job, topics=topics_of(events), bound=bound)
     messages = messages_behind(events)
     reading = read_rows if messages is None else messages.reading.read
-    stage = from_rows(job, hearing_warnings(spark), reading)
+    stage = from_rows(job, reading, hearing_warnings(spark))
     stage = stage if told is None else telling_letters(stage, told)
     if events.isStreaming:
         parts = _by_stream(events, job) if messages is None else messages.by_topic()

@@ -72,7 +72,7 @@ Reading = Callable[[pa.RecordBatch, Dictionary, list[BadEvent]], Iterator[EventB
 
 
 def from_blocks(
-    job: Job, lateness_ms: int, told: Accumulator[Warnings]
+    job: Job, lateness_ms: int, told: Accumulator[Warnings] | None = None
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """The stateless stage on the rows of ``_blocks``; or that of ``_asking``, if the job has one."""
 
@@ -96,7 +96,7 @@ def from_blocks(
 
 
 def from_rows(
-    job: Job, told: Accumulator[Warnings], reading: Reading = read_rows
+    job: Job, reading: Reading = read_rows, told: Accumulator[Warnings] | None = None
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """The same on rows of events, see ``_rows``; or on others, by what reads them."""
 
@@ -112,7 +112,7 @@ def from_rows(
 
 
 def _staged(
-    job: Job, read: Callable[[list[BadEvent]], Iterator[EventBatch]], told: Accumulator[Warnings]
+    job: Job, read: Callable[[list[BadEvent]], Iterator[EventBatch]], told: Accumulator[Warnings] | None
 ) -> Iterator[pa.RecordBatch]:
     letters: list[BadEvent] = []
     if job.joined is not None:
@@ -121,7 +121,7 @@ def _staged(
         yield from _asking.records(job, asking_of(job).run(read(letters), letters), number)
         return
     for passed in stage_of(job).run(read(letters), letters):
-        if passed.warnings:
+        if passed.warnings and told is not None:
             told.add(dict(passed.warnings))
         yield record(rows_of(job, passed))
 
