@@ -89,7 +89,7 @@ class Worker:
             failed(error)
             if isinstance(do, _Call):
                 do.fail(error)
-        del do  # which may hold whoever is to end this thread when he is gone
+        del do  # it may hold the object whose end ends this thread
         if not self._calls:
             try:
                 self._idle()
@@ -150,7 +150,7 @@ def tell(
 
 
 def failed(error: BaseException) -> None:
-    """Log what no caller is told: it ends nothing else."""
+    """Log an exception that reaches no caller. The thread goes on."""
     with suppress(Exception):
         _LOG.error("a call of the engine's thread failed", exc_info=error)
 
