@@ -1,6 +1,7 @@
 """``python -m tests.benchmarks [NAME…] [--json] [-f svg] [--quick]``: measures, a line for each measurement.
 
 What is compared is measured side by side in this process; numbers are medians of several runs.
+``python -m tests.benchmarks guard --help``: fourteen figures in ten minutes, for before and after a change.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 from dataclasses import asdict
 from typing import Final
 
+from tests.benchmarks import guard
 from tests.benchmarks.charts import panels, svg
 from tests.benchmarks.measure import Benchmark, Measurement
 
@@ -81,6 +83,10 @@ def find(name: str) -> Benchmark | None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Measures what is asked for, and prints it."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["guard"]:
+        guard.main(arguments[1:])
+        return
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument(
         "names", nargs="*", metavar="NAME", choices=[*BENCHMARKS, []], help=", ".join(BENCHMARKS)

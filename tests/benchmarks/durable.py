@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import spaseq
-from tests.benchmarks.measure import Measurement, check
+from tests.benchmarks.measure import Measurement, check, cpu_seconds
 from tests.benchmarks.trades import (
     STREAM,
     n_quads,
@@ -22,19 +20,11 @@ from tests.benchmarks.trades import (
 )
 
 
-def _cpu(work: Callable[[], object]) -> float:
-    """The processor's time that a call takes, in seconds, that of all threads together."""
-    gc.collect()
-    begin = time.process_time()
-    work()
-    return time.process_time() - begin
-
-
 def _alternating(runs: int, *works: Callable[[], object]) -> list[float]:
     """The medians of several calls, taken in turn, after one of each, which loads compiled code."""
     for work in works:
         work()
-    taken = [[_cpu(work) for work in works] for _ in range(runs)]
+    taken = [[cpu_seconds(work) for work in works] for _ in range(runs)]
     return [statistics.median(column) for column in zip(*taken, strict=True)]
 
 

@@ -42,6 +42,14 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
+def cpu_seconds(work: Callable[[], object]) -> float:
+    """Return the CPU seconds of a call, of all threads. Garbage of earlier calls is collected before it."""
+    gc.collect()
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
 def side_by_side(runs: int, *works: Callable[[], object]) -> list[float]:
     """The median seconds of several calls, taken in turn, so that what else the machine does hits all."""
     taken = [[seconds(work) for work in works] for _ in range(runs)]
