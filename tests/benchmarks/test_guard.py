@@ -11,7 +11,7 @@ from tests.benchmarks.__main__ import main
 from tests.benchmarks.guard import ROOT, Result, compare
 from tests.benchmarks.guard_figures import FIGURES, Taken, measure
 
-_QUICK = ("paths", "registered")
+_QUICK = ("paths",)
 _IN_GIT = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="a revision needs git's repository")
 
 
