@@ -489,7 +489,10 @@ def _doubts(
         if _are_arrays(values):
             yield f"{column.name!r} holds arrays of objects: is each of them an event? ?items={column.name}"
         elif any(isinstance(value, (dict, list)) for value in values):
-            yield f"{column.name!r} holds objects or arrays: its context is yours to write"
+            yield (
+                f"{column.name!r} holds objects or arrays: its context is yours to write; a term "
+                '"@vocab": "http://example.org/" lifts all that it holds'
+            )
 
 
 def _are_arrays(values: Sequence[Any]) -> bool:
