@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from time import monotonic
-from typing import Final
+from typing import Final, NamedTuple
 
 from spaseq.errors import EngineError, LimitError
 
@@ -178,15 +178,27 @@ class Spending:
             self._end = None if end is None else end + monotonic() - began
 
 
+class NearLimit(NamedTuple):
+    """How much of a limit a query uses: a share (at 1 the query ends), and the limit's name."""
+
+    share: float
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name.replace('_', '-')}, {self.share:.0%} used"
+
+
 class Budget:
     """What one query keeps, against its ``limits``; each part of its memory says how large it is."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self._sizes: dict[str, int] = {}
+        self._partial = 0
 
     def partial(self, count: int) -> None:
         """So many partial matches are kept. Raises ``LimitError``."""
+        self._partial = count
         most = self.limits.partial_matches
         if most is not None and count > most:
             raise self.limits.error("partial_matches", f"keeping {count} partial matches")
@@ -197,6 +209,13 @@ class Budget:
         most = self.limits.query_bytes
         if most is not None and (total := self.size) > most:
             raise self.limits.error("query_bytes", f"keeping {total} bytes for partial matches")
+
+    @property
+    def nearest(self) -> NearLimit | None:
+        """Return the limit of which most is used; None if nothing is kept, or there is no limit."""
+        used = {"partial_matches": self._partial, "query_bytes": self.size}
+        most = {name: getattr(self.limits, name) for name in used}
+        return max((NearLimit(used[n] / most[n], n) for n in used if used[n] and most[n]), default=None)
 
     @property
     def size(self) -> int:

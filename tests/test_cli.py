@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -79,6 +80,21 @@ def test_the_default_is_a_table() -> None:
     assert result.stderr.startswith("4 events, 2 matches in ")
     assert before_totals(result.stderr) == ""
     assert result.exit_code == 0
+
+
+def test_a_run_says_that_matches_are_many_and_which_limit_is_near(here: Path) -> None:
+    (here / "many.rq").write_text(
+        f"PREFIX ex: <{EX}> SELECT ?a WITHIN 9 HOURS SLIDING FROM STREAM S1 <{EX}s> WHERE {{ SEQ(A : B : C) "
+        "DEFINE GPM A ON S1 { [] ex:v ?a } DEFINE GPM B ON S1 { [] ex:v ?b } "
+        "DEFINE GPM C ON S1 { [] ex:v ?c FILTER(?c >= ?b) } }"
+    )
+    (here / "s.nt").write_text(f'<{EX}x> <{EX}v> "1"^^<{INTEGER}> .\n' * 200)
+    result = run("-s", "S1=s.nt?triples=1&time=arrival", "-f", "count", query="many.rq")
+    many, totals = result.stderr.splitlines()
+    assert re.fullmatch(
+        r"1,\d{3},\d{3} matches so far, of 200 events; nearest limit: query-bytes, \d+% used", many
+    )
+    assert totals.startswith("200 events, 1,313,400 matches in ")
 
 
 @pytest.mark.parametrize(

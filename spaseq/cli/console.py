@@ -119,6 +119,8 @@ class StatusLine:
         rate = progress.events / max(time.monotonic() - self._began, 1e-9)
         parts = [f"{progress.events:,} events", f"{rate:,.0f} events/s", f"{progress.matches:,} matches"]
         parts += progress.more  # what was given up is told before what a narrow line leaves out
+        if progress.limit is not None and progress.limit.share >= 0.01:
+            parts.append(str(progress.limit))
         if progress.watermark is not None:
             parts.append(f"watermark {show_time(progress.watermark)}")
         return "  ".join(parts)

@@ -88,13 +88,16 @@ def _explain(found: Proposal, rows: str, out: Path | None, query: Path | None) -
         source = f"S={found.source(rows, out or Path('CONTEXT'))}"
         run = shlex.join(["spaseq", "run", str(query or "QUERY"), "-s", source])
         say(f"next, with that folder: {run}")
+    elif found.items is not None:
+        items = f"{rows}{'&' if '?' in rows else '?'}items={found.items}"
+        say(f"next, if each is: {shlex.join(['spaseq', 'context', items])}")
     elif found.refusal is not None:
         warn(f"no run is proposed: {found.refusal}")
-    elif out is not None and query is not None:
-        source = f"S={found.source(rows, out)}"
+    elif query is not None and (out is not None or found.has_contexts):
+        source = f"S={found.source(rows, out or Path('CONTEXT'))}"
         say(f"next: spaseq run {shlex.quote(str(query))} -s {shlex.quote(source)}")
     else:
         stem = Path(rows.partition("?")[0]).name.partition(".")[0] or "rows"
-        files = ["-o", str(out or f"{stem}.jsonld"), "--query", str(query or f"{stem}.rq")]
-        command = shlex.join(["spaseq", "context", rows, *files])
-        say(f"next: {command}, which writes both files and says how to run them")
+        files = [] if found.has_contexts else ["-o", str(out or f"{stem}.jsonld")]
+        command = shlex.join(["spaseq", "context", rows, *files, "--query", str(query or f"{stem}.rq")])
+        say(f"next: {command}, which writes {'it' if not files else 'both files'} and says how to run them")

@@ -23,7 +23,7 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
 from spaseq.language import as_query
 from spaseq.language.syntax import Query
-from spaseq.limits import Limits
+from spaseq.limits import Limits, NearLimit
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match, view
 from spaseq.sources import SourceOptions
@@ -45,7 +45,8 @@ class Progress:
     """How far a run has come: how many events it has read, and what was found and refused.
 
     ``watermark``: the time up to which events are processed, a UTC datetime or a tick; None before the first
-    event. ``more``: what else there is to say, in words, for people.
+    event. ``more``: what else there is to say, in words, for people. ``limit``: the limit of which
+    most is used.
     """
 
     events: int
@@ -55,6 +56,7 @@ class Progress:
     bad: int
     watermark: datetime | int | None
     more: tuple[str, ...] = ()
+    limit: NearLimit | None = None
 
 
 def run(
@@ -159,7 +161,9 @@ def _found(
             stats = [handle.stats for handle in handles.values()]
             matches, rows = sum(s.matches for s in stats), sum(s.rows for s in stats)
             read = engine.events, matches, rows, engine.late, engine.bad, engine.watermark
-            progress(Progress(*read, tuple(_given_up([s.shed for s in stats if s.shed is not None]))))
+            given_up = tuple(_given_up([s.shed for s in stats if s.shed is not None]))
+            limit = max((s.limit for s in stats if s.limit is not None), default=None)
+            progress(Progress(*read, given_up, limit))
 
     report()
     reported = time.monotonic()

@@ -206,8 +206,8 @@ def _text_reader(
     assembler = assembler_of(sink, options.triples)
     if assembler is None and form in ("nt", "ttl"):
         raise SourceError(
-            f"{name}: {form} has no events of its own: by=subject makes the triples of a subject one, and "
-            "triples=N so many triples"
+            f"{name}: {form} has no events of its own: by=subject makes the triples of a subject one, "
+            "by=IRI those of each object of that predicate, and triples=N so many triples"
         )
     assembler = assembler or GraphAssembler(sink)
     read = read_lines if form in ("nq", "nt") else read_turtle

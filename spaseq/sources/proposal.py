@@ -104,6 +104,7 @@ class Proposal:
     ``readings``: the ways to read the time, if day and month are ambiguous.
     ``has_contexts``: the rows have contexts of their own, so the proposed one is not needed.
     ``remote``: the URLs of contexts that the rows name, and which no option says where to find.
+    ``items``: the only column that holds arrays of objects, if rows have no time: each may be an event.
     ``refusal``: why no run is proposed: the context lifts none of the first rows, or day and month of the
     time are ambiguous.
     """
@@ -121,6 +122,7 @@ class Proposal:
     readings: tuple[Reading, ...] = ()
     remote: tuple[str, ...] = ()
     has_contexts: bool = False
+    items: str | None = None
 
     def context(self) -> str:
         """The JSON-LD context, as JSON: a term for each column, the time's being prov:generatedAtTime."""
@@ -263,6 +265,9 @@ def propose(
     measure = _measure([column for column in others if column is not key])
     doubts += _doubts(columns, time, reading, cells, unsayable)
     found = Proposal(str(location), namespace, columns, time, key, measure, (), reading, tuple(extra.items()))
+    arrays = [name for name, values in cells.items() if _are_arrays(values)]
+    if time is None and len(arrays) == 1:
+        found = replace(found, items=arrays[0])
     return _tried(found, ways, tuple(contexts), form, options, doubts)
 
 
@@ -481,7 +486,15 @@ def _doubts(
                 "says how they are written, as in %d/%m/%Y %H:%M:%S"
             )
         values = cells[column.name]
-        if all(isinstance(value, list) and value and isinstance(value[0], dict) for value in values):
+        if _are_arrays(values):
             yield f"{column.name!r} holds arrays of objects: is each of them an event? ?items={column.name}"
         elif any(isinstance(value, (dict, list)) for value in values):
-            yield f"{column.name!r} holds objects or arrays: its context is yours to write"
+            yield (
+                f"{column.name!r} holds objects or arrays: its context is yours to write; a term "
+                '"@vocab": "http://example.org/" lifts all that it holds'
+            )
+
+
+def _are_arrays(values: Sequence[Any]) -> bool:
+    """Whether all are arrays of objects."""
+    return all(isinstance(value, list) and value and isinstance(value[0], dict) for value in values)

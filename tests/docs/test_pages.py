@@ -13,14 +13,14 @@ from tests.docs.blocks import PAGES, ROOT, blocks, copy_samples, run_bash, run_p
 from tests.streams import found, query
 
 #: Pages whose ``text`` blocks are what the ``bash`` block before them prints: each line is in it.
-SHOWN = {"README.md", "index.md", "tutorial.md"}
+SHOWN = {"README.md", "cookbook.md", "index.md", "tutorial.md"}
 
 #: Pages whose ``bash`` blocks are one session with a server: ``tests/serve`` runs it as one.
 SESSIONS = {"serve.md"}
 
 
 #: Pages that take longer than two seconds.
-LONG = {"graphrag.md", "page.md", "paths.md", "state.md", "tutorial.md"}
+LONG = {"cookbook.md", "graphrag.md", "page.md", "paths.md", "state.md", "tutorial.md"}
 
 
 def title(page: Path) -> str:

@@ -157,6 +157,18 @@ def test_a_narrow_status_line_says_what_is_given_up(monkeypatch: pytest.MonkeyPa
     assert "recall 6%" in shown.getvalue()
 
 
+def test_the_status_line_says_which_limit_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(limits=Limits(partial_matches=8), evaluator="runs")
+    handle = engine.register(query())
+    assert handle.stats.limit is None
+    for tick in range(4):
+        engine.push(STREAM, "[] <http://example.org/a> 1 ; <http://example.org/v> 1 .", tick)
+    limit = handle.stats.limit
+    monkeypatch.setattr(sys, "stderr", shown := _Terminal())
+    StatusLine().show(Progress(4, 0, 0, 0, 0, 3, limit=limit))
+    assert re.search(r"  partial-matches, \d\d% used  ", shown.getvalue())
+
+
 class _Terminal(StringIO):
     def isatty(self) -> bool:
         return True

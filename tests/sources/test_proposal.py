@@ -330,7 +330,7 @@ def test_day_and_month_that_are_ambiguous_are_both_shown(here: Path) -> None:
 
 def test_an_array_of_objects_may_be_events(here: Path) -> None:
     (here / "f.ndjson").write_text('{"entity": [{"at": 1, "v": 2}, {"at": 2, "v": 1}]}\n')
-    assert "?items=entity" in context("f.ndjson").stderr
+    assert "next, if each is: spaseq context 'f.ndjson?items=entity'" in context("f.ndjson").stderr
     run = follow("f.ndjson?items=entity")
     assert run.stdout.splitlines()[1:] == ["2,1"]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from spaseq.events import Clock
 from spaseq.sources import BadEvent, SourceOptions
+from spaseq.sources._options import parse_source
 from spaseq.spark.sinks._lines import letter_line, letter_of_line
 from spaseq.spark.source import _messages
 from spaseq.spark.source._rows import read_rows, rows_of
@@ -109,6 +112,37 @@ def test_every_message_is_an_event_or_a_letter() -> None:
     assert {letter.position: letter.reason for letter in letters}[
         "topic trades, partition 0, offset 118"
     ] == "the message has no value"
+
+
+ONE = f'<urn:a> {AT} "7"^^<{XSD}integer> .\n<urn:a> <urn:in> _:x .\n_:x <urn:v> "1" .\n'
+TWO = ONE + f'<urn:b> {AT} "8"^^<{XSD}integer> .\n'
+PAGE = "<urn:page> <urn:member> <urn:a> .\n<urn:page> <urn:note> <urn:b> .\n"
+GRAPHS = f'<urn:a> {AT} "7"^^<{XSD}integer> <urn:g> .\n<urn:a> <urn:v> "1" <urn:h> .\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "triples"),
+    [
+        (ONE, "x.nt", 3),
+        (ONE, "x.ttl?by=message", 3),
+        (ONE, "x.ttl?by=subject", 3),
+        (PAGE + TWO, "x.nt?by=<urn:member>", 3),
+        (GRAPHS, "x.nq?by=message", 2),
+        (f"<urn:g> {{ <urn:a> {AT} 7 }} <urn:h> {{ <urn:a> <urn:v> 1 }}", "x.trig?by=message", 2),
+    ],
+)
+def test_a_message_is_one_event_by_its_options(text: str, source: str, triples: int) -> None:
+    path, options = parse_source(source)
+    found, letters = read([text], replace(options, format=Path(path).suffix[1:]))
+    assert [(row["time"], row["n"], len(row["payload"])) for row in found] == [(7, 100 << 16, triples)]  # type: ignore[arg-type]
+    assert not letters
+
+
+def test_a_message_of_several_events_is_a_letter_that_says_what_to_write() -> None:
+    found, letters = read([TWO], parse_source("x.nt?format=nt&by=subject")[1])
+    assert not found
+    assert [letter.position for letter in letters] == ["topic trades, partition 0, offset 100"]
+    assert "this one has 2: write each to one of its own" in letters[0].reason
 
 
 def test_few_are_parsed_alone() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,10 +12,11 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
 
-from spaseq import SourceError  # after the skip
-from spaseq.spark import folder_sink, run
+from spaseq import SourceError, SourceOptions  # after the skip
+from spaseq.spark import folder_sink, kafka_events, run
 from spaseq.spark.source._files import delete, info, join, listed, names, normal, opened, write
 from spaseq.spark.source.datasource import SpaseqDataSource
+from tests.spark.running import finished
 from tests.streams import query
 
 if TYPE_CHECKING:
@@ -102,6 +104,19 @@ def test_a_file_that_changes_while_it_is_read_is_named(
         reader(lines, **SMALL).partitions(one, one)
 
 
+def test_a_file_that_is_read_whole_may_not_grow(tmp_path: Path) -> None:
+    """Its events would be read twice, as Spark's offsets are bytes."""
+    path = tmp_path / "a.nt"
+    path.write_text("<urn:a> <urn:v> <urn:b> .\n")
+    one = reader(tmp_path, by="subject").latestOffset()
+    again = reader(tmp_path, by="subject")
+    assert planned(again, one, one) == []
+    with path.open("a") as file:
+        file.write("<urn:b> <urn:v> <urn:b> .\n")
+    with pytest.raises(SourceError, match=r"a\.nt: it grew after its first 26 bytes .* to new files"):
+        again.latestOffset()
+
+
 def test_a_file_that_was_read_may_go(lines: Path) -> None:
     """Bytes before it count all the same, so that arrival numbers grow on."""
     whole = SMALL | {"maxBytesPerTrigger": "1000"}
@@ -185,3 +200,31 @@ def test_files_are_there_as_a_whole(tmp_path: Path) -> None:
     delete(path)
     delete(path)
     assert info(path) is None
+
+
+def test_messages_with_options_that_do_not_fit_are_refused_before_spark_is_asked() -> None:
+    topics = {"urn:s": "trades"}
+    for options, told in (
+        (SourceOptions(by="subject"), r"how are messages written\? Say SourceOptions\(format="),
+        (SourceOptions(format="nq", by="subject"), "Kafka: by=subject is for nt, ttl, jelly, not for nq"),
+    ):
+        with pytest.raises(SourceError, match=told):
+            kafka_events(None, "", topics, options=options)  # type: ignore[arg-type]
+
+
+RISE = """PREFIX : <urn:>
+    SELECT ?v ?w WITHIN 9 SECONDS SLIDING PARTITION BY ?k FROM STREAM S <urn:s> WHERE { SEQ(A , B)
+      DEFINE GPM A ON S { [] :k ?k ; :v ?v } DEFINE GPM B ON S { [] :k ?k ; :v ?w . FILTER(?w > ?v) } }"""
+
+
+def test_a_folder_that_is_followed_ends_events_by_subject(spark: SparkSession, tmp_path: Path) -> None:
+    folder, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
+    folder.mkdir()
+    found = []
+    for name, times in (("a.ttl", (1, 2)), ("b.ttl", (3, 4))):
+        lines = [f"<urn:{t}> <urn:at> {t} . <urn:{t}> <urn:v> {t} ; <urn:k> 1 .\n" for t in times]
+        (folder / name).write_text("".join(lines))
+        frame = run(spark, RISE, {"S": f"{folder}?by=subject&time=<urn:at>"}, checkpoint=checkpoint)
+        rows, _ = finished(frame, checkpoint)
+        found.append(sorted((json.loads(row.json)["start"], row.kind) for row in rows))
+    assert found == [[(1, "match")], [(2, "match"), (3, "match")]]

@@ -22,6 +22,9 @@ from spaseq.why.diagnosis import plural
 #: How many reasons of refused events are shown.
 _REASONS: Final = 5
 
+#: Matches that are worth a message, if there are more of them than events; then ten times as many (a guess).
+_MANY: Final = 1_000_000
+
 #: Seconds of the processor's time to look for why there is no match.
 _LOOKING: Final = 3.0
 
@@ -42,6 +45,7 @@ class Report:
         self._path = dead_letters
         self._file = DeadLetterFile(dead_letters) if dead_letters is not None else None
         self._shown: list[BadEvent] = []
+        self._many = _MANY
         self._matches = 0
         self._unwritten = 0
         self._handles: Mapping[str, Handle] = {}
@@ -64,6 +68,11 @@ class Report:
     def progress(self, progress: Progress) -> None:
         """Called by the engine every now and then, and at the end."""
         self.last = progress
+        if progress.matches >= max(self._many, progress.events):
+            self._many = 10 ** len(str(progress.matches))
+            self.status.clear()
+            nearest = "" if progress.limit is None else f"; nearest limit: {progress.limit}"
+            say(f"{progress.matches:,} matches so far, of {plural(progress.events, 'event')}{nearest}")
         self.status.show(progress)
 
     def refuse(self, event: BadEvent) -> None:

@@ -76,12 +76,13 @@ class Attending(Watched):
         return self._stats
 
     def count(self) -> None:
-        """Brings up to date what is counted now and then: events that came alone, what was given up.
+        """Brings up to date what is counted now and then: events that came alone, what was given up, limits.
 
         For who has the turn.
         """
         if self.sheds and isinstance(self._matcher, Shedder):
             self._matcher.update()
+        self._stats.limit = self._context.budget.nearest
         self._count_alone()
 
     def _count_alone(self) -> None:

@@ -10,6 +10,7 @@ from spaseq.events import EventBatch
 from spaseq.gpm.expressions.compiled import ExistsCallback
 from spaseq.gpm.sharing import ByEvent
 from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.limits import NearLimit
 from spaseq.why.diagnosis import GpmStats
 from spaseq.why.sample import Sample
 
@@ -28,7 +29,8 @@ class Stats:
     partial matches of its first element in common, of its first two, and so on; empty if it shares none.
     ``late``: so many events came too late for it. ``watermark``: the time up to which it has processed its
     streams, in microseconds since the epoch or in ticks; None before the first event. ``gpms``: the same by
-    GPM. ``shed``: what it gave up to keep a bound; None if it has none, or does not shed.
+    GPM. ``shed``: what it gave up to keep a bound; None if it has none, or does not shed. ``limit``: the
+    limit of which it uses most; None if it keeps nothing, or shares what it keeps with others.
     """
 
     events: int = 0
@@ -42,6 +44,7 @@ class Stats:
     shared: tuple[int, ...] = ()
     gpms: dict[str, GpmStats] = field(default_factory=dict)
     shed: Shed | None = None
+    limit: NearLimit | None = None
 
     def plus(self, others: Stats, sign: int = 1) -> Stats:
         """The counts of both; with a ``sign`` of -1 the difference. All else is of the first."""

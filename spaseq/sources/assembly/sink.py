@@ -218,7 +218,7 @@ class EventSink:
         if not found and self._otherwise is not None:
             return self._otherwise
         if not found:
-            raise ValueError(f"no time: nothing says {self.predicate or self.path} ({_instead(rows)})")
+            raise ValueError(f"no time: nothing says {self.predicate or self.path} ({_instead(rows, graph)})")
         first = found[0]
         if any(other[:2] != first[:2] for other in found):
             values = sorted({str(time.clock.show(time.value)) for time in found})
@@ -276,7 +276,7 @@ def letter_of(batch: EventBatch, index: int, reason: str) -> BadEvent:
     return BadEvent(stream, f"event {batch.n[index] + 1}", reason, payload)
 
 
-def _instead(rows: Iterable[Row]) -> str:
+def _instead(rows: Iterable[Row], graph: Name | None) -> str:
     """What to do about a time that is missing: a predicate or a path that says one, if there is one."""
     rows = [*rows]
     holders: dict[NamedNode, set[object]] = {}
@@ -292,8 +292,9 @@ def _instead(rows: Iterable[Row]) -> str:
                 return f"its {TimePath(steps)} is one: {say_time_option(steps)}"
             if len(steps) == 1:
                 problems.append(f"its {predicate} {problem}")
-    said = "; ".join(problems) or "option time= names another predicate"
-    return f"{said}; time=arrival takes none"
+    said = "; ".join(problems) or "option time= names another predicate, or a column of rows"
+    other = "" if graph is None or problems else "; if another graph has it, by=message makes all one event"
+    return f"{said}; time=arrival takes none{other}"
 
 
 def _unusable(terms: Iterable[Term]) -> str:

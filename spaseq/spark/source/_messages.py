@@ -165,7 +165,7 @@ class _Messages:
         found: list[EventBatch] = []
         if value is not None:
             file, stream = io.BytesIO(value), self._stream
-            source = open_source(file, stream, self._dictionary, self._options, on_bad=bad.append)
+            source = open_source(file, stream, self._dictionary, self._options, on_bad=bad.append, whole=True)
             found = [batch for batch in source if len(batch)]
         count = sum(map(len, found))
         if bad or count != 1:
@@ -174,7 +174,12 @@ class _Messages:
             elif value is None:
                 reason = "the message has no value"
             else:
-                reason = f"a message is one event, and this one is {count or 'none'}"
+                reason = (
+                    f"a message is one event on Spark, and this one has {count}: write each to one of its "
+                    "own, or read the topic without Spark (kafka://…); by=message makes all graphs one event"
+                    if count
+                    else "a message is one event, and nothing is in this one"
+                )
             place = place_of(self._topic, int(self._n[index]))
             text = (value or b"").decode(errors="replace")
             letters.append(BadEvent(self._stream.value, place, reason, text))

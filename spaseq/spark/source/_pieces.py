@@ -98,6 +98,12 @@ class Cutter:
             size = last.at if last is not None and path == last.path else file.size
             form, divisible = self._form(path)
             text = options_text(self._options, form)
+            if 0 < at < size and not divisible:
+                raise SourceError(
+                    f"{path}: it grew after its first {at:,} bytes were read: write further events to new "
+                    "files. Files may grow that are N-Quads, whose events stand together, or NDJSON, without "
+                    "by= and time=arrival"
+                )
             while at < size:
                 end = self._cut(path, form, at, size) if divisible else size
                 whole = None if not divisible else end

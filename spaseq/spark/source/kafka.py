@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 from spaseq.errors import SourceError
 from spaseq.events import Clock
 from spaseq.sources import GENERATED_AT, BadEvent, SourceOptions
+from spaseq.sources._options import FORMATS, check_options
 from spaseq.spark.sinks._lines import MATCH
 from spaseq.spark.source._messages import Reading
 from spaseq.spark.source._rows import ARROW, EVENTS, bad_row, rows_of
@@ -48,15 +49,22 @@ def kafka_events(
 
     ``topics``: the stream's IRI → its topic. ``options``: how messages are to be read, N-Quads with the time
     in the default graph unless given (these are decoded many at once, other formats message by message); a
-    message that is not exactly one event is a dead letter, which keeps it. Letters, those of late events too,
+    message of triples is one event, and with ``by="message"`` so are all graphs of one. A message that is not
+    exactly one event, such as one with two subjects for ``by="subject"``, is a dead letter, which keeps it.
+    Letters, those of late events too,
     say the topic, the partition and the offset. ``time="arrival"`` takes the time at which the broker has got
     a message, as an instant. Events of equal time are ordered by their offsets, then by partition.
     ``follow``: new messages are waited for. ``kafka``: further options of Spark's connector, such as
     ``startingOffsets`` (``earliest`` unless given) or ``maxOffsetsPerTrigger``, which is for each topic: a
-    query reads each by itself, since each has a watermark of its own. Raises SourceError where the session
-    does not have the connector, no broker answers, or a topic is not there.
+    query reads each by itself, since each has a watermark of its own. Raises SourceError where an option does
+    not fit, the session does not have the connector, no broker answers, or a topic is not there.
     """
     options = options or SourceOptions(format="nq")
+    if options.format is None:
+        raise SourceError(
+            f"how are messages written? Say SourceOptions(format=…), one of {', '.join(FORMATS)}"
+        )
+    check_options("Kafka", options.format, options)
     given = {"kafka.bootstrap.servers": servers, "startingOffsets": "earliest", **(kafka or {})}
     load = partial(_messages, spark, given, follow=follow)
     chosen = load(sorted(topics.values()))
