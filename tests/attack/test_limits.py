@@ -49,6 +49,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("case", KEPT)
+@pytest.mark.few(1)
 def test_what_a_query_keeps(case: str) -> None:
     name, most, text, events = KEPT[case]
     evaluator = case.partition(",")[0]
@@ -197,6 +198,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("here")
+@pytest.mark.slow
 def test_limits_on_the_command_line() -> None:
     run = ["run", "q.rq", "-s", "S=s.nq", "--evaluator", "kernel"]
     done = CliRunner().invoke(app, [*run, "--limit", "partial-matches=1k"])

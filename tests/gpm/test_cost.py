@@ -165,6 +165,7 @@ def ring(size: int) -> str:
     "path",
     ["(p*)*", "(p+)+", "(p?)*", "((p*)+)*", "(p*/p*)*", "(p|p*)*", "(p?/p?)+", "(((p*)*)?)+", "(^(^p)*)*"],
 )
+@pytest.mark.few(1)
 def test_closures_of_closures_are_one(path: str, many: int) -> None:
     with spaseq.Engine() as engine:
         handle = engine.register(query(f"?s {path.replace('p', '<urn:p>')} ?v"))
@@ -172,6 +173,7 @@ def test_closures_of_closures_are_one(path: str, many: int) -> None:
         assert [len(match.bindings) for match in handle.matches()] == [144] * many
 
 
+@pytest.mark.slow
 def test_closures_of_closures_cost_what_one_costs() -> None:
     with spaseq.Engine() as engine:
         handle = engine.register(query("?s (((<urn:p>*)*)*)* ?v"))
@@ -203,6 +205,7 @@ def test_a_long_literal_takes_memory_for_itself_only() -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
 
 
+@pytest.mark.slow
 def test_long_numbers_are_read_and_written() -> None:
     with spaseq.Engine() as engine:
         text = query("?s <urn:p> ?v BIND(STRLEN(STR(?v + 1)) AS ?n)")

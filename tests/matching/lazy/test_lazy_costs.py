@@ -188,6 +188,7 @@ def test_nothing_waits_for_what_is_rare() -> None:
     assert len(stream.push([("C", 1_000)])) > 1_000
 
 
+@pytest.mark.slow
 def test_the_order_changes_with_the_stream() -> None:
     """And what waits is made again: matches begun in the old order are found in the new one."""
     rng = random.Random(2)
