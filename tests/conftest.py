@@ -67,7 +67,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark ``slow`` all but the first cases of a test that is marked ``few``.
+    """Mark ``slow`` all but the first cases of a test that is marked ``few``, and ``long`` what CI leaves out.
 
     Mark ``data`` what reads the reference data: CI runs the others in a clone without it.
     """
@@ -82,6 +82,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         assert few is not None
         for _, item in found[few.args[0] :]:
             item.add_marker("slow")
+        for _, item in found[few.kwargs.get("ci", len(found)) :]:
+            item.add_marker("long")
     for item in items:
         if item.get_closest_marker("long"):
             item.add_marker(pytest.mark.timeout(0))
