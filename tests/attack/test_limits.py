@@ -83,7 +83,7 @@ def test_partitions_count_together() -> None:
         list(handle.matches())
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize("evaluator", ["kernel", "runs"])
 def test_kleene_with_prev_that_doubles(evaluator: str) -> None:
     """Within the limits that there are if nobody says any."""

@@ -164,7 +164,7 @@ CASES = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=16)
 @pytest.mark.parametrize(("name", "way", "after"), CASES, indirect=["way"])
 @pytest.mark.usefixtures("way")
 def test_an_exception_at_each_call(
@@ -265,7 +265,7 @@ def test_threads_that_ask_one_graph_that_was_opened(expected: dict[str, Answer],
                 asked.result()
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(0, ci=2)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Ctrl-C inside of a finalizer
 @pytest.mark.parametrize(
     "way", [pytest.param("alone", marks=pytest.mark.slow), "masks", "components"], indirect=True
@@ -521,7 +521,7 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize(
     "options",
     [
@@ -558,7 +558,7 @@ CLOSED = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=2)
 @pytest.mark.parametrize(
     ("command", "redirection", "status", "said"),
     [

@@ -192,7 +192,7 @@ def test_memory_is_kept_where_the_limit_would_end_the_query() -> None:
     assert handle.stats.shed.partial_matches > 0
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize(
     "bound", [{"latency": 3 * MS}, {"memory": 800_000}, {"latency": timedelta(days=1), "memory": 800_000}]
 )

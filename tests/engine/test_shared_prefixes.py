@@ -224,7 +224,7 @@ def test_each_event_alone_is_as_the_reference_says(seed: int) -> None:
     assert asdict(handle.stats) == asdict(expected.stats)
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize("evaluator", ["kernel", "enumeration", "lazy", "ordered"])
 @settings(max_examples=examples(100), phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**64 - 1))

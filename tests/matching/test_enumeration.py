@@ -99,7 +99,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(walking, name, size)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(2, ci=4)
 @pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_enumeration_equals_the_reference(seed: int) -> None:

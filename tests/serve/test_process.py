@@ -68,7 +68,7 @@ def test_sigterm_ends_in_order(tmp_path: Path) -> None:
         (["missing.rq"], "cannot be read"),
     ],
 )
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 def test_wrong_calls(arguments: list[str], reason: str) -> None:
     done = subprocess.run([*SPASEQ, "serve", *arguments], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 2

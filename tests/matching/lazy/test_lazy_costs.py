@@ -212,7 +212,7 @@ def test_the_order_changes_with_the_stream() -> None:
     assert len(set(orders)) > 1
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize("seq", ["A : B : C", "ALL(A, B, C)", "A : B{1,2}[:] : C", "A : !C : B"])
 @pytest.mark.parametrize("partition", ["", "PARTITION BY ?k"])
 def test_memory_is_used_again(seq: str, partition: str) -> None:

@@ -48,7 +48,7 @@ def _unused_variables() -> None:
     warnings.simplefilter("ignore", SpaseqWarning)
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=3)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_equals_the_reference(seed: int) -> None:
     rng = random.Random(seed)
