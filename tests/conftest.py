@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -67,7 +68,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark ``slow`` all but the first cases of a test that is marked ``few``.
+    """Mark ``slow`` all but the first cases of a test that is marked ``few``, and ``long`` beyond its ``ci``.
 
     Mark ``data`` what reads the reference data: CI runs the others in a clone without it.
     """
@@ -80,8 +81,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         found.sort(key=lambda case: case[0])
         few = found[0][1].get_closest_marker("few")
         assert few is not None
-        for _, item in found[few.args[0] :]:
+        others = [item for _, item in found[few.args[0] :]]
+        for item in others:
             item.add_marker("slow")
+        others.sort(key=lambda item: crc32(item.nodeid.encode()))  # some of each kind, always the same
+        for item in others[few.kwargs.get("ci", len(found)) - few.args[0] :]:
+            item.add_marker("long")
     for item in items:
         if item.get_closest_marker("long"):
             item.add_marker(pytest.mark.timeout(0))

@@ -271,6 +271,7 @@ def test_a_background_graph_that_is_missing(here: Path) -> None:
         (QUERY.replace("SEQ(A ; B)", "SEQ(A ; C)").encode(), "bad.rq:5:11: "),
     ],
 )
+@pytest.mark.few(1)
 def test_a_query_that_is_wrong(here: Path, command: str, content: bytes | None, message: str) -> None:
     if content is not None:
         (here / "bad.rq").write_bytes(content)

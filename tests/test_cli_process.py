@@ -126,6 +126,7 @@ def test_ctrl_c_ends_with_what_was_found(slow: Slow, request: pytest.FixtureRequ
 @pytest.mark.parametrize(
     "slow", [("json", "q.rq"), ("trig", "construct.rq")], indirect=True, ids=lambda p: p[0]
 )
+@pytest.mark.slow
 def test_sigterm_ends_with_what_was_found(slow: Slow, request: pytest.FixtureRequest) -> None:
     slow.feed(STREAM)
     slow.read_until(b"20")
@@ -198,6 +199,7 @@ def test_sigkill_while_kernels_are_compiled_leaves_a_good_cache(environment: dic
 @pytest.mark.parametrize(
     "idle", [(), ("--idle", "100ms")], ids=["", "idle"]
 )  # idle streams are read by threads
+@pytest.mark.slow
 def test_ctrl_c_before_anything_was_found(environment: dict[str, str], idle: tuple[str, ...]) -> None:
     slow = Slow(environment, "-f", "json", *idle)
     try:
@@ -269,6 +271,7 @@ def test_an_interrupt_in_a_finalizer_is_not_lost(
 
 
 @pytest.mark.parametrize("idle", [(), ("--idle", "100ms")], ids=["", "idle"])
+@pytest.mark.slow
 def test_a_run_that_wants_no_more_ends_although_its_stream_does_not(
     environment: dict[str, str], idle: tuple[str, ...]
 ) -> None:
@@ -323,6 +326,7 @@ def on_a_terminal(environment: dict[str, str], *arguments: str) -> tuple[bytes, 
     return out, shown
 
 
+@pytest.mark.slow
 def test_progress_is_shown_on_terminals_only(environment: dict[str, str]) -> None:
     out, shown = on_a_terminal(environment, "run", "q.rq", "-s", "S1=s.nq", "-f", "csv")
     assert b"4 events" in shown
@@ -335,6 +339,7 @@ def test_progress_is_shown_on_terminals_only(environment: dict[str, str]) -> Non
     assert before_totals(done.stderr.decode()) == ""
 
 
+@pytest.mark.slow
 def test_errors_are_coloured_on_terminals_only(environment: dict[str, str]) -> None:
     _, shown = on_a_terminal(environment, "run", "q.rq")
     assert b"\x1b[31merror:\x1b[0m no source" in shown
@@ -343,6 +348,7 @@ def test_errors_are_coloured_on_terminals_only(environment: dict[str, str]) -> N
     assert piped.returncode == 2
 
 
+@pytest.mark.slow
 def test_a_missing_source_shows_no_traceback(environment: dict[str, str]) -> None:
     done = subprocess.run(
         [*COMMAND, "run", "q.rq", "-s", "S1=none.nq"],

@@ -46,6 +46,7 @@ def test_a_table_has_a_column_for_the_query() -> None:
 
 
 @pytest.mark.usefixtures("here")
+@pytest.mark.slow
 def test_each_line_of_ndjson_says_its_query_and_is_else_as_alone() -> None:
     names = ("one.rq", "more.rq", "other.rq", "ask.rq", "construct.rq")
     result = spaseq("run", *names, "-s", "S1=s.nq", "-f", "ndjson")
@@ -62,6 +63,7 @@ def test_each_line_of_ndjson_says_its_query_and_is_else_as_alone() -> None:
 
 @pytest.mark.parametrize("name", ["json", "xml", "csv", "tsv"])
 @pytest.mark.usefixtures("here")
+@pytest.mark.few(1)
 def test_other_tools_read_the_query_as_a_variable(name: str) -> None:
     result = spaseq("run", "one.rq", "other.rq", "-s", "S1=s.nq", "-f", name)
     rows = Result.parse(BytesIO(result.stdout_bytes), format=name)
@@ -182,6 +184,7 @@ def test_a_stream_that_one_makes_is_read_by_another(here: Path) -> None:
         (("one.rq", "more.rq", "--engine", "spark"), "--engine spark runs one query"),
     ],
 )  # fmt: skip
+@pytest.mark.few(1)
 def test_calls_that_cannot_be_done(here: Path, arguments: tuple[str, ...], message: str) -> None:
     (here / "sub").mkdir()
     (here / "sub" / "one.rq").write_text(QUERY)

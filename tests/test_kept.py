@@ -67,17 +67,20 @@ def execute(folder: Path, head: str = "", **changes: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_in_a_read_only_installation_they_are_loaded(folder: Path) -> None:
     assert execute(folder) == "[12.0, 12.0] 0 0"
     assert execute(folder) == "[12.0, 12.0] 1 0"
     assert execute(folder, READ_ONLY) == "[12.0, 12.0] 1 0"
 
 
+@pytest.mark.slow
 def test_without_any_place_they_are_compiled_and_one_line_says_so(folder: Path) -> None:
     assert execute(folder, READ_ONLY) == "[12.0, 12.0] 0 1 SpaseqWarning"
     assert not [*folder.rglob("*.nbi")]
 
 
+@pytest.mark.slow
 def test_what_stands_beside_the_source_is_loaded_by_who_writes_elsewhere(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -87,6 +90,7 @@ def test_what_stands_beside_the_source_is_loaded_by_who_writes_elsewhere(
 
 
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.slow
 def test_a_damaged_file_is_compiled_again(folder: Path, suffix: str) -> None:
     """Whatever bit is another one, and wherever the file ends: nothing of it is read."""
     assert execute(folder) == "[12.0, 12.0] 0 0"
@@ -99,6 +103,7 @@ def test_a_damaged_file_is_compiled_again(folder: Path, suffix: str) -> None:
         assert execute(folder) == "[12.0, 12.0] 1 0"
 
 
+@pytest.mark.slow
 def test_every_bit_of_a_kept_kernel_counts(folder: Path) -> None:
     """A bit of machine code that is another one would be run."""
     execute(folder)
@@ -161,6 +166,7 @@ def powers(a):
 """
 
 
+@pytest.mark.slow
 def test_parts_are_compiled_with_their_kernels_and_not_by_themselves(tmp_path: Path) -> None:
     (tmp_path / "p_kernel.py").write_text(PARTS)
     program = """

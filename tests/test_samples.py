@@ -28,6 +28,7 @@ def planted(case: UseCase, query: str) -> list[Any]:
 
 @pytest.mark.parametrize(("seed", "events"), [(SEED, EVENTS), (2, 300), (3, 1500), (4, 2500)])
 @pytest.mark.parametrize("name", USE_CASES)
+@pytest.mark.slow
 def test_planted_matches_are_all_matches(name: str, seed: int, events: int) -> None:
     case = use_case(name, seed, events)
     streams, kb = records(case), Knowledge(case)
@@ -49,6 +50,7 @@ def answers(case: UseCase, query: str) -> list[spaseq.Match]:
 
 
 @pytest.mark.parametrize(("name", "query"), [(name, q) for name in USE_CASES for q in use_case(name).queries])
+@pytest.mark.few(1)
 def test_the_engine_finds_the_planted_matches(name: str, query: str) -> None:
     case = use_case(name)
     time = {e.graph.value: e.time for stream in case.streams for e in stream.events}
@@ -61,6 +63,7 @@ def test_the_engine_finds_the_planted_matches(name: str, query: str) -> None:
         assert match.bindings
 
 
+@pytest.mark.slow
 def test_rows_join_events_and_background() -> None:
     (row,) = answers(use_case("stocks"), "stocks-head-and-shoulders")[0].bindings
     assert str(row["name"]) == "Brightwell"
@@ -87,6 +90,7 @@ def test_every_query_has_matches(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", USE_CASES)
+@pytest.mark.few(1)
 def test_files_say_what_the_events_are(name: str) -> None:
     case = use_case(name)
     streams = records(case)
@@ -100,11 +104,13 @@ def test_files_say_what_the_events_are(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", USE_CASES)
+@pytest.mark.few(1)
 def test_committed_files_are_those_of_the_generator(name: str) -> None:
     for path, text in files(use_case(name)).items():
         assert (ROOT / path).read_text(encoding="utf-8") == text, path
 
 
+@pytest.mark.slow
 def test_the_catalogue_knows_the_streams() -> None:
     entries = load_catalog(ROOT / "streams" / "catalog.ttl")
     known = {(iri.value, entry.location, entry.options) for iri, entry in entries.items()}
@@ -114,6 +120,7 @@ def test_the_catalogue_knows_the_streams() -> None:
             assert (stream.iri, ROOT / "streams" / stream.file, options) in known
 
 
+@pytest.mark.slow
 def test_same_seed_same_bytes(tmp_path: Path) -> None:
     out = [tmp_path / name for name in ("one", "two", "other")]
     for folder, seed in zip(out, ("5", "5", "6"), strict=True):

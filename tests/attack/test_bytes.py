@@ -121,6 +121,7 @@ print(len(found), any("depth=100" in letter.reason for letter in letters), len(l
     assert printed == ("1 True True\n" if form == "nq" else "2 True True\n")
 
 
+@pytest.mark.slow
 def test_deep_triple_terms_pushed(alone: Callable[[str], str]) -> None:
     printed = alone(
         """
@@ -213,7 +214,7 @@ def test_deep_contexts(tmp_path: Path) -> None:
         run("a\n1\n", "csv", path)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [1, 3, 30])
 def test_entity_bombs(levels: int, tmp_path: Path, alone: Callable[[str], str]) -> None:
     values = ["lol", *(f"&e{n - 1};" * 10 for n in range(1, levels))]
@@ -293,6 +294,7 @@ SHAPES: dict[str, Callable[[int], str]] = {
 @pytest.mark.filterwarnings("ignore:.*GPM B is never used:spaseq.errors.SpaseqWarning")
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("depth", [30, 95, 150, 240, 400, 3_000])
+@pytest.mark.few(1)
 def test_deep_queries(shape: str, depth: int) -> None:
     """What is prepared can be registered; what cannot be read says so, with its place."""
     text = SHAPES[shape](depth)

@@ -228,7 +228,7 @@ WORK: dict[str, Callable[[Run], None]] = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(2, ci=6)
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
 @pytest.mark.parametrize(
     ("what", "called_back", "file"),
@@ -260,7 +260,7 @@ def test_an_interrupt_at_any_call(what: str, called_back: bool, file: str) -> No
     is_clean_at_any_call(what, called_back, file, SEVERAL)
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(0, ci=3)
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("what", "called_back", "file"),
@@ -277,7 +277,7 @@ def test_an_interrupt_at_any_call_of_queries_that_run_as_one(what: str, called_b
     is_clean_at_any_call(what, called_back, file, TEMPLATE)
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(0, ci=3)
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("what", "called_back", "file"),
@@ -296,7 +296,7 @@ def test_an_interrupt_at_any_call_of_queries_with_matches_left_to_each(
     is_clean_at_any_call(what, called_back, file, TRIPLES)
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=3)
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     "file",
@@ -338,7 +338,7 @@ def test_an_interrupt_at_any_call_of_events_that_come_alone(
     assert any(passed)
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=3)
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     "file",
@@ -362,7 +362,7 @@ def test_an_interrupt_at_any_call_of_events_that_come_alone_to_equal_queries(
     is_clean_at_any_call(what, what == "push", file, EQUAL)
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=3)
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
 @pytest.mark.parametrize(
     ("sequence", "file"),
@@ -395,7 +395,7 @@ def test_an_interrupt_at_any_call_of_evaluators_of_events_that_come_alone(
     is_clean_at_any_call("push", True, file, (text,))
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=2)
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("what", "sequence", "file"),
@@ -417,7 +417,7 @@ def test_an_interrupt_at_any_call_of_events_that_come_alone_to_queries_that_begi
     is_clean_at_any_call(what, what == "push", file, queries)
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(0, ci=2)
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
 @pytest.mark.parametrize(
     "file", ["pipelines/flow.py", "pipelines/intake.py", "pipelines/order.py", "pipelines/pipeline.py"]
@@ -429,7 +429,7 @@ def test_an_interrupt_at_any_call_of_events_that_come_alone_to_several(
     is_clean_at_any_call("push", True, file, APART)
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(0, ci=3)
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
 @pytest.mark.parametrize(
     ("what", "called_back", "file"),
@@ -445,7 +445,7 @@ def test_an_interrupt_at_any_call_of_queries_that_share_events(
     is_clean_at_any_call(what, called_back, file, LAZY)
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=2)
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
 @pytest.mark.parametrize(
     ("what", "called_back", "file"),
@@ -486,6 +486,7 @@ def is_clean_at_any_call(what: str, called_back: bool, file: str, queries: tuple
 
 
 @pytest.mark.parametrize("file", ["pipelines/visits.py", "delivered/on_demand.py"])
+@pytest.mark.slow
 def test_what_has_waited_until_it_is_worth_a_visit_is_taken_once(
     file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

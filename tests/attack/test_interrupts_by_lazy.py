@@ -24,7 +24,7 @@ def bounded(called_back: bool, queries: tuple[str, ...], units: float) -> Run:
     return Run(called_back, queries, engine)
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=3)
 @pytest.mark.parametrize("units", [WIDE, TIGHT])
 @pytest.mark.parametrize(
     ("what", "called_back", "file", "queries"),

@@ -36,7 +36,7 @@ def count(handle: Handle) -> int:
         return -1
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=3)
 @pytest.mark.parametrize(
     "file",
     [

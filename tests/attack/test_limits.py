@@ -49,6 +49,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("case", KEPT)
+@pytest.mark.few(1)
 def test_what_a_query_keeps(case: str) -> None:
     name, most, text, events = KEPT[case]
     evaluator = case.partition(",")[0]
@@ -82,7 +83,7 @@ def test_partitions_count_together() -> None:
         list(handle.matches())
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize("evaluator", ["kernel", "runs"])
 def test_kleene_with_prev_that_doubles(evaluator: str) -> None:
     """Within the limits that there are if nobody says any."""
@@ -197,6 +198,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("here")
+@pytest.mark.slow
 def test_limits_on_the_command_line() -> None:
     run = ["run", "q.rq", "-s", "S=s.nq", "--evaluator", "kernel"]
     done = CliRunner().invoke(app, [*run, "--limit", "partial-matches=1k"])

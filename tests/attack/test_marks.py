@@ -80,7 +80,7 @@ def test_a_mark_before_a_query_and_a_catalogue(tmp_path: Path) -> None:
     assert load_catalog(file) == {}
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["nq", "trig", "jsonld", "ndjsonld"])
 def test_a_term_beyond_the_buffer_costs_its_event(form: str) -> None:
     good = TEXTS[form]

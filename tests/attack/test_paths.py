@@ -164,7 +164,7 @@ CASES = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=16)
 @pytest.mark.parametrize(("name", "way", "after"), CASES, indirect=["way"])
 @pytest.mark.usefixtures("way")
 def test_an_exception_at_each_call(
@@ -218,6 +218,7 @@ def test_an_exception_at_a_line(name: str, way: str, expected: dict[str, Answer]
 
 
 @pytest.mark.parametrize("after", [False, True])
+@pytest.mark.few(1)
 def test_an_exception_while_a_graph_is_saved_or_opened(
     after: bool, expected: dict[str, Answer], tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,7 +265,7 @@ def test_threads_that_ask_one_graph_that_was_opened(expected: dict[str, Answer],
                 asked.result()
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(0, ci=2)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Ctrl-C inside of a finalizer
 @pytest.mark.parametrize(
     "way", [pytest.param("alone", marks=pytest.mark.slow), "masks", "components"], indirect=True
@@ -406,6 +407,7 @@ GREEDY: dict[str, tuple[Query, int]] = {
 
 
 @pytest.mark.parametrize("what", GREEDY)
+@pytest.mark.few(1)
 def test_a_query_that_takes_too_much_memory(what: str) -> None:
     """Its error says what for, how much, and what to do; the graph answers all the same."""
     ask, limit = GREEDY[what]
@@ -519,7 +521,7 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize(
     "options",
     [
@@ -556,7 +558,7 @@ CLOSED = (
 )
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(0, ci=2)
 @pytest.mark.parametrize(
     ("command", "redirection", "status", "said"),
     [

@@ -46,6 +46,7 @@ def spaseq_run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
 # --- what a format cannot hold ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_match_that_xml_cannot_hold_is_a_dead_letter(folder: Path) -> None:
     done = spaseq_run(folder, "S=s.nq", "-f", "xml", "--dead-letters", "dead.ndjson")
     assert done.returncode == 0
@@ -57,6 +58,7 @@ def test_a_match_that_xml_cannot_hold_is_a_dead_letter(folder: Path) -> None:
     assert json.loads(letter["payload"])["bindings"][0]["v"]["value"] == "\x1b[31m"
 
 
+@pytest.mark.slow
 def test_strict_stops_there(folder: Path) -> None:
     done = spaseq_run(folder, "S=s.nq", "-f", "xml", "--strict")
     assert done.returncode == 1
@@ -104,7 +106,7 @@ def test_what_cannot_be_written_writes_nothing(form: str, bad: str) -> None:
         "retrieve -g kb.ttl --topic urn:a --expressions -",
     ],
 )
-@pytest.mark.slow
+@pytest.mark.few(0, ci=4)
 def test_closed_streams(closed: str, command: str, tmp_path: Path) -> None:
     (tmp_path / "q.rq").write_text(CLI_QUERY)
     (tmp_path / "s.nq").write_text(CLI_STREAM)
@@ -175,6 +177,7 @@ def test_a_file_of_bad_events_is_an_error_with_a_hint(
     assert hint in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_file_of_bad_events_ends_with_status_1(folder: Path) -> None:
     (folder / "s.csv").write_text("x;v;at\nurn:x;1;5\n")
     _context(folder, at=TIME)

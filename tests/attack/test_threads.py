@@ -97,6 +97,7 @@ def pushed_by_threads(evaluator: str, threads: int, each: int) -> None:
 
 
 @pytest.mark.parametrize("evaluator", EVALUATORS)
+@pytest.mark.few(1)
 def test_threads_push_into_one_engine(evaluator: str) -> None:
     pushed_by_threads(evaluator, 4, 100)
 
@@ -418,6 +419,7 @@ def test_matches_that_an_interrupt_takes_away_are_given_when_asked_again() -> No
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # one inside of a finalizer
 @pytest.mark.parametrize("evaluator", ["kernel", "runs"])
+@pytest.mark.few(1)
 def test_real_interrupts_leave_queries_whole_or_over(evaluator: str) -> None:
     """Of a query that goes on, each event that it counts is one match, and no other is."""
     survived = 0

@@ -313,6 +313,7 @@ AFTER = ["AFTER MATCH SKIP PAST LAST EVENT", "AFTER MATCH SKIP TO NEXT EVENT"]
 
 @pytest.mark.parametrize("evaluator", [None, "reference", "runs", "ordered"])
 @pytest.mark.parametrize("window", ["40 EVENTS SLIDING", "40 SECONDS SLIDING"])
+@pytest.mark.few(1)
 def test_what_a_bound_of_time_decides_waits_for_no_event(evaluator: str | None, window: str) -> None:
     """Whatever the window counts: time decides it, by events of other partitions and by ``advance``."""
     by_skip = evaluator not in ("runs",)
@@ -407,6 +408,7 @@ def test_a_wall_clock_needs_idle() -> None:
         spaseq.Engine(wall_clock=lambda: 0.0)
 
 
+@pytest.mark.slow
 def test_the_wall_clock_on_the_command_line(environment: dict[str, str], tmp_path: Path) -> None:
     """The alarm comes while the stream is open."""
     (tmp_path / "q.rq").write_text(query("A ; !B", "1 SECONDS SLIDING", streams=["S1"]))

@@ -201,6 +201,7 @@ def test_kafka_from_a_time(servers: str) -> None:
     assert found(f"kafka://{servers}/times?format=nq&from=2020-01-01&connect=60s", limited(3)) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_kafka_from_the_end(cluster: str) -> None:
     produce(cluster, "timed", *map(event, range(3)))
     taking = Taking(f"kafka://{cluster}/timed?format=nq&from=latest&connect=60s", limited(1))
@@ -221,6 +222,7 @@ def test_a_history_then_kafka_without_gap_or_double(cluster: str, tmp_path: Path
     assert found(live, limited(50)) == [*range(50)]
 
 
+@pytest.mark.slow
 def test_no_broker_of_kafka() -> None:
     with pytest.raises(SourceError, match="no connection within"):
         found(f"kafka://127.0.0.1:{free_port()}/t?format=nq&connect=300ms")
@@ -241,6 +243,7 @@ def test_a_user_needs_to_say_how_the_password_is_sent() -> None:
     assert "hush" not in str(raised.value)
 
 
+@pytest.mark.slow
 def test_the_offsets_of_kafka_are_in_the_state(mock: str, tmp_path: Path) -> None:
     going = Going(tmp_path)
     url = f"kafka://{mock}/offsets?format=nq&connect=60s"

@@ -64,7 +64,7 @@ def process(here: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         started.communicate()
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--idle", "60s")])
 def test_ctrl_c_ends_a_live_run_at_once(here: Path, options: tuple[str, ...]) -> None:
     with http(Answer([server_sent(range(3))], stays=True)) as server:

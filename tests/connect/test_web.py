@@ -333,6 +333,7 @@ def test_a_websocket_comes_back_until_its_server_says_that_it_is_over() -> None:
         assert server.count == 3
 
 
+@pytest.mark.slow
 def test_a_websocket_is_read_no_faster_than_it_is_processed() -> None:
     sent = 0
 

@@ -10,6 +10,7 @@ from tests.docs.blocks import ROOT
 
 @pytest.mark.filterwarnings("ignore:(Dataset|ConjunctiveGraph):DeprecationWarning")
 @pytest.mark.parametrize("name", notebooks.NAMES)
+@pytest.mark.few(1)
 def test_a_notebook_shows_what_is_written_in_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     notebook = notebooks.read(name)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import pytest
+
 from tests.docs.blocks import ROOT
 
 rooms: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "rooms.py"))
@@ -33,10 +35,12 @@ def ours() -> Any:
     return rooms["look"](ROOT, rooms["MAP"].read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_no_arrow_goes_up_and_every_module_has_a_room() -> None:
     assert ours().problems == []
 
 
+@pytest.mark.slow
 def test_what_is_known_to_go_up_still_does() -> None:
     found = [arrow for arrows in ours().arrows.values() for arrow in arrows]
     for module, imported in rooms["KNOWN"]:

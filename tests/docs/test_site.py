@@ -30,6 +30,7 @@ def leaves(nav: Any) -> Iterator[str]:
                 yield from [value] if isinstance(value, str) else leaves(value)
 
 
+@pytest.mark.slow
 def test_the_navigation_names_every_page_and_no_other() -> None:
     yaml = pytest.importorskip("yaml", reason="the extra 'docs' is not installed")
     nav = yaml.safe_load((ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]

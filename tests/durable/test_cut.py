@@ -112,6 +112,7 @@ def _compare(
 @pytest.mark.parametrize(
     "window", ["5 SECONDS SLIDING", "5 SECONDS TUMBLING", "5 EVENTS SLIDING", "3 EVENTS TUMBLING"]
 )
+@pytest.mark.few(1)
 def test_the_log_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: str) -> None:
     monkeypatch.setattr(journal, "BLOCK", 8)
     path = tmp_path / "s.db"

@@ -124,6 +124,7 @@ def _found(path: Path, data: bytes, times: int, seed: int, use: Callable[[Path],
     return found
 
 
+@pytest.mark.slow
 def test_damages(states: tuple[Files, Files], tmp_path: Path) -> None:
     """Bits that are flipped, and files that are cut off; of this small file a sixth is in use."""
     data = states[1]["s"]
@@ -171,6 +172,7 @@ def test_2_000_damages_of_the_log(states: tuple[Files, Files], tmp_path: Path) -
     _logs(tmp_path, states[0], 2_000, 5)
 
 
+@pytest.mark.slow
 def test_a_torn_end_of_the_log_is_no_damage(states: tuple[Files, Files], tmp_path: Path) -> None:
     """A crash in mid-write: part of the last transaction is there, in any order, or none of it."""
     killed, _ = states

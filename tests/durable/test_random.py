@@ -134,6 +134,7 @@ def _named(steps: Iterator[tuple[str, object]]) -> Steps:
 
 @settings(max_examples=examples(40), phases=[Phase.explicit, Phase.generate])
 @given(seeds)
+@pytest.mark.slow
 def test_any_queries(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     rng = random.Random(seed)
     options: dict[str, object] = {"lateness": timedelta(seconds=rng.choice([0, 0, 1, 3]))}

@@ -15,7 +15,7 @@ from tests.engine.test_shared_prefixes import _answers, _Drawn, _sorted
 from tests.streams import NS
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("evaluator", ["kernel", "enumeration", "lazy", "ordered"])
 @settings(max_examples=examples(40), phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**64 - 1))

@@ -283,6 +283,7 @@ def _answer(
 
 @settings(max_examples=examples(150))
 @given(st.integers(0, 2**64 - 1))
+@pytest.mark.slow
 def test_nobody_can_tell(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if seed % 2:
@@ -298,6 +299,7 @@ def test_nobody_can_tell(seed: int) -> None:
 
 @settings(max_examples=examples(40))
 @given(st.integers(0, 2**64 - 1))
+@pytest.mark.slow
 def test_nobody_can_tell_who_is_held(seed: int) -> None:
     """With SKIP, events of the same time wait for those of streams before theirs."""
     with pytest.MonkeyPatch.context() as patch:
@@ -308,6 +310,7 @@ def test_nobody_can_tell_who_is_held(seed: int) -> None:
         assert answer == _answer(seed, lambda *_: False, is_ordered=True)
 
 
+@pytest.mark.slow
 def test_many_are_but_numbers() -> None:
     ways = Counter[bool]()
     passes = Flow.passes
@@ -352,6 +355,7 @@ def test_those_that_concern_a_query_are_kept_by_the_hundred(
 
 
 @pytest.mark.parametrize("sequence", ["A ; B", "A : B", "ALL(A, B)"])
+@pytest.mark.few(1)
 def test_a_kept_match_keeps_the_terms_of_its_events(sequence: str) -> None:
     engine, kept = spaseq.Engine(), []
 

@@ -120,6 +120,7 @@ def _answer(seed: int, **options: Any) -> tuple[object, ...]:
 
 @settings(max_examples=examples(50))
 @given(st.integers(0, 2**64 - 1))
+@pytest.mark.slow
 def test_nobody_can_tell(seed: int) -> None:
     answer = _answer(seed)
     assert answer == _answer(seed, passes=lambda *_: False)
@@ -127,6 +128,7 @@ def test_nobody_can_tell(seed: int) -> None:
 
 
 @pytest.mark.parametrize("operator", [";", ":"])
+@pytest.mark.few(1)
 def test_one_call_for_all(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only those are visited whose matches an event completes."""
     asked, together = Counter[int](), Visits.see_together
@@ -156,7 +158,7 @@ def test_one_call_for_all(operator: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert set(found) == {time % 8 for time in (3_002, 3_005, 3_008)}
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", [";", ":"])
 def test_a_group_that_is_followed_by_another(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who comes later shares when the windows of before are over: nothing is lost, nor counted twice."""

@@ -96,6 +96,7 @@ _ALL = pytest.mark.parametrize(
 
 
 @_ALL
+@pytest.mark.few(1)
 def test_what_is_said_is_whole_whenever_it_is_read(evaluator: str | None, after: str) -> None:
     """Of all that were shed it is known in front of what, and who reads that may do so while more are."""
     engine = Engine(evaluator=evaluator, latency=4 * MS, clock=WorkClock(1e-3))
@@ -116,6 +117,7 @@ def test_what_is_said_is_whole_whenever_it_is_read(evaluator: str | None, after:
 @_ALL
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize("events", [230, 310, 390])
+@pytest.mark.few(1)
 def test_what_is_said_is_so_when_it_is_read(
     evaluator: str | None, after: str, several: bool, events: int
 ) -> None:
@@ -175,6 +177,7 @@ class _Terminal(StringIO):
 
 
 @pytest.mark.parametrize("evaluator", ["kernel", "lazy"])
+@pytest.mark.slow
 def test_what_is_said_of_a_query_that_is_over_stays(evaluator: str) -> None:
     """Others that run with it as one go on, and learn of their own matches alone."""
     engine = Engine(evaluator=evaluator, latency=4 * MS, clock=WorkClock(1e-3))
@@ -201,7 +204,7 @@ def test_memory_is_kept_where_the_limit_would_end_the_query() -> None:
     assert handle.stats.shed.partial_matches > 0
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize(
     "bound", [{"latency": 3 * MS}, {"memory": 800_000}, {"latency": timedelta(days=1), "memory": 800_000}]
 )
@@ -242,6 +245,7 @@ def test_less_memory_than_any_query_takes_is_said(evaluator: str, what: str) -> 
 
 
 @pytest.mark.parametrize("after", ["", "AFTER MATCH SKIP TO NEXT EVENT"])
+@pytest.mark.slow
 def test_a_bound_below_what_an_event_takes_by_itself_is_said_once_and_with_what_would_do(after: str) -> None:
     for bound, is_told in ((timedelta(microseconds=900), True), (8 * MS, False)):
         engine = Engine(latency=bound, clock=WorkClock(1e-3))
@@ -377,6 +381,7 @@ def test_where_nothing_is_compared_nothing_is_lost_either(given: dict[str, Any])
 @pytest.mark.parametrize(
     "after", ["EMIT LAST", "EMIT NEXT", "CONSUME ANY", "EMIT LAST CONSUME ANY", "LIMIT 30"]
 )
+@pytest.mark.few(1)
 def test_what_may_be_another_match_is_counted_and_explained(after: str) -> None:
     text = query(after=after)
     engine = Engine(evaluator="kernel")
@@ -465,6 +470,7 @@ def test_a_query_for_lazy_that_is_not_for_shedding_events_keeps_its_bound_by_the
 
 
 @pytest.mark.parametrize("sequence", ["A : B{2}", "A : B+", "A : B", "A : B{1,2}"])
+@pytest.mark.few(1)
 def test_who_hardly_keeps_anything_does_not_say_that_all_was_found(sequence: str) -> None:
     """Of the last gate nothing was seen; where it is one of a Kleene, too, a match may end there."""
     text = f"""PREFIX : <http://example.org/> SELECT ?a WITHIN 100 EVENTS SLIDING FROM STREAM S <{STREAM}>
@@ -526,6 +532,7 @@ def test_an_evaluator_that_cannot_shed() -> None:
             Engine(evaluator=evaluator, latency=MS).register(text.replace("?x + ?y", "?x"))
 
 
+@pytest.mark.slow
 def test_a_clock_that_goes_back_a_callback_that_raises_and_an_end_in_between_find_nothing_false() -> None:
     engine = Engine(evaluator="kernel")
     every = found(engine, engine.register(query()))

@@ -450,6 +450,7 @@ def test_nobody_asks_for_the_order_of_the_queries_of_a_template(
     ("asked", "concerned"),
     [("?x <urn:a> ?a . FILTER(?a > {})", [0, 1, 2]), ("<urn:x{}> <urn:a> ?a", [3]), ("?x <urn:a> {}", [3])],
 )
+@pytest.mark.few(1)
 def test_an_event_that_comes_alone_takes_no_columns_for_a_template(
     asked: str, concerned: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

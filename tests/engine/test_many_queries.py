@@ -146,6 +146,7 @@ def test_as_if_each_were_alone(seed: int) -> None:
 
 @settings(max_examples=examples(60), phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**64 - 1))
+@pytest.mark.slow
 def test_as_if_somebody_asked_after_each_event(seed: int) -> None:
     """Whatever waits until somebody asks, or until it is enough: answers, their order, counts and rejects."""
     rng = random.Random(seed)

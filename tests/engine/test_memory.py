@@ -55,6 +55,7 @@ def answers(text: str, evaluator: str) -> list[object]:
 
 @pytest.mark.parametrize("evaluator", ["runs", "reference"])
 @pytest.mark.parametrize("body", COMPUTING.values(), ids=COMPUTING)
+@pytest.mark.few(1)
 def test_nothing_needed_is_forgotten(body: str, evaluator: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = query("A ; B+ ; C", "20 SECONDS", {"B": body}, where="FILTER(BOUND(?n))").replace(
         "GPM A ON S", "GPM A ON S AT ?at AS ?graph"
@@ -67,6 +68,7 @@ def test_nothing_needed_is_forgotten(body: str, evaluator: str, monkeypatch: pyt
 
 @pytest.mark.parametrize("kleene", ["B+", "B+[,]", "B"])
 @pytest.mark.parametrize("body", COMPUTING.values(), ids=COMPUTING)
+@pytest.mark.few(1)
 def test_nothing_that_the_kernel_needs_is_forgotten(
     body: str, kleene: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,7 +81,7 @@ def test_nothing_that_the_kernel_needs_is_forgotten(
     assert answers(text, "kernel") == expected
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["triples", "text"])
 @pytest.mark.parametrize("is_called", [True, False], ids=["callback", "unread"])
 def test_events_leave_the_garbage_collector_no_objects(form: str, is_called: bool) -> None:
@@ -143,6 +145,7 @@ for _ in range(3):
 @pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc", reason="what is freed is given back as another libc does"
 )
+@pytest.mark.slow
 def test_what_is_freed_stays_for_what_comes_next() -> None:
     """Each array is less than what is mapped huge pages for, and more than what glibc keeps by itself."""
     told = subprocess.run([sys.executable, "-c", _PAGES], capture_output=True, text=True, check=True)

@@ -87,6 +87,7 @@ def test_queries_that_share(sequence: str, values: list[str], before: list[str],
 
 @settings(max_examples=examples(15))
 @given(keys, st.permutations(KEYS), st.permutations(KEYS), st.sampled_from(sorted({*WAYS.values()})))
+@pytest.mark.slow
 def test_after_a_restart(
     tmp_path_factory: pytest.TempPathFactory, values: list[str], one: list[str], other: list[str], way: str
 ) -> None:

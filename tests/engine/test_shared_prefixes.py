@@ -224,7 +224,7 @@ def test_each_event_alone_is_as_the_reference_says(seed: int) -> None:
     assert asdict(handle.stats) == asdict(expected.stats)
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize("evaluator", ["kernel", "enumeration", "lazy", "ordered"])
 @settings(max_examples=examples(100), phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**64 - 1))
@@ -274,6 +274,7 @@ def test_those_that_come_later_are_as_if_alone_too(evaluator: str, seed: int) ->
 
 
 @pytest.mark.parametrize("evaluator", ["kernel", "enumeration", "lazy"])
+@pytest.mark.slow
 def test_most_that_begin_alike_share_whenever_they_come(evaluator: str) -> None:
     """Of sets of random queries that come one after the other; tumbling windows would have to begin alike."""
     shared = 0
@@ -436,6 +437,7 @@ def test_more_than_all_may_keep_ends_all_that_share_it() -> None:
     assert [type(handle.error) for handle in handles] == [spaseq.LimitError] * 2
 
 
+@pytest.mark.slow
 def test_those_that_are_over_are_forgotten() -> None:
     engine = spaseq.Engine(evaluator="kernel")
     handles: list[spaseq.Handle] = []

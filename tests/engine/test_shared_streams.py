@@ -28,6 +28,7 @@ def _over_two(text: str, streams: str) -> str:
 @pytest.mark.parametrize("evaluator", ["kernel", "ordered"])
 @settings(max_examples=examples(40), phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**64 - 1))
+@pytest.mark.few(1)
 def test_as_if_each_were_alone_on_two_streams(evaluator: str, seed: int) -> None:
     rng = random.Random(seed)
     drawn = _Drawn(rng, evaluator)

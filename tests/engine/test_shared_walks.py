@@ -92,6 +92,7 @@ def test_who_does_not_read_is_walked_for_once(counted: _Counted, monkeypatch: py
     assert sum(map(len, first.batches())) == 6 * 820
 
 
+@pytest.mark.slow
 def test_there_is_no_more_room_than_for_so_many(counted: _Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first has room for all of its matches, eight of two roots, and leaves none for the second."""
     monkeypatch.setattr(walking, "_MOST_TOGETHER", 12)

@@ -50,6 +50,7 @@ def test_the_first_ten_of_very_many() -> None:
 
 
 @pytest.mark.parametrize("evaluator", ["kernel", "runs", "reference"])
+@pytest.mark.few(1)
 def test_a_cancelled_query_finds_nothing_that_only_later_time_completes(evaluator: str) -> None:
     """Nor does it overlook a C that comes behind it."""
     engine = spaseq.Engine(evaluator=evaluator)

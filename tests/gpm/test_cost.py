@@ -165,6 +165,7 @@ def ring(size: int) -> str:
     "path",
     ["(p*)*", "(p+)+", "(p?)*", "((p*)+)*", "(p*/p*)*", "(p|p*)*", "(p?/p?)+", "(((p*)*)?)+", "(^(^p)*)*"],
 )
+@pytest.mark.few(1)
 def test_closures_of_closures_are_one(path: str, many: int) -> None:
     with spaseq.Engine() as engine:
         handle = engine.register(query(f"?s {path.replace('p', '<urn:p>')} ?v"))
@@ -172,6 +173,7 @@ def test_closures_of_closures_are_one(path: str, many: int) -> None:
         assert [len(match.bindings) for match in handle.matches()] == [144] * many
 
 
+@pytest.mark.slow
 def test_closures_of_closures_cost_what_one_costs() -> None:
     with spaseq.Engine() as engine:
         handle = engine.register(query("?s (((<urn:p>*)*)*)* ?v"))
@@ -179,10 +181,13 @@ def test_closures_of_closures_cost_what_one_costs() -> None:
         assert [len(match.bindings) for match in handle.matches()] == [40_000]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("many", [1, 2])
 def test_what_oxigraph_has_begun_is_abandoned(many: int) -> None:
-    node = " ".join(f"<urn:n{i}> <urn:p> <urn:n{j}> ." for i in range(60) for j in range(60) if i != j)
-    pattern = "?s (<urn:p>/((<urn:p>/<urn:p>*)/<urn:p>+)*)* ?v ; <urn:p>*/<urn:p>*/<urn:p>* ?w"
+    node = " ".join(f"<urn:n{i}> <urn:p> <urn:n{j}> ." for i in range(16) for j in range(16) if i != j)
+    # A few seconds of Oxigraph's: its thread cannot be ended, and would take a core from later tests.
+    closures = "?s (<urn:p>/((<urn:p>/<urn:p>*)/<urn:p>+)*)* ?v ; <urn:p>*/<urn:p>*/<urn:p>* ?w"
+    pattern = f"{closures} FILTER(CONCAT(STR(?v), STR(?w)) = 1)"
     error = ended(pattern, node, "event_seconds", limits=Limits(event_seconds=1, solutions=None), many=many)
     assert "an event that takes more than 1 s is over the limit event_seconds=1" in error
 
@@ -202,6 +207,7 @@ def test_a_long_literal_takes_memory_for_itself_only() -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
 
 
+@pytest.mark.slow
 def test_long_numbers_are_read_and_written() -> None:
     with spaseq.Engine() as engine:
         text = query("?s <urn:p> ?v BIND(STRLEN(STR(?v + 1)) AS ?n)")

@@ -58,6 +58,7 @@ def test_an_event_is_given_once_among_few_and_among_many(others: int) -> None:
 
 
 @given(st.lists(graphs, min_size=1, max_size=9), st.integers(1, 600), st.data())
+@pytest.mark.slow
 def test_parts_of_a_batch_are_as_if_taken_one_by_one(
     events: list[list[Triple]], times: int, data: st.DataObject
 ) -> None:

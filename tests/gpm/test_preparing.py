@@ -53,6 +53,7 @@ def calls(text: str, event: str) -> int:
 @pytest.mark.parametrize(
     "triple", ["", "?x0 <urn:p{i}> ?y{i} .", "?x{i} <urn:p{i}> ?x{j} .", "?x{i} <urn:p{i}> ?y{i} ."]
 )
+@pytest.mark.few(1)
 def test_four_times_as_long_is_four_times_as_much(triple: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -64,6 +65,7 @@ def test_four_times_as_long_is_four_times_as_much(triple: str) -> None:
 
 
 @pytest.mark.parametrize("operator", [" ; ", " : ", " , "])
+@pytest.mark.slow
 def test_a_thousand_elements_in_a_row(operator: str) -> None:
     few, many = 400, 1_000
     gpms = " ".join(f"DEFINE GPM A{i} ON S {{ ?x <urn:p{i}> ?y }}" for i in range(few))

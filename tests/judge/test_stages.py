@@ -24,6 +24,7 @@ def compare(seed: int) -> bool:
     return bool(wanted)
 
 
+@pytest.mark.slow
 def test_some_queries() -> None:
     assert sum(map(compare, range(60))) > 6
 

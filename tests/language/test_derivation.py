@@ -59,6 +59,7 @@ def test_a_query(query: s.Query) -> None:
 
 @given(strategies.groups)
 @settings(max_examples=examples(60))
+@pytest.mark.slow
 def test_a_group(group: s.Group) -> None:
     _is_as_larks(print_group(group), "bare_group")
 

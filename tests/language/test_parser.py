@@ -467,6 +467,7 @@ def test_it_works_without_a_place_for_its_cache(tmp_path: Path) -> None:
     assert done.stdout == "1\n"
 
 
+@pytest.mark.slow
 def test_the_cache_is_used(tmp_path: Path) -> None:
     code = "from spaseq.language.reading.parser import parse_group; parse_group('{ }')"
     for _ in range(2):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from pyoxigraph import Store
 
@@ -63,6 +64,7 @@ def test_a_sequence(sequence: s.Seq) -> None:
 @settings(
     max_examples=examples(150), suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
 )
+@pytest.mark.slow
 def test_a_group_is_sparql(group: s.Group) -> None:
     """What is printed of a group that keeps SPARQL's rules, another parser of SPARQL takes."""
     text = print_group(group)

@@ -64,6 +64,7 @@ def _bytes_of_further_queries() -> float:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_a_further_query_of_a_template_takes_little_memory() -> None:
     """With its tree, its handle and its place among the others: 2.5 kB, after 7.1 kB.
 

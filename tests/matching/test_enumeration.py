@@ -99,7 +99,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(walking, name, size)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(2, ci=4)
 @pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_enumeration_equals_the_reference(seed: int) -> None:
@@ -161,6 +161,7 @@ def test_whoever_takes_ten_matches_pays_for_ten() -> None:
 
 
 @pytest.mark.parametrize("sliding", [True, False])
+@pytest.mark.slow
 def test_nodes_are_recycled_with_the_window(sliding: bool) -> None:
     """The ring is as large for a stream ten times as long."""
     sizes = []
@@ -186,6 +187,7 @@ def test_idle_partitions_are_dropped() -> None:
 
 @pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize("sliding", [True, False])
+@pytest.mark.slow
 def test_a_ring_that_went_round_many_times_has_the_right_nodes(sliding: bool) -> None:
     """All matches of a long stream, as loops over its events find them."""
     evaluator, dictionary = _evaluator(_query("A : B : C"), Bounds(20, False, sliding, 0))

@@ -172,6 +172,7 @@ def test_kernels_have_the_same_ends() -> None:
 
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("evaluator", EVALUATORS)
+@pytest.mark.few(1)
 def test_some_queries(evaluator: str | None, base: str) -> None:
     """A third of the sequences for each base, each in another form."""
     third = [*BASES].index(base) % 3
@@ -180,7 +181,7 @@ def test_some_queries(evaluator: str | None, base: str) -> None:
     assert list(differences(texts, evaluator, base)) == []
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=16)
 @pytest.mark.parametrize("way", ["push", "push_many", "advance"])
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("evaluator", EVALUATORS)
@@ -204,6 +205,7 @@ def under_a_bound(text: str, evaluator: str | None, begin: int) -> tuple[int, st
 
 @pytest.mark.parametrize("evaluator", ["kernel", "lazy"])
 @pytest.mark.parametrize("within", ["30 SECONDS SLIDING", "30 SECONDS TUMBLING"])
+@pytest.mark.few(1)
 def test_a_bound_sheds_the_same_anywhere(evaluator: str, within: str) -> None:
     text = query("A : B : C", within, "")
     found, shed = under_a_bound(text, evaluator, 0)

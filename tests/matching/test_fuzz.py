@@ -69,6 +69,7 @@ def test_any_query(part: int) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
+@pytest.mark.slow
 def test_any_query_of_the_whole_language(part: int) -> None:
     """As many of ``runs``, and 800 of the kernel, more: left joins, notNext, WITHIN, LAST with n."""
 
@@ -84,6 +85,7 @@ def test_any_query_of_the_whole_language(part: int) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
+@pytest.mark.few(1)
 def test_any_query_of_the_kernel(part: int) -> None:
     """500 cases of the kernel more."""
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,6 +70,7 @@ def _path(plain: Plain, steps: list[Step]) -> list[tuple[int, str]]:
 
 
 @given(_found, st.booleans())
+@pytest.mark.slow
 def test_matches_are_laid_out_by_member_in_the_order_of_delivery(
     found: list[tuple[list[Step], int, set[int]]], is_sorted: bool
 ) -> None:

@@ -107,6 +107,7 @@ def test_dropped_partitions_are_gone_at_once(seq: str) -> None:
     assert waiting == [0, 0]
 
 
+@pytest.mark.slow
 def test_expired_events_are_forgotten() -> None:
     evaluator, _, keys = made("A ; !B ; C", 20)
     seen = []

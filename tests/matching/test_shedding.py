@@ -101,6 +101,7 @@ def test_no_false_matches(seed: int, policy: Policy, by: str) -> None:
 
 
 @given(st.integers(0, 2**64 - 1), st.sampled_from(Policy), st.sampled_from(["latency", "memory", "both"]))
+@pytest.mark.slow
 def test_with_emit_and_consume_all_false_matches_are_counted_as_doubtful(
     seed: int, policy: Policy, by: str
 ) -> None:
@@ -257,6 +258,7 @@ def test_of_a_bound_that_little_is_above_what_an_event_takes_some_is_used() -> N
     assert overload.most > overload.least + 0.4 * (1.5 - overload.least)
 
 
+@pytest.mark.slow
 def test_of_consume_any_something_is_found_little_above_what_an_event_takes() -> None:
     """Nothing was: what new partial matches took was laid to those that were left."""
     stream = sharp.Stream(400, 4, seed=21)
@@ -299,6 +301,7 @@ def test_an_unknown_class_is_as_the_quantiles_next_to_it_and_not_as_all_of_them(
     assert rates[0] == pytest.approx(0.05, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_bound_of_memory_is_kept_with_scratch_space() -> None:
     """It is scratch space, too, that takes memory: without it, 5 % more than the bound were held."""
     stream = sharp.Stream(1_000, 2.5, seed=2)

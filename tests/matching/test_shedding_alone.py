@@ -110,6 +110,7 @@ def test_the_same_is_found_and_shed_as_of_batches(
     st.sampled_from([Policy.SHARP, Policy.RANDOM_STATE, Policy.SELECTIVE]),
     st.sampled_from([2, 6, 10**6]),
 )
+@pytest.mark.slow
 def test_the_same_of_buffered_events(
     seed: int, sequence: str, window: str, policy: Policy, bound: int
 ) -> None:
@@ -130,6 +131,7 @@ def test_the_same_of_buffered_events(
     st.sampled_from([Policy.SHARP, Policy.RANDOM_STATE, Policy.SELECTIVE]),
     st.sampled_from([2, 6, 10**6]),
 )
+@pytest.mark.slow
 def test_the_same_of_first_events(seed: int, sequence: str, window: str, policy: Policy, bound: int) -> None:
     text = query(sequence, window, "AFTER MATCH SKIP TO NEXT EVENT")
     bounds = {"latency": timedelta(milliseconds=bound), "policy": policy}

@@ -67,6 +67,7 @@ def random_case(rng: random.Random, events: int = 12) -> Sample | None:
 
 
 @given(st.integers(0, 2**64 - 1), st.sampled_from(_POLICIES), st.sampled_from(["latency", "memory", "both"]))
+@pytest.mark.slow
 def test_no_false_matches(seed: int, policy: Policy, by: str) -> None:
     """Whatever is shed, and whenever: each match is one of the reference's, whole, delivered when that is."""
     rng = random.Random(seed)
@@ -178,6 +179,7 @@ def clocked(bound: float, policy: Policy = Policy.SHARP, pool: Pool | None = Non
     return effort
 
 
+@pytest.mark.slow
 def test_what_brings_least_goes_first_and_the_bound_is_kept() -> None:
     """Of small numbers nearly all matches come; lots find a third of what is found by that."""
     stream = Stream(1, 2_400)
@@ -342,6 +344,7 @@ def test_a_query_for_lazy_keeps_its_bound_by_lazy_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("sequence", ["A : B : C", "ALL(A, B, C)"])
+@pytest.mark.few(1)
 def test_by_the_engine_it_is_said_when_it_begins_and_ends(sequence: str) -> None:
     text = three(sequence).replace("1 EVENTS", "200 EVENTS")
     rng = random.Random(1)

@@ -295,6 +295,7 @@ def test_in_a_window_that_hardly_begins_it_is_known_what_is_missed(window: str, 
     assert shed.recall == pytest.approx(some / every, abs=0.12)
 
 
+@pytest.mark.slow
 def test_what_a_sample_of_few_rows_says_by_lazy_is_within_its_error() -> None:
     """Of what is shed at first a few rows are kept, to see what comes of it, and each is in many matches.
 

@@ -56,6 +56,7 @@ def test_where_all_is_worth_the_same_it_is_shed_for_the_load_that_lasts() -> Non
 
 @pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
 @pytest.mark.parametrize(("name", "all_may_be"), [("Q5", True), ("Q3", False)])
+@pytest.mark.few(1)
 def test_where_all_is_worth_the_same_half_is_not_shown_whatever_it_takes(
     monkeypatch: pytest.MonkeyPatch, name: str, all_may_be: bool
 ) -> None:

@@ -60,6 +60,7 @@ def counted(steps: Yields) -> Counter[object]:
 
 @pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
 @given(st.integers(0, 2**64 - 1), st.sampled_from(_POLICIES), st.sampled_from(["latency", "memory", "both"]))
+@pytest.mark.slow
 def test_no_false_matches(seed: int, policy: str, by: str) -> None:
     rng = random.Random(seed)
     for _ in range(30):

@@ -117,6 +117,7 @@ def test_who_was_passed_over_is_shown_what_comes_next_and_it_is_said(
 
 
 @pytest.mark.usefixtures("eager")
+@pytest.mark.slow
 def test_however_many_an_event_is_to_be_shown_to_all_may_be_passed_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

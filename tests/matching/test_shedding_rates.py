@@ -57,6 +57,7 @@ def counted(of: Sketch) -> float:
 
 
 @pytest.mark.parametrize(("name", "off"), STEADY.items())
+@pytest.mark.few(1)
 def test_what_events_take_is_foreseen(name: str, off: float) -> None:
     """Half of it was, so that work had no price where there was twice too much of it."""
     of = kept.sketch(name, sharp.Stream(500, 4, seed=12), 1e9)

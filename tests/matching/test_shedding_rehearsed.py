@@ -113,6 +113,7 @@ def test_no_more_than_a_part_of_the_work_is_for_trials() -> None:
     assert 0 < sum(tried) / 8 <= ran.units.sum() / 32
 
 
+@pytest.mark.slow
 def test_of_what_is_negated_repeated_or_gathered_nothing_is_rehearsed() -> None:
     stream = sharp.Stream(100, 0.5, seed=1)
     for name in ("Q1", "Q2", "Q5", "Q6"):

@@ -33,6 +33,7 @@ def long(what: Callable[..., Any]) -> Callable[..., Any]:
     return done
 
 
+@pytest.mark.slow
 def test_looks_do_not_wait_for_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the clock a plan takes long: looks came five windows apart, and recall was said to be 27 points less
     than it was, as nobody had seen most partial matches come and go.

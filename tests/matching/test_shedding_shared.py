@@ -145,7 +145,7 @@ def test_with_time_enough_they_find_what_they_find_without_a_bound(evaluator: st
     assert [of[:2] for of in loose.shared] == [(4, 4)] * 4  # A and B are had once
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @_BOTH
 @pytest.mark.parametrize("one_by_one", [False, True])
 def test_they_keep_one_bound_together_and_find_nothing_false(evaluator: str, one_by_one: bool) -> None:
@@ -249,7 +249,7 @@ def test_of_memory_they_have_what_each_would_have() -> None:
         assert not own - every
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @_BOTH
 def test_one_warning_says_for_all_that_shedding_begins_and_one_that_it_ends(evaluator: str) -> None:
     came = events(1_500, seed=7)
@@ -280,7 +280,7 @@ def test_where_warnings_are_errors_no_query_ends_by_one(evaluator: str) -> None:
     assert sum("sheds no more" in str(warning.message) for warning in shown) == 2
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @_BOTH
 def test_one_that_was_over_before_it_was_shown_anything_lets_the_others_end(evaluator: str) -> None:
     """Nobody asked it whether it is done: to the end of time the others shed, as they were told."""
@@ -368,6 +368,7 @@ def test_who_sheds_no_more_for_a_while_keeps_its_memory(
 
 
 @pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.slow
 def test_the_last_estimate_by_lazy_is_of_all_that_was_found(count: int) -> None:
     """While nothing new is buffered it does not look, and nobody asks what it has given up."""
     engine = spaseq.Engine(evaluator="lazy", latency=timedelta(microseconds=20), clock=WorkClock())

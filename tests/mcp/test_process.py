@@ -33,6 +33,7 @@ def graph(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_the_official_client(graph: Path) -> None:
     async def ask() -> tuple[set[str], str]:
         command, *arguments = [*COMMAND, "-g", str(graph), "--events"]
@@ -85,7 +86,7 @@ def greeted(process: subprocess.Popen[bytes]) -> None:
     assert answer["result"]["serverInfo"]["name"] == "spaseq"
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
 def test_signals_end_it(started: subprocess.Popen[bytes], number: int, status: int) -> None:
     greeted(started)
@@ -95,6 +96,7 @@ def test_signals_end_it(started: subprocess.Popen[bytes], number: int, status: i
     assert b"Traceback" not in started.stderr.read()
 
 
+@pytest.mark.slow
 def test_the_end_of_its_input_ends_it(started: subprocess.Popen[bytes]) -> None:
     greeted(started)
     assert started.stdin is not None
@@ -119,6 +121,7 @@ def test_wrong_calls(arguments: list[str], told: str) -> None:
     assert told in result.stderr
 
 
+@pytest.mark.slow
 def test_a_client_that_is_gone_before_its_answer_ends_it(started: subprocess.Popen[bytes]) -> None:
     greeted(started)
     assert started.stdin is not None

@@ -88,6 +88,7 @@ def test_relations_then_retrieve() -> None:
     assert "(Kismet, directed by, William Dieterle)" in retrieved["text"].splitlines()
 
 
+@pytest.mark.slow
 def test_paths_and_pairs() -> None:
     expression = "^<urn:starred>/<urn:directed_by>"
     pairs, paths, explained = asked(
@@ -150,6 +151,7 @@ def test_what_is_doubtful_is_told() -> None:
         (("matches", {"name": "q7"}), ("no query is called q7: there are none",)),
     ],
 )  # fmt: skip
+@pytest.mark.few(1)
 def test_errors_say_where_and_what_to_do(call: Call, told: tuple[str, ...]) -> None:
     (error,) = asked(call)
     assert isinstance(error, str)

@@ -150,6 +150,7 @@ def test_pickle(built: Path) -> None:
         pickle.loads(data)
 
 
+@pytest.mark.slow
 def test_another_process(built: Path) -> None:
     program = (
         "import sys, pickle\n"
@@ -163,6 +164,7 @@ def test_another_process(built: Path) -> None:
     assert b"urn:b" in done.stdout
 
 
+@pytest.mark.slow
 def test_every_byte_counts(built: Path) -> None:
     """Whatever byte is changed, opening or checking the file says that it is damaged, or no graph at all."""
     whole = built.read_bytes()
@@ -243,6 +245,7 @@ def _crafted(built: Path, times: int, seed: int) -> None:
     assert found > times // 2
 
 
+@pytest.mark.slow
 def test_crafted(built: Path) -> None:
     _crafted(built, 100, 3)
 
@@ -311,6 +314,7 @@ def test_stale(kb: Path, built: Path) -> None:
     assert answers(spaseq.paths.open(built)) == answers(load(moved))
 
 
+@pytest.mark.slow
 def test_the_command_line(kb: Path, tmp_path: Path) -> None:
     built = str(kb.with_suffix(".spaseq"))
     code, out, error = spaseq_("graph", "build", str(kb))

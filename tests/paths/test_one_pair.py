@@ -80,6 +80,7 @@ def random_graph(nodes: int, edges: int) -> KnowledgeGraph:
 
 
 @pytest.mark.parametrize("mode", ["ANY SHORTEST", "ALL SHORTEST", "ANY SHORTEST TRAIL"])
+@pytest.mark.few(1)
 def test_neighbours_do_not_cost_what_the_graph_does(mode: str) -> None:
     graph = random_graph(2_000, 10_000)
     source, _, target = (int(column[0]) for column in graph.edges())

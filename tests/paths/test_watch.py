@@ -174,6 +174,7 @@ def test_what_makes_no_sense() -> None:
     assert len(watch.new()) == 2
 
 
+@pytest.mark.slow
 def test_a_graph_does_not_keep_its_watches() -> None:
     graph = load([])
     watch = graph.watch("<urn:p>")

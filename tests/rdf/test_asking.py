@@ -70,6 +70,7 @@ assert not hasattr(query, "__wrapped__") and not rdflib.plugins.sparql.CUSTOM_EV
     assert not {name for name in loaded if name.partition(".")[0] in ("spaseq", "numba", "lark")}
 
 
+@pytest.mark.slow
 def test_the_name_of_the_processor_is_enough() -> None:
     modules_after(f"""
 import warnings, rdflib

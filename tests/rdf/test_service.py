@@ -148,6 +148,7 @@ def test_a_construct_query_and_an_ask_query(store: str) -> None:
     first=st.booleans(),
 )
 @settings(max_examples=30)
+@pytest.mark.slow
 def test_it_is_as_if_the_rows_stood_there(
     store: str, prices: list[tuple[str, int]], where: tuple[str, str], first: bool
 ) -> None:
@@ -205,6 +206,7 @@ def test_it_is_as_if_the_rows_stood_there(
         ("{ SELECT (MAX(?t) AS ?x) { ?m spaseq:start ?t } }", [("14", "4"), ("3", "4"), ("20", "4")]),
     ],
 )
+@pytest.mark.few(1)
 def test_what_a_block_may_say(store: str, block: str, found: list[tuple[str | None, ...]]) -> None:
     result = sparql(recorded(store), f"SELECT ?p1 ?x {{ SERVICE <urn:x-spaseq:falls> {{ {block} }} }}")
     assert rows(result) == Counter(found)
@@ -311,6 +313,7 @@ WAYS = [
 @pytest.mark.usefixtures("falls")
 @pytest.mark.parametrize(("where", "options"), WAYS)
 @pytest.mark.parametrize("prepared", [False, True])
+@pytest.mark.few(1)
 def test_a_service_may_be_named_in_every_way(
     store: str, where: str, options: dict[str, Any], prepared: bool
 ) -> None:
@@ -370,6 +373,7 @@ def test_what_was_prepared_before_a_service_has_its_columns(store: str, engine: 
 @pytest.mark.usefixtures("falls")
 @pytest.mark.parametrize(("where", "options"), WAYS)
 @pytest.mark.parametrize("prepared", [False, True])
+@pytest.mark.few(1)
 def test_updates(store: str, where: str, options: dict[str, Any], prepared: bool) -> None:
     dataset = recorded(store)
     Graph(store=dataset.store, identifier=E.kb).add((E.x, E.service, URIRef("urn:x-spaseq:falls")))

@@ -41,6 +41,7 @@ def described(one: Service) -> Graph:
 
 @pytest.mark.parametrize("query", [CHOSEN, MADE])
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.few(1)
 def test_asked_now_and_then_it_is_as_if_asked_after_each_event(
     query: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,6 +124,7 @@ def test_matches_are_read_after_everything_was_forgotten() -> None:
             assert {row["av"] for row in one.bindings} == {Literal(one.start)}
 
 
+@pytest.mark.slow
 def test_batches_go_with_the_matches() -> None:
     engine = spaseq.Engine()
     handle = engine.register(TEXT)

@@ -96,6 +96,7 @@ def test_a_connection_is_refused_if_all_others_are_answered() -> None:
         until(lambda: healthy(server))  # it has seen that they are gone
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_not_taken_ends() -> None:
     """Requests one after the other, of which no answer is read."""
     with running(limited(sockets=1, seconds=1, pause=1)) as server:
@@ -106,6 +107,7 @@ def test_an_answer_that_is_not_taken_ends() -> None:
             until(lambda: healthy(server))  # which there was no room for
 
 
+@pytest.mark.slow
 def test_a_server_with_few_files_lives_and_is_quiet() -> None:
     """1,100 half requests and 1,024 files: no answer, and 367 MB of a log a minute."""
 

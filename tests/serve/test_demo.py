@@ -34,6 +34,9 @@ WHERE {{
 """
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Page]:
     with chromium() as driver:

@@ -157,6 +157,7 @@ def test_paths() -> None:
             assert answer.json()["error"]["message"]
 
 
+@pytest.mark.slow
 def test_a_search_for_paths_ends_with_its_request() -> None:
     """``p{3,}/q`` from a to t is on no simple path, of which there are very many."""
     clique = [f"<urn:c{i}>" for i in range(40)]

@@ -87,6 +87,7 @@ def _killed(folder: Path, url: str, began: threading.Event) -> tuple[int, list[t
         return _matches(http), values
 
 
+@pytest.mark.slow
 def test_server_sent_events_come_once(tmp_path: Path) -> None:
     with sse() as url:
         count, values = _killed(tmp_path, url, threading.Event())
@@ -96,6 +97,7 @@ def test_server_sent_events_come_once(tmp_path: Path) -> None:
     assert values[-1] == (EVENTS, EVENTS - 1)
 
 
+@pytest.mark.slow
 def test_messages_of_mqtt_are_not_lost(tmp_path: Path) -> None:
     """Each counts at least once; one that comes again is late, unless nothing came after it."""
     mqtt = pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed (the extra mqtt)")

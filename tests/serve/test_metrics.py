@@ -56,6 +56,7 @@ def test_how_long_answers_took_is_a_histogram() -> None:
     assert text.count("# TYPE spaseq_answer_seconds histogram") == 1
 
 
+@pytest.mark.slow
 def test_counts_go_on_beyond_the_sample() -> None:
     """``explain`` counts the automaton over the newest events, and says over how many; all else is of all."""
     with running() as server:
@@ -81,6 +82,7 @@ def test_counts_go_on_beyond_the_sample() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
+@pytest.mark.slow
 def test_what_was_shed_and_what_is_left_is_told_of_queries_with_a_bound() -> None:
     given: dict[str, Any] = {"evaluator": "kernel", "latency": timedelta(milliseconds=4)}
     # Compiled here, where no client waits for it.

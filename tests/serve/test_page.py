@@ -31,6 +31,7 @@ def page(browser: Page) -> Iterator[Page]:
     assert errors == []
 
 
+@pytest.mark.slow
 def test_ten_thousand_matches_a_second_leave_the_page_at_work(page: Page) -> None:
     with Canned(rate=10_000) as server:
         page.open(server.url)
@@ -52,6 +53,7 @@ def test_ten_thousand_matches_a_second_leave_the_page_at_work(page: Page) -> Non
         assert page.one("textarea")
 
 
+@pytest.mark.slow
 def test_a_lost_connection_resumes_by_number_without_loss_or_doubling(page: Page) -> None:
     with Canned(rate=100, total=3_000) as server:
         page.open(server.url)
@@ -70,6 +72,7 @@ def test_a_lost_connection_resumes_by_number_without_loss_or_doubling(page: Page
         assert not page.all("#banner")
 
 
+@pytest.mark.slow
 def test_a_server_that_was_started_anew_begins_anew(page: Page) -> None:
     with Canned(rate=100, total=200) as server:
         page.open(server.url)

@@ -32,6 +32,7 @@ def page() -> Iterator[Page]:
         yield Page(driver)
 
 
+@pytest.mark.slow
 def test_what_others_sent_is_shown(page: Page) -> None:
     with running() as server:
         odd, large = server.register(QUERY, "odd"), server.register(QUERY.replace("/S>", "/L>"), "large")

@@ -68,6 +68,7 @@ def test_sigterm_ends_in_order(tmp_path: Path) -> None:
         (["missing.rq"], "cannot be read"),
     ],
 )
+@pytest.mark.few(0, ci=1)
 def test_wrong_calls(arguments: list[str], reason: str) -> None:
     done = subprocess.run([*SPASEQ, "serve", *arguments], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 2
@@ -75,6 +76,7 @@ def test_wrong_calls(arguments: list[str], reason: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_file_that_is_named_like_an_id(tmp_path: Path) -> None:
     path = tmp_path / "q7.rq"
     path.write_text(query("A"), encoding="utf-8")
@@ -85,6 +87,7 @@ def test_a_file_that_is_named_like_an_id(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_port_that_another_has() -> None:
     with serving() as (_, url):
         port = url.rpartition(":")[2]
@@ -101,6 +104,7 @@ def blocks(kind: str) -> str:
     return "\n".join(re.findall(rf"^```{kind}\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
 
 
+@pytest.mark.slow
 def test_the_session_in_the_documentation(tmp_path: Path) -> None:
     """In a copy of the samples, with this Python's ``spaseq``."""
     for tool in ("bash", "curl"):
@@ -127,6 +131,7 @@ def test_the_session_in_the_documentation(tmp_path: Path) -> None:
     assert '{"number":1,"start":"2026-06-04T08:04:22Z"' in done.stdout
 
 
+@pytest.mark.slow
 def test_the_example_of_asyncio_in_the_documentation() -> None:
     done = subprocess.run(
         [sys.executable, "-c", blocks("python")], capture_output=True, text=True, timeout=PATIENCE

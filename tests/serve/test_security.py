@@ -92,6 +92,7 @@ def test_a_failure_tells_no_more_than_that(monkeypatch: pytest.MonkeyPatch) -> N
         assert "secret" not in answer.text
 
 
+@pytest.mark.slow
 def test_requests_at_a_time_and_their_time_are_limited() -> None:
     began, gate = threading.Event(), threading.Event()
 

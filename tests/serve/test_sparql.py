@@ -255,6 +255,7 @@ BLOCKS = [
 
 
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.few(0, ci=1)
 def test_a_service_means_what_it_means_inside_rdflib(seed: int) -> None:
     """The same events, queries and questions, answered here and by rdflib's evaluation of the plugin."""
     rng = random.Random(seed)

@@ -54,6 +54,7 @@ def committed(state: Path, events: int, taken: int) -> None:
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.slow
 def test_a_restart_goes_on(tmp_path: Path, end: signal.Signals) -> None:
     state = tmp_path / "s.state"
     with serving("--state", state) as (process, url), httpx.Client(base_url=url, timeout=PATIENCE) as http:
@@ -77,6 +78,7 @@ def test_a_restart_goes_on(tmp_path: Path, end: signal.Signals) -> None:
         assert http.get("/queries").json()["queries"] == []
 
 
+@pytest.mark.slow
 def test_a_query_needs_a_name(tmp_path: Path) -> None:
     with (
         serving("--state", tmp_path / "s.state") as (_, url),
@@ -87,6 +89,7 @@ def test_a_query_needs_a_name(tmp_path: Path) -> None:
         assert "by their names" in answer.json()["error"]["message"]
 
 
+@pytest.mark.slow
 def test_a_query_of_a_file_is_the_same_or_refused(tmp_path: Path) -> None:
     path, state = tmp_path / "late.rq", tmp_path / "s.state"
     path.write_text(query("A ; B"), encoding="utf-8")
@@ -102,6 +105,7 @@ def test_a_query_of_a_file_is_the_same_or_refused(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_what_a_state_does_not_hold(tmp_path: Path) -> None:
     command = [*SPASEQ, "serve", "--state", str(tmp_path / "s.state"), "--demo"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
@@ -109,6 +113,7 @@ def test_what_a_state_does_not_hold(tmp_path: Path) -> None:
     assert "--state does not go with --demo" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_graph_that_was_written_is_there_after_a_kill(tmp_path: Path) -> None:
     kb, state = f"{NS}kb", tmp_path / "s.state"
     (tmp_path / "kb.ttl").write_text(f"<urn:x> <{NS}is> 1 .")

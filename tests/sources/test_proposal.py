@@ -206,6 +206,7 @@ cells = st.sampled_from(
     header=st.lists(names.filter(str.strip), min_size=2, max_size=4, unique=True),
     data=st.data(),
 )
+@pytest.mark.slow
 def test_every_row_is_lifted_and_every_query_is_well_formed(
     tmp_path_factory: pytest.TempPathFactory, header: list[str], data: st.DataObject
 ) -> None:
@@ -297,6 +298,7 @@ PRICES = ("14.5", "7.5", "12.5", "8.5")
         ("", ["1780560000", "1780560001", "1780560002"]),
     ],
 )
+@pytest.mark.few(1)
 def test_the_command_that_is_proposed_works(here: Path, header: str, times: list[str]) -> None:
     """The key is the id: user 7 falls from 14.5 to 12.5, user 8 rises."""
     users = ("7", "8", "7")

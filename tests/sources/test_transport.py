@@ -51,6 +51,7 @@ def test_concatenated(pack: Callable[[bytes], bytes]) -> None:
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zst])
+@pytest.mark.slow
 def test_cut_short(pack: Callable[[bytes], bytes]) -> None:
     """What came before the damage counts; the damage is reported."""
     data = pack(LARGE)

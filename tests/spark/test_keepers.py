@@ -125,6 +125,7 @@ def test_many_lines_come_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no list of processes in /proc")
+@pytest.mark.slow
 def test_all_workers_of_a_machine_ask_the_same(tmp_path: Path) -> None:
     """In a process of its own, as the daemon of Spark's workers is."""
     # The checkout at the end of the path, so that ``spaseq`` is the installed package.

@@ -189,6 +189,7 @@ def test_a_file_is_read_by_its_url(tmp_path: Path) -> None:
     assert normal("s3a://ticks/may/") == "s3a://ticks/may/"
 
 
+@pytest.mark.slow
 def test_files_are_there_as_a_whole(tmp_path: Path) -> None:
     folder = normal(tmp_path / "new")
     path = join(folder, "a")

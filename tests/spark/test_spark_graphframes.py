@@ -220,6 +220,7 @@ print(frame.edges.to_pylist())
 """
 
 
+@pytest.mark.slow
 def test_the_real_python_package_in_a_fresh_process() -> None:
     """A stand-in takes the place of the JVM part, and of the session."""
     done = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=False)

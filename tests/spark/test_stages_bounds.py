@@ -95,6 +95,7 @@ def lines(answers: Sequence[tuple[str, str]], kind: str) -> list[str]:
     return [line for of, line in answers if of == kind]
 
 
+@pytest.mark.slow
 def test_a_bucket_keeps_its_bound() -> None:
     """An event takes so long on average, where without a bound it takes longer."""
     events = stream()
@@ -122,6 +123,7 @@ def test_what_is_found_under_a_bound_is_found_without(cold: bool) -> None:
 
 @pytest.mark.parametrize("text", [TEXT, *BY_KERNEL])
 @pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.slow
 def test_a_wide_bound_changes_nothing(cold: bool, text: str) -> None:
     events = stream()
     answers = run(Bound(1.0, 1 << 30, WorkClock()), events, cold=cold, text=text)
@@ -131,6 +133,7 @@ def test_a_wide_bound_changes_nothing(cold: bool, text: str) -> None:
 
 @pytest.mark.parametrize("text", BY_KERNEL)
 @pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.slow
 def test_what_stays_with_the_kernel_keeps_a_bound(cold: bool, text: str) -> None:
     assert under_bound(normalise(parse(text))).name == "kernel"
     events = stream()

@@ -83,6 +83,7 @@ def test_an_operand_that_never_comes_where_it_is_wanted() -> None:
     assert "        0 → 1  ALL(A, B): 0× (operands: 1×, 1×)" in str(told).splitlines()
 
 
+@pytest.mark.slow
 def test_less_is_looked_at_where_the_whole_is_too_much() -> None:
     gpms = {"A": "?s :a ?p", "D": "?s :a ?q", "B": "?s :b ?r"}
     text = query("A : D : B", gpms, "1000 SECONDS")

@@ -188,6 +188,7 @@ def test_nothing_waits_for_what_is_rare() -> None:
     assert len(stream.push([("C", 1_000)])) > 1_000
 
 
+@pytest.mark.slow
 def test_the_order_changes_with_the_stream() -> None:
     """And what waits is made again: matches begun in the old order are found in the new one."""
     rng = random.Random(2)
@@ -211,7 +212,7 @@ def test_the_order_changes_with_the_stream() -> None:
     assert len(set(orders)) > 1
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize("seq", ["A : B : C", "ALL(A, B, C)", "A : B{1,2}[:] : C", "A : !C : B"])
 @pytest.mark.parametrize("partition", ["", "PARTITION BY ?k"])
 def test_memory_is_used_again(seq: str, partition: str) -> None:

@@ -234,6 +234,7 @@ def count_looks(query: str, kinds: str, size: int, window: int, tree: bool) -> t
         {"B": "?b = ?a + 1", "C": "?c - ?b = 1"},
     ],
 )
+@pytest.mark.few(1)
 def test_what_cannot_match_is_not_looked_at(tree: bool, kinds: str, filters: dict[str, str]) -> None:
     """Neither in the buffers nor among what waits: an event is looked at once, and then few others."""
     looked, matches = count_looks(text("A : B : C", filters), kinds, 1_500, 200, tree)

@@ -205,6 +205,7 @@ def column(values: int, size: int) -> npt.NDArray[np.int64]:
     return np.arange(size) % values
 
 
+@pytest.mark.slow
 def test_what_agrees_in_all_that_is_read_later_is_one_run() -> None:
     """2^n ways to take n events as A or B, and one run of each first event."""
     for size in (100, 1_000):

@@ -48,7 +48,7 @@ def _unused_variables() -> None:
     warnings.simplefilter("ignore", SpaseqWarning)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(0, ci=3)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_equals_the_reference(seed: int) -> None:
     rng = random.Random(seed)
@@ -61,6 +61,7 @@ def test_equals_the_reference(seed: int) -> None:
             assert by_parameterized(case, stream, sizes) == expected, _told(case, stream, sizes)
 
 
+@pytest.mark.slow
 def test_the_cases_are_not_trivial() -> None:
     """Matches in partitions and without, with filters, and of events with several solutions."""
     seen: Counter[str] = Counter()
@@ -78,7 +79,7 @@ def test_the_cases_are_not_trivial() -> None:
     assert len(seen) == 5
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(30))
 def test_long_streams(seed: int) -> None:
     rng = random.Random(1_000 + seed)
@@ -144,6 +145,7 @@ def test_ids_of_past_events_are_given_again() -> None:
     assert limits[-1] == limits[2] < 20
 
 
+@pytest.mark.slow
 def test_idle_partitions_are_dropped() -> None:
     dictionary = Dictionary()
     pattern = made("A , B", {"A": "[] :who ?k ; :at ?x", "B": "[] :who ?k ; :at ?x"}, "PARTITION BY ?k")
@@ -163,6 +165,7 @@ def test_idle_partitions_are_dropped() -> None:
     assert found == 10_000
 
 
+@pytest.mark.slow
 def test_an_event_is_compared_once() -> None:
     """Whatever the pattern and the window: every event is a step, and a stop where it does not fit."""
     dictionary = Dictionary()
