@@ -45,7 +45,8 @@ class Progress:
     """How far a run has come: how many events it has read, and what was found and refused.
 
     ``watermark``: the time up to which events are processed, a UTC datetime or a tick; None before the first
-    event. ``more``: what else there is to say, in words, for people.
+    event. ``more``: what else there is to say, in words, for people. ``nonconforming``: how many of the
+    ``bad`` events do not conform to the shapes.
     """
 
     events: int
@@ -55,6 +56,7 @@ class Progress:
     bad: int
     watermark: datetime | int | None
     more: tuple[str, ...] = ()
+    nonconforming: int = 0
 
 
 def run(
@@ -72,6 +74,7 @@ def run(
     latency: timedelta | None = None,
     memory: int | None = None,
     policy: Policy | str = Policy.SHARP,
+    shapes: Knowledge | None = None,
     progress: Callable[[Progress], None] | None = None,
     started: Callable[[Handle], None] | None = None,
 ) -> Run:
@@ -97,6 +100,7 @@ def run(
         latency=latency,
         memory=memory,
         policy=policy,
+        shapes=shapes,
     )
     handle = engine.register(prepared)
     if started is not None:
@@ -159,7 +163,8 @@ def _found(
             stats = [handle.stats for handle in handles.values()]
             matches, rows = sum(s.matches for s in stats), sum(s.rows for s in stats)
             read = engine.events, matches, rows, engine.late, engine.bad, engine.watermark
-            progress(Progress(*read, tuple(_given_up([s.shed for s in stats if s.shed is not None]))))
+            more = tuple(_given_up([s.shed for s in stats if s.shed is not None]))
+            progress(Progress(*read, more, engine.nonconforming))
 
     report()
     reported = time.monotonic()
