@@ -21,7 +21,8 @@ from tests.streams import NS, Letter, events_of, letters, matches, query
 #: A value is positive. Values of zero and less are of events that do not conform.
 SHAPES = f"""
 @prefix sh: <http://www.w3.org/ns/shacl#> . @prefix : <{NS}> .
-:Positive sh:targetSubjectsOf :v ; sh:property [ sh:path :v ; sh:minExclusive 0 ; sh:message "not positive" ] .
+:Positive sh:targetSubjectsOf :v ;
+  sh:property [ sh:path :v ; sh:minExclusive 0 ; sh:message "not positive" ] .
 """
 REASON = "does not conform to the shapes"
 PAIRS = query("A , B", "9 SECONDS SLIDING")
@@ -104,9 +105,7 @@ def test_it_is_told_at_once() -> None:
     engine = spaseq.Engine(shapes=SHAPES)
     engine.register(PAIRS)
     engine.push(S, letters("a1")[0].turtle, 1)
-    with pytest.warns(
-        spaseq.SpaseqWarning, match=f"event 2: a bad event is left out: {REASON}.*not positive"
-    ):
+    with pytest.warns(spaseq.SpaseqWarning, match=f"event 2: a bad event.*{REASON}.*not positive"):
         give(engine, letters("b2=0"))
     assert engine.rejected[0].position == "event 2"
     with pytest.warns(spaseq.SpaseqWarning, match="1 bad and 0 late events were left out"):
@@ -124,7 +123,7 @@ def test_strict_raises() -> None:
 
 def test_results_are_cited_in_one_order_and_not_all() -> None:
     many = SHAPES.replace("not positive", "z") + "".join(
-        f":More{n} sh:targetSubjectsOf :v ; sh:property [ sh:path :p{n} ; sh:minCount 1 ; sh:message 'm{n}' ] .\n"
+        f":{n} sh:targetSubjectsOf :v ; sh:property [ sh:path :p{n} ; sh:minCount 1 ; sh:message 'm{n}' ] .\n"
         for n in range(4)
     )
     engine = spaseq.Engine(shapes=many, dead_letters=(found := []).append)
@@ -277,7 +276,5 @@ def test_a_file_of_shapes_that_is_wrong_has_its_name_and_line(tmp_path: Path) ->
 
 def test_without_pyshacl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyshacl", None)
-    with pytest.raises(
-        spaseq.EngineError, match=r"pyshacl, which is not installed: pip install 'spaseq\[shacl\]'"
-    ):
+    with pytest.raises(spaseq.EngineError, match=r"needs pyshacl.*: pip install 'spaseq\[shacl\]'"):
         spaseq.Engine(shapes=SHAPES)
