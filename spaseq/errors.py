@@ -6,10 +6,10 @@ SpaseqError
 │   └── QueryMeaningError      …it parses, and a static check refuses it (also a ValueError)
 ├── SourceError                a source cannot be opened or read at all, or an option is unknown
 ├── SinkError                  results could not be delivered where they were to go
-├── BadEventError              one event is malformed (raised only with ``strict``)
+├── BadEventError              one event is malformed or nonconforming (raised only with ``strict``)
 ├── LateEventError             one event came after the watermark (raised only with ``strict``)
 ├── FormatError                a result format is unknown, or cannot hold what it is given (also a ValueError)
-├── KnowledgeError             a background graph is missing or cannot be read
+├── KnowledgeError             a background graph is missing, or it or shapes cannot be read
 ├── PatternError               a parameterized pattern on words is none (also a ValueError)
 ├── RetrievalError             retrieve was given a budget or vectors that cannot be used (also a ValueError)
 ├── LimitError                 something would take more than its limit (``spaseq.Limits``)
@@ -125,7 +125,7 @@ class _EventError(SpaseqError):
 
 
 class BadEventError(_EventError):
-    """One event is malformed: its stream, its position there, and the reason."""
+    """One event is malformed, or does not conform to shapes: its stream, its position, and the reason."""
 
 
 class LateEventError(_EventError):
@@ -137,7 +137,7 @@ class FormatError(SpaseqError, ValueError):
 
 
 class KnowledgeError(SpaseqError):
-    """A background graph that is missing or cannot be read."""
+    """A background graph that is missing or cannot be read, or shapes that cannot be read or are wrong."""
 
 
 class PatternError(SpaseqError, ValueError):

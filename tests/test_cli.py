@@ -402,6 +402,44 @@ def test_dead_letters_are_kept_in_a_file(here: Path) -> None:
     assert len(letters) == 2
 
 
+SHAPES = f"""@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix ex: <{EX}> .
+ex:Positive sh:targetSubjectsOf ex:v ; sh:property [ sh:path ex:v ; sh:minExclusive 0 ] ."""
+
+
+def test_events_that_do_not_conform_are_dead_letters_and_counted(here: Path) -> None:
+    (here / "shapes.ttl").write_text(SHAPES)
+    (here / "bad.nq").write_text(STREAM + NO_TIME + event(8, 5, "v", -1) + event(9, 1, "v", 1))
+    result = run("-s", "S1=bad.nq", "--shapes", "shapes.ttl", "--dead-letters", "dead.ndjson")
+    assert (result.exit_code, result.stdout) == (0, run("-s", "S1=s.nq").stdout)
+    totals = "; 1 malformed, 1 late, 1 not conforming: kept in dead.ndjson"
+    assert f"refused: {EX}s, event 5: does not conform" in before_totals(result.stderr, totals)
+    letters = [json.loads(line) for line in (here / "dead.ndjson").read_text().splitlines()]
+    assert [letter["position"] for letter in letters if "not conform" in letter["reason"]] == ["event 5"]
+    strict = run("-s", "S1=bad.nq", "--shapes", "shapes.ttl", "--strict")
+    assert strict.exit_code == 1
+
+
+def test_a_restart_does_not_validate_again(here: Path) -> None:
+    (here / "shapes.ttl").write_text(SHAPES)
+    kept = ["--shapes", "shapes.ttl", "--dead-letters", "dead.ndjson", "--state", "state", "-f", "ndjson"]
+    for more in (event(0, 1, "v", 0) + event(1, 2, "v", 5), event(2, 3, "v", -1) + event(3, 4, "w", 6)):
+        with (here / "s1.nq").open("a") as file:
+            file.write(more)
+        result = run("-s", "S1=s1.nq", *kept, "-o", "out.ndjson")
+        assert result.exit_code == 0
+    assert before_totals(result.stderr, "; 2 not conforming: kept in dead.ndjson")
+    letters = [json.loads(line)["position"] for line in (here / "dead.ndjson").read_text().splitlines()]
+    assert letters == ["event 1", "event 3"]
+    assert len((here / "out.ndjson").read_text().splitlines()) == 1
+
+
+def test_wrong_shapes(here: Path) -> None:
+    (here / "shapes.ttl").write_text("\n<urn:a")
+    result = run("-s", "S1=s.nq", "--shapes", "shapes.ttl")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("error: shapes.ttl, line 2: ")
+
+
 def test_lateness(here: Path) -> None:
     (here / "late.nq").write_text(event(0, 2, "w", 20) + event(1, 1, "v", 10) + event(2, 3, "v", 0))
     assert run("-s", "S1=late.nq").stdout.count("ex:x") == 0

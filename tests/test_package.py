@@ -88,7 +88,7 @@ def test_importing_is_cheap() -> None:
 @pytest.mark.slow
 def test_the_engine_needs_no_command_line_and_no_jvm() -> None:
     loaded = loaded_by("import spaseq; spaseq.Engine; spaseq.run; spaseq.explain; spaseq.Match")
-    assert not {"typer", "rich", "pyspark"} & loaded
+    assert not {"typer", "rich", "pyspark", "pyshacl"} & loaded
 
 
 @pytest.mark.parametrize("name", ["spaseq", "spaseq.paths", "spaseq.rdf", "spaseq.spark"])

@@ -38,6 +38,15 @@ Catalog = Annotated[
     typer.Option(metavar="FILE", help="A catalogue that says where the streams left out of -s come from."),
 ]
 
+Shapes = Annotated[
+    Path | None,
+    typer.Option(
+        "--shapes",
+        metavar="FILE",
+        help="SHACL shapes: an event that does not conform goes to the dead letters, with the reason.",
+    ),
+]
+
 OutputPlace = Annotated[
     str | None,
     typer.Option(

@@ -14,7 +14,7 @@ from spaseq.cli.arguments import (
     limits,
 )
 from spaseq.cli.console import complain, reporting, warn
-from spaseq.cli.options import LatencyOption, LimitOptions, MemoryOption, PolicyOption
+from spaseq.cli.options import LatencyOption, LimitOptions, MemoryOption, PolicyOption, Shapes
 from spaseq.cli.queries import inputs, read_all
 from spaseq.effort import Policy
 from spaseq.errors import EngineError, SpaseqError
@@ -76,6 +76,7 @@ def serve(
         Path | None,
         typer.Option(metavar="FILE", help="Append bad and late events here, one JSON object a line."),
     ] = None,
+    shapes: Shapes = None,
     state: Annotated[
         Path | None,
         typer.Option(
@@ -151,6 +152,7 @@ def serve(
             latency=latency,
             memory=memory,
             policy=policy,
+            shapes=shapes,
             state=state,
         )
         try:

@@ -58,6 +58,8 @@ class Engine:
     ``strict``, the first bad or late event raises; otherwise each goes to ``dead_letters`` (a callable, or
     the path of an NDJSON file; the newest are kept in ``rejected`` when it is None) and is counted in ``bad``
     or ``late``; unless a callable hears of it, the first of a stream and kind is a ``SpaseqWarning``.
+    ``shapes``: SHACL shapes, as a file, rdflib graph or Turtle text. An event whose graph does not conform is
+    a bad event, with SHACL's message; ``nonconforming`` counts these.
     ``evaluator`` names the evaluator to use instead of the planned one. A query that would take more than
     ``limits`` ends, and its handle says why. Before that, at a bound, it sheds partial matches, by
     ``policy``, and may find fewer matches, but no false ones: ``latency`` is for each query the time from
@@ -99,6 +101,7 @@ class Engine:
         memory: int | None = None,
         policy: Policy | str = Policy.SHARP,
         clock: Callable[[], float] = perf_counter,
+        shapes: Knowledge | None = None,
         state: str | Path | None = None,
         commit_every: int | timedelta | None = timedelta(seconds=1),
     ) -> None:
@@ -117,6 +120,12 @@ class Engine:
         self._streams = Streams(core)
         self._pushing = Pushing(core, max_ahead)
         self._reading = Reading(core, idle, None if wall_clock is None else WallClock(wall_clock, lateness))
+        if shapes is not None:
+            # Here, because pyshacl takes a while to load.
+            from spaseq.gpm.shapes import Shapes
+
+            core.flow.shapes = Shapes(shapes)
+            self.turn.prompts(lambda: False)  # what does not conform is told at once
         if state is not None:
             # Here, because compiled code takes a while to load.
             from spaseq.engine.durable.checks import UNREPEATED
@@ -392,8 +401,13 @@ class Engine:
 
     @property
     def bad(self) -> int:
-        """How many malformed events there were."""
+        """How many malformed events there were, and events that do not conform to ``shapes``."""
         return self._rejects.bad
+
+    @property
+    def nonconforming(self) -> int:
+        """How many of the bad events do not conform to ``shapes``."""
+        return self._rejects.nonconforming
 
     @property
     def late(self) -> int:

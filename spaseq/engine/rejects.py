@@ -38,6 +38,8 @@ class Kind(StrEnum):
     CLOCK = "clock"
     #: An event before the watermark. It has a number.
     LATE = "late"
+    #: An event that does not conform to the engine's shapes. It has a number.
+    NONCONFORMING = "nonconforming"
 
     @property
     def told(self) -> str:
@@ -91,7 +93,7 @@ class Rejects:
 
     @property
     def bad(self) -> int:
-        """How many malformed events there were."""
+        """How many malformed events there were, and events that do not conform to the shapes."""
         with self._lock:
             return sum(count for (_, kind), count in self._counts.items() if kind.told == "bad")
 
@@ -100,6 +102,12 @@ class Rejects:
         """How many events came too late."""
         with self._lock:
             return sum(count for (_, kind), count in self._counts.items() if kind is Kind.LATE)
+
+    @property
+    def nonconforming(self) -> int:
+        """How many of the bad events did not conform to the shapes."""
+        with self._lock:
+            return sum(count for (_, kind), count in self._counts.items() if kind is Kind.NONCONFORMING)
 
     @property
     def newest(self) -> Sequence[BadEvent]:
@@ -147,8 +155,12 @@ class Rejects:
             f"its time is in {batch.clock}, but the query's first event was in {clock}: give all times of "
             "the query's streams as datetimes (instants), or all as integers (ticks)"
         )
+        self.refuse(batch, index, reason, Kind.CLOCK)
+
+    def refuse(self, batch: EventBatch, index: int, reason: str, kind: Kind) -> None:
+        """Reject an event that has arrived; when strict, the call ends with a ``BadEventError``."""
         try:
-            self.malformed(self._letter(batch, index, reason), Kind.CLOCK)
+            self.malformed(self._letter(batch, index, reason), kind)
         except BadEventError as error:
             self._turn.raised.add(error)
 

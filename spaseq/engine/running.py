@@ -46,7 +46,7 @@ class Progress:
 
     ``watermark``: the time up to which events are processed, a UTC datetime or a tick; None before the first
     event. ``more``: what else there is to say, in words, for people. ``limit``: the limit of which
-    most is used.
+    most is used. ``nonconforming``: how many of the ``bad`` events do not conform to the shapes.
     """
 
     events: int
@@ -57,6 +57,7 @@ class Progress:
     watermark: datetime | int | None
     more: tuple[str, ...] = ()
     limit: NearLimit | None = None
+    nonconforming: int = 0
 
 
 def run(
@@ -74,6 +75,7 @@ def run(
     latency: timedelta | None = None,
     memory: int | None = None,
     policy: Policy | str = Policy.SHARP,
+    shapes: Knowledge | None = None,
     progress: Callable[[Progress], None] | None = None,
     started: Callable[[Handle], None] | None = None,
 ) -> Run:
@@ -99,6 +101,7 @@ def run(
         latency=latency,
         memory=memory,
         policy=policy,
+        shapes=shapes,
     )
     handle = engine.register(prepared)
     if started is not None:
@@ -161,9 +164,9 @@ def _found(
             stats = [handle.stats for handle in handles.values()]
             matches, rows = sum(s.matches for s in stats), sum(s.rows for s in stats)
             read = engine.events, matches, rows, engine.late, engine.bad, engine.watermark
-            given_up = tuple(_given_up([s.shed for s in stats if s.shed is not None]))
+            more = tuple(_given_up([s.shed for s in stats if s.shed is not None]))
             limit = max((s.limit for s in stats if s.limit is not None), default=None)
-            progress(Progress(*read, given_up, limit))
+            progress(Progress(*read, more, limit, engine.nonconforming))
 
     report()
     reported = time.monotonic()

@@ -18,6 +18,8 @@ from spaseq.engine.pushed.arguments import stream_iri
 from spaseq.engine.running import StreamSource, _sources
 from spaseq.errors import EngineError, SourceError, warn
 from spaseq.events import Clock
+from spaseq.gpm.kb import Source as Knowledge
+from spaseq.gpm.shapes import text_of
 from spaseq.language import as_query
 from spaseq.language.syntax import UNITS, Query, WindowKind
 from spaseq.spark._jobs import Graphs, KbChanged, job_of, milliseconds_of
@@ -96,6 +98,7 @@ def answers(
     kb_changed: KbChanged = "error",
     latency: timedelta | None = None,
     memory: int | None = None,
+    shapes: Knowledge | None = None,
 ) -> DataFrame:
     """What a query says about a DataFrame of events: matches and dead letters.
 
@@ -121,11 +124,17 @@ def answers(
     ``latency`` and ``memory`` bound what each bucket takes: the former for an event, on average over some,
     the latter for its partial matches, in bytes. What would break them is shed, as by ``Engine``; what a
     bucket gave up in a micro-batch is a row of the kind ``shed``, and the first time a warning.
+
+    ``shapes``: SHACL, as for ``Engine``; the workers need pyshacl. Events that do not conform are ``bad``,
+    with SHACL's message. Tumbling windows then need ``start``.
     """
     prepared = as_query(query)
     clock = clock_of(events, clock)
     bound = bound_of(str(prepared), latency, memory, evaluator)
-    return _found(events, prepared, kb, clock, start, lateness, buckets, evaluator, kb_changed, bound, None)
+    said = text_of(shapes)
+    return _found(
+        events, prepared, kb, clock, start, lateness, buckets, evaluator, kb_changed, bound, said, None
+    )
 
 
 def _found(
@@ -139,6 +148,7 @@ def _found(
     evaluator: str | None,
     kb_changed: KbChanged,
     bound: Bound | None,
+    shapes: str,
     told: Accumulator[Told] | None,
 ) -> DataFrame:
     """The answers; ``told`` hears of malformed events."""
@@ -151,13 +161,18 @@ def _found(
                 "the query's windows tumble, and begin with the first event, which no task of a stream "
                 "knows: say with start= when (an integer on the stream's clock; instants are microseconds)"
             )
+        if shapes:
+            raise EngineError(
+                "the query's windows tumble, and begin with the first event that conforms to the shapes: say "
+                "with start= when that is (an integer on the events' clock; instants are microseconds)"
+            )
         start = events.agg(F.min("time")).first()[0]  # type: ignore[index]  # an aggregate has one row
     buckets = STREAM_BUCKETS if buckets is None and events.isStreaming else buckets
     is_stream = events.isStreaming
     job, background = job_of(
         spark, query, kb, clock, start, buckets, evaluator, is_stream=is_stream, kb_changed=kb_changed
     )
-    job = replace(job, topics=topics_of(events), bound=bound)
+    job = replace(job, topics=topics_of(events), bound=bound, shapes=shapes)
     messages = messages_behind(events)
     reading = read_rows if messages is None else messages.reading.read
     stage = from_rows(job, reading, hearing_warnings(spark))
@@ -196,6 +211,7 @@ def matches(
     kb_changed: KbChanged = "error",
     latency: timedelta | None = None,
     memory: int | None = None,
+    shapes: Knowledge | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """The matches of a query over a DataFrame of events; the other parameters are those of ``answers``.
@@ -213,7 +229,20 @@ def matches(
     clock = clock_of(events, clock)
     told = hearing(events, _LEFT_OUT)
     bound = bound_of(str(prepared), latency, memory, evaluator)
-    found = _found(events, prepared, kb, clock, start, lateness, buckets, evaluator, kb_changed, bound, told)
+    found = _found(
+        events,
+        prepared,
+        kb,
+        clock,
+        start,
+        lateness,
+        buckets,
+        evaluator,
+        kb_changed,
+        bound,
+        text_of(shapes),
+        told,
+    )
     found = expanded(counted(found) if events.isStreaming else found, clock)
     return found if columns is None else typed(found, columns)
 
@@ -250,6 +279,7 @@ def run(
     kb_changed: KbChanged = "error",
     latency: timedelta | None = None,
     memory: int | None = None,
+    shapes: Knowledge | None = None,
 ) -> DataFrame:
     """The answers of a query over files, folders or patterns, see ``answers`` and ``spaseq.run``.
 
@@ -264,7 +294,7 @@ def run(
     plan = planned(
         spark, prepared, streams, kb, checkpoint=checkpoint, clock=clock, lateness=lateness, follow=follow,
         most_bytes=most_bytes, piece_bytes=piece_bytes, buckets=buckets, evaluator=evaluator,
-        kb_changed=kb_changed, latency=latency, memory=memory,
+        kb_changed=kb_changed, latency=latency, memory=memory, shapes=shapes,
     )  # fmt: skip
     return answers_of(plan)
 
@@ -292,6 +322,7 @@ def planned(
     kb_changed: KbChanged = "error",
     latency: timedelta | None = None,
     memory: int | None = None,
+    shapes: Knowledge | None = None,
 ) -> Prepared:
     """The first half of ``run``, with its parameters: the query and, of each stream, what is asked of events.
 
@@ -303,7 +334,9 @@ def planned(
             normal(stream)  # raises for schemes, before they are looked for among those of live sources
     given = {stream_iri(s.stream).value: (s.location, s.options) for s in _sources(query, streams)}
     located = {iri: (in_files(iri, location), options) for iri, (location, options) in given.items()}
-    firsts = [first_of(iri, *source, piece_bytes, lateness) for iri, source in located.items()]
+    conforming = text_of(shapes)
+    judged = conforming if _tumbles(query) else ""  # elsewhere the first time does not matter
+    firsts = [first_of(iri, *source, piece_bytes, lateness, judged) for iri, source in located.items()]
     known = [first for first in firsts if first is not None]
     if not known and clock is None:
         warn("no stream has an event yet: times are taken for instants, unless clock= says otherwise")
@@ -315,7 +348,7 @@ def planned(
     job, background = job_of(
         spark, query, kb, clock, start, buckets, evaluator, is_stream=is_stream, kb_changed=kb_changed
     )
-    job = replace(job, bound=bound_of(str(query), latency, memory, evaluator))
+    job = replace(job, bound=bound_of(str(query), latency, memory, evaluator), shapes=conforming)
     stage = from_blocks(job, milliseconds_of(lateness, clock), hearing_warnings(spark))
     if checkpoint is None:
         read = [pieces_of(spark, iri, *source, piece_bytes) for iri, source in located.items()]

@@ -56,6 +56,23 @@ def test_events_by_subject_and_times_by_a_path() -> None:
         assert "neither 'subject'" in told.text
 
 
+def test_events_that_do_not_conform_are_refused() -> None:
+    shapes = f"""@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix : <{NS}> .
+        :Positive sh:targetSubjectsOf :v ; sh:property [ sh:path :v ; sh:minExclusive 2 ] ."""
+    with running(shapes=shapes) as server:
+        key = server.register(query("A"))
+        told = server.post(quads("a1 a3"), kind="application/n-quads")
+        assert (told.status_code, told.json()) == (200, {"events": 1, "bad": 1, "late": 0})
+        told = server.post(letters("a2")[0].turtle, time=5)
+        assert (told.status_code, told.json()["error"]["kind"]) == (400, "bad-event")
+        assert "event 3: does not conform to the shapes" in told.text
+        assert [letter["position"] for letter in server.http.get("/letters").json()["letters"]] == [
+            "event 3",
+            "event 1",
+        ]
+        assert len(server.matches(key)) == 1
+
+
 JSONLD = (
     f'{{"@id": "{NS}e/a1", "@type": "{NS}a", "{NS}v": 1, '
     f'"{GENERATED}": {{"@value": "1", "@type": "http://www.w3.org/2001/XMLSchema#integer"}}}}'

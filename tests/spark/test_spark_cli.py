@@ -28,7 +28,7 @@ from spaseq.results import Format, writer
 from spaseq.results.writers._json import line_of
 from spaseq.sources import BadEvent
 from tests.spark.running import without_n
-from tests.streams import letters, matches, query
+from tests.streams import NS, letters, matches, query
 
 pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
 
@@ -252,6 +252,57 @@ def test_a_cursor_from_before_letters_were_noted_is_read(tmp_path: Path) -> None
     assert out.read_bytes() == b"12345"
     with pytest.raises(spaseq.SpaseqError, match="wrote to"):
         Cursor(tmp_path, tmp_path / "other", Format.NDJSON)
+
+
+# --- shapes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [[], ["--checkpoint", "cp"]], ids=["batch", "stream"])
+def test_events_that_do_not_conform(tmp_path: Path, more: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The matches, letters and counts of a local run; windows begin with the first event that conforms."""
+    monkeypatch.chdir(tmp_path)
+    Path("q.rq").write_text(query("A ; B", "7 SECONDS TUMBLING"))
+    Path("s.nq").write_text("".join(quads(i, "ab"[i // 3 % 2]) for i in range(9, 120)))
+    Path("shapes.ttl").write_text(
+        f"@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix : <{NS}> . "
+        ":Most sh:targetSubjectsOf :v ; sh:property [ sh:path :v ; sh:minExclusive 1 ; sh:message 'few' ] ."
+    )
+    given = ["run", "q.rq", "-s", "S=s.nq", "--shapes", "shapes.ttl", "-f", "ndjson"]
+    here = CliRunner().invoke(app, [*given, "-o", "here", "--dead-letters", "dead here"])
+    there = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "spaseq",
+            *given,
+            "-o",
+            "there",
+            "--dead-letters",
+            "dead",
+            "--engine",
+            "spark",
+            *more,
+        ],
+        env=ENVIRONMENT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert (here.exit_code, there.returncode) == (0, 0), there.stderr
+    lines = [sorted(Path(name).read_text().splitlines()) for name in ("here", "there")]
+    assert lines[0] == lines[1]
+    reasons = [
+        sorted(json.loads(line)["reason"] for line in Path(name).read_text().splitlines())
+        for name in ("dead here", "dead")
+    ]
+    assert reasons[0] == reasons[1]
+    totals = [
+        re.sub(r" in [\d.,]+ s|kept in .*", "", said.splitlines()[-1]) for said in (here.stderr, there.stderr)
+    ]
+    assert "; 30 not conforming: " in totals[0]
+    assert totals[0].split("; ")[-1] == totals[1].split("; ")[-1]
+    assert totals[0].split(",")[0] == totals[1].split(",")[0]
+    assert len(lines[0]) > 5
 
 
 # --- broken off -----------------------------------------------------------------------------------

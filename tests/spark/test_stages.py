@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import warnings
 from dataclasses import replace
 from itertools import accumulate
 from typing import Any
@@ -11,17 +12,22 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyoxigraph import NamedNode, RdfFormat, parse
 
+import spaseq
 from spaseq.chunks.chunk import extent
 from spaseq.errors import EngineError
-from spaseq.events import Clock
+from spaseq.events import BatchBuilder, Clock
 from spaseq.gpm.kb import KnowledgeBase
+from spaseq.gpm.shapes import text_of
+from spaseq.results.writers._json import line_of
 from spaseq.spark.stages._bucket import Bucket, State
 from spaseq.spark.stages._job import Job, bucket_numbers, needs, pattern_of
+from spaseq.spark.stages._stateless import Stateless
 from tests.conftest import examples
 from tests.spark.cases import of_the_whole_language, queries, streams
 from tests.spark.stages import BEGINNING, Cluster, comparable, pushed
-from tests.streams import NS, Letter, letters, query
+from tests.streams import NS, Letter, letters, matches, query
 
 clusters = st.builds(
     Cluster,
@@ -334,3 +340,26 @@ def test_aggregates_over_loops(condition: str) -> None:
     expected = comparable(pushed(text, events))
     assert len(expected) > 4
     assert comparable(Cluster(2, (1, 2)).run(text, events)) == expected
+
+
+def test_events_that_do_not_conform_go_no_further() -> None:
+    shapes = f"""@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix : <{NS}> .
+        :Positive sh:targetSubjectsOf :v ; sh:property [ sh:path :v ; sh:minExclusive 0 ] ."""
+    text, events = query("A , B", "9 SECONDS SLIDING"), letters("a1 b2=0 b3 a4=-1 a5 b6")
+    job, _ = Cluster().made(text, events, None)
+    stage = Stateless(replace(job, shapes=text_of(shapes)))
+    builder = BatchBuilder(stage.dictionary, NamedNode(f"{NS}S"), Clock.TICKS)
+    for n, letter in enumerate(events):
+        quads = parse(letter.turtle, RdfFormat.TURTLE)
+        builder.add(letter.time, n, [quad.triple for quad in quads], NamedNode(f"{NS}{letter.name}"))
+    (passed,) = stage.run([builder.build()], [])
+    assert [letter.position for letter in passed.letters] == ["event 2", "event 4"]
+    assert all("does not conform" in letter.reason for letter in passed.letters)
+    bucket = Bucket(job)
+    for piece in passed.pieces:
+        bucket.add(piece.data, BEGINNING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", spaseq.SpaseqWarning)
+        want = [line_of(match) for match in matches(text, events, shapes=shapes)]
+    assert [*bucket.close()] == want
+    assert len(want) == 2

@@ -20,6 +20,7 @@ from spaseq.cli.options import (
     OutputPlace,
     PolicyOption,
     QueryFiles,
+    Shapes,
     Streams,
 )
 from spaseq.cli.queries import inputs, read_all
@@ -58,6 +59,7 @@ def run(
         Path | None,
         typer.Option(metavar="FILE", help="Append bad and late events here, one JSON object a line."),
     ] = None,
+    shapes: Shapes = None,
     engine: Annotated[RunEngine, typer.Option("--engine", help="What runs the query.")] = RunEngine.LOCAL,
     checkpoint: Annotated[
         Path | None,
@@ -101,6 +103,7 @@ def run(
       spaseq run vshape.rq -s S1=ticks.trig
       spaseq run q.rq -s S1=a.nq.gz -s "S2=b.nt?triples=2" -f ndjson -o matches.ndjson
       sensors | spaseq run q.rq -s "S1=-?format=nq" --lateness 5s --dead-letters bad.ndjson
+      spaseq run q.rq -s S1=ticks.trig --shapes shapes.ttl --dead-letters bad.ndjson
       spaseq run q.rq --catalog catalog.ttl --kb http://example.org/kb=kb.ttl -f json
       spaseq run q.rq -s S1=ticks/ --engine spark --checkpoint state
       spaseq run q.rq -s S1=ticks.trig --evaluator reference
@@ -153,6 +156,7 @@ def run(
                 wall_clock=wall_clock,
                 strict=strict,
                 dead_letters=dead_letters,
+                shapes=shapes,
                 engine=engine,
                 checkpoint=checkpoint,
                 follow=follow,

@@ -54,6 +54,7 @@ class Asked:
     wall_clock: bool
     strict: bool
     dead_letters: Path | None
+    shapes: Path | None
     engine: RunEngine
     checkpoint: Path | None
     follow: bool
@@ -157,6 +158,7 @@ def _run_on_spark(asked: Asked, report: Report) -> None:
         strict=asked.strict,
         latency=asked.latency,
         memory=asked.memory,
+        shapes=asked.shapes,
         dead_letters=report.refuse,
         progress=report.progress,
     )
@@ -196,6 +198,7 @@ def _run_here(asked: Asked, report: Report) -> None:
         latency=asked.latency,
         memory=asked.memory,
         policy=asked.policy,
+        shapes=asked.shapes,
         state=asked.state,
         commit_every=None,
     )

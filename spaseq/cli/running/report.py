@@ -150,8 +150,9 @@ class Report:
         events, matches = plural(self.last.events, "event"), plural(self.last.matches, "match")
         parts = [f"{events}, {matches} in {time.monotonic() - self._began:,.1f} s", *self.last.more]
         counts = {
-            "malformed": self.last.bad,
+            "malformed": self.last.bad - self.last.nonconforming,
             "late": self.last.late,
+            "not conforming": self.last.nonconforming,
             f"of {matches} not writable": self._unwritten,
         }
         refused = [f"{count:,} {what}" for what, count in counts.items() if count]

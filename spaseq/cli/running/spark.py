@@ -27,6 +27,7 @@ from spaseq.engine.rejects import DeadLetters
 from spaseq.errors import BadEventError, EngineError, LateEventError
 from spaseq.events import Clock
 from spaseq.gpm.kb import KnowledgeBase
+from spaseq.gpm.shapes import NOT_CONFORMING
 from spaseq.language.syntax import Query
 from spaseq.results.match import Match
 from spaseq.spark._quiet import without_noise
@@ -64,6 +65,7 @@ def start(
     strict: bool,
     latency: timedelta | None,
     memory: int | None,
+    shapes: Path | None,
     dead_letters: DeadLetters | Path,
     progress: Callable[[Progress], None],
 ) -> Generator[Match, None, None]:
@@ -87,7 +89,7 @@ def start(
     logging.getLogger().addFilter(_is_not_of_py4j)
     plan = planned(
         spark, query, streams, kb, checkpoint=checkpoint, lateness=lateness, follow=follow, most_bytes=_MOST,
-        latency=latency, memory=memory,
+        latency=latency, memory=memory, shapes=shapes,
     )  # fmt: skip
     report = _Report(plan.job.clock, strict, dead_letters, progress)
     if checkpoint is None or cursor is None:
@@ -113,6 +115,7 @@ class _Report:
     rows: int = 0
     late: int = 0
     bad: int = 0
+    nonconforming: int = 0
     watermark: datetime | int | None = None
     more: tuple[str, ...] = ()
     seen: int = field(default=-1)
@@ -125,9 +128,8 @@ class _Report:
 
     def show(self) -> None:
         """Tells how far it is."""
-        self.progress(
-            Progress(self.events, self.matches, self.rows, self.late, self.bad, self.watermark, self.more)
-        )
+        read = self.events, self.matches, self.rows, self.late, self.bad, self.watermark
+        self.progress(Progress(*read, self.more, self.nonconforming))
 
     def refuse(self, kind: str, line: str) -> None:
         """A dead letter; raises if that ends the run."""
@@ -136,6 +138,7 @@ class _Report:
             self.late += 1
         else:
             self.bad += 1
+            self.nonconforming += letter.reason.startswith(NOT_CONFORMING)
         if callable(self.dead_letters):
             self.dead_letters(letter)
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -21,12 +21,24 @@ _STEPS: Final = ("graph", "ends", "time")
 
 @dataclass(slots=True)
 class Arrived:
-    """Events of a stream, the first of which has the arrival number ``first``; ``joins``: more may follow."""
+    """Events of a stream, the first of which has the arrival number ``first``; ``joins``: more may follow.
+
+    ``next`` is the number that follows theirs.
+    """
 
     stream: int
     first: int
     batches: list[EventBatch]
     joins: bool = True
+    next: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.next = self.first + sum(map(len, self.batches))
+
+    def join(self, batch: EventBatch) -> None:
+        """Take the events that follow."""
+        self.batches.append(batch)
+        self.next += len(batch)
 
     @property
     def last(self) -> int:
@@ -118,7 +130,7 @@ def encode(orders: Orders, happenings: Sequence[Happening], dictionary: Dictiona
     for what in happenings:
         match what:
             case Arrived():
-                count = sum(map(len, what.batches))
+                count = what.next - what.first
                 listed.append(["events", iri(what.stream), what.first, count, what.clock.value])
                 batches += what.batches
             case Moved():

@@ -145,7 +145,10 @@ class Journal:
         self._open.kept.graphs[what.graph] = what.triples
 
     def _join(self) -> bool:
-        """Makes events that came one by one of one piece, if nothing was late, or came between them."""
+        """Makes events that came one by one of one piece, if nothing was late, or came between them.
+
+        An event that does not conform to shapes came between them, too: it has a number, and no entry.
+        """
         happenings = self._open.happenings
         match happenings[-3:]:
             case [Arrived() as run, Moved(), Arrived(batches=[batch]) as new] if (
@@ -153,9 +156,10 @@ class Journal:
                 and new.joins
                 and run.stream == new.stream
                 and run.clock is new.clock
+                and run.next == new.first
                 and _is_sorted(batch, run.last + self._mixes())
             ):
-                run.batches.append(batch)
+                run.join(batch)
                 happenings.pop()
                 return True
         return False

@@ -189,9 +189,9 @@ class Steps(Iterator[None]):
                 return
         core.flow.hold(stream, isinstance(batch, EventBatch))
         if isinstance(batch, EventBatch):
-            if clock is not None:
-                clock.saw(stream, batch)
-            core.flow.arrive(stream, batch)
+            taken = core.flow.admit(stream, batch)
+            if clock is not None and len(taken):
+                clock.saw(stream, taken)
         elif clock is not None and batch is IDLE and (time := clock.time(stream)) is not None:
             core.flow.promise(*time, stream)
         else:

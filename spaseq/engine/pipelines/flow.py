@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from spaseq.alone import Single
 from spaseq.engine.pipelines.intake import Intake
 from spaseq.engine.pipelines.places import Places
 from spaseq.engine.pipelines.visits import Visits, group_of
 from spaseq.engine.registered import Registered
-from spaseq.engine.rejects import Rejects
+from spaseq.engine.rejects import Kind, Rejects
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.sharing import Sharing
 from spaseq.limits import Limits
@@ -19,6 +21,7 @@ from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
     from spaseq.engine.durable.journal import Journal
+    from spaseq.gpm.shapes import Shapes
 
 
 class Flow(Places):
@@ -46,6 +49,8 @@ class Flow(Places):
         self.visits = Visits(dictionary, sharing, self._is_alone, self._pass_on)
         #: Events of several streams that have waited, in order: ``move`` takes them first.
         self.arriving: Sequence[tuple[int, EventBatch]] = ()
+        #: What every event from outside has to conform to, if there is such a thing.
+        self.shapes: Shapes | None = None
         #: What takes down all that happens, if somebody asked for that.
         self.journal: Journal | None = None
 
@@ -59,9 +64,27 @@ class Flow(Places):
         """Events of a stream are there."""
         if isinstance(batch, Single) and self._steps(stream, batch):
             return
-        if len(batch):
-            self.enter(stream, batch)
+        self.admit(stream, batch)
+
+    def admit(self, stream: int, batch: EventBatch) -> EventBatch:
+        """The same; return the events that conform to the shapes, all if there are none.
+
+        An event that does not conform has an arrival number, so that the others keep theirs.
+        """
+        # All are validated before one arrives: an interrupt meanwhile drops the batch as a whole.
+        problems = {} if self.shapes is None else self.shapes.problems(batch)
+        begin = 0
+        for index, problem in problems.items():
+            if begin < index:
+                self.enter(stream, batch.take(np.arange(begin, index)))
+            event = batch.take(np.array([index])).renumber(self._arrivals[stream])
+            self._arrivals[stream] += 1
+            self._rejects.refuse(event, 0, problem, Kind.NONCONFORMING)
+            begin = index + 1
+        if begin < len(batch):
+            self.enter(stream, batch.take(np.arange(begin, len(batch))) if begin else batch)
         self.move()
+        return batch.take(np.setdiff1d(np.arange(len(batch)), [*problems])) if problems else batch
 
     def _steps(self, stream: int, event: Single) -> bool:
         """Takes an event that waits for nothing, as nothing waits for it; false if it is no such event.
@@ -90,6 +113,8 @@ class Flow(Places):
         if visits.wait or self._makers or self._stirred or self.arriving or not readers:
             return None
         if self.journal is not None or self.seen is not None or not visits.is_asked:
+            return None
+        if self.shapes is not None:
             return None
         several = len(readers) > 1
         for intake in readers:

@@ -13,16 +13,21 @@ from spaseq.events import EARLIEST, LATEST, Clock
 from spaseq.sources import SourceOptions
 from spaseq.spark.source._blocks import ARROW, read_row
 from spaseq.spark.source._pieces import Cutter, Place
+from spaseq.spark.stages._stateless import conforming
 from spaseq.terms.dictionary import Dictionary
 
 
 def first_of(
-    stream: str, location: str, options: SourceOptions, size: int, lateness: timedelta
+    stream: str, location: str, options: SourceOptions, size: int, lateness: timedelta, shapes: str
 ) -> tuple[Clock, int] | None:
-    """The clock of a stream, and the time of the first event by time, read from its beginning."""
+    """The clock of a stream, and the time of the first event by time, read from its beginning.
+
+    ``shapes``: what events must conform to, as N-Triples, if to anything.
+    """
     for piece, _ in Cutter(location, options, min(size, 1 << 20)).after(Place()):
         row = piece.row(stream)
-        for batch in islice((b for b in read_row(row, Dictionary(), []) if len(b)), 1):
+        read = (conforming(batch, shapes, []) for batch in read_row(row, Dictionary(), []))
+        for batch in islice((b for b in read if len(b)), 1):
             allowed = min(lateness // batch.clock.unit, LATEST)
             newest = np.maximum(np.maximum.accumulate(batch.time), EARLIEST + allowed) - allowed
             on_time = np.append(True, batch.time[1:] >= newest[:-1])

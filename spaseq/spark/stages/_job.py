@@ -59,7 +59,8 @@ class Job:
     background graphs is not in ``kb``; ``background``: a hash of ``kb``, by which processes know it.
     ``topics``: see ``_topics``. ``graphs``: a hash of what all background graphs say, see ``knowledges``.
     ``replays``: whether states have all events with their graphs, to be asked anew if ``graphs`` change.
-    ``bound``: what a bucket keeps by shedding; a checkpoint may go on with another one.
+    ``bound``: what a bucket keeps by shedding; ``shapes``: what events must conform to, as N-Triples, if to
+    anything. A checkpoint may go on with others of these.
     """
 
     text: str
@@ -75,6 +76,7 @@ class Job:
     graphs: str = ""
     replays: bool = False
     bound: Bound | None = None
+    shapes: str = ""
 
     @property
     def identity(self) -> str:

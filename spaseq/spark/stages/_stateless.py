@@ -165,7 +165,7 @@ def together(
     """So many batches of events as are worth a step, with what was found malformed while they were read.
 
     Events on another clock than the query's are malformed, and those of streams that it does not declare;
-    ``letters`` are emptied at each step.
+    events that do not conform to the shapes are refused, too. ``letters`` are emptied at each step.
     """
     declared = {stream.iri.value for stream in query_of(job.text).streams}
     waiting: list[EventBatch] = []
@@ -173,7 +173,7 @@ def together(
         if len(batch) and batch.clock is not job.clock:
             letters += _on_another_clock(batch, job.clock)
         elif len(batch):
-            batch = _of_streams(batch, declared, letters)
+            batch = conforming(_of_streams(batch, declared, letters), job.shapes, letters)
         if len(batch) and batch.clock is job.clock:
             waiting.append(batch)
         if sum(map(len, waiting)) >= _TOGETHER:
@@ -246,6 +246,18 @@ def _of_streams(batch: EventBatch, declared: set[str], letters: list[BadEvent]) 
         reason = undeclared(names[int(batch.stream[index])], declared)
         letters.append(letter_of(batch, index, reason))
     return batch.take(np.flatnonzero(mine))
+
+
+def conforming(batch: EventBatch, shapes: str, letters: list[BadEvent]) -> EventBatch:
+    """The events that conform to the shapes, if there are any shapes."""
+    if not shapes:
+        return batch
+    from spaseq.gpm.shapes import shapes_of
+    from spaseq.sources.assembly.sink import letter_of
+
+    problems = shapes_of(shapes).problems(batch)
+    letters += (letter_of(batch, index, problem) for index, problem in problems.items())
+    return batch.take(np.setdiff1d(np.arange(len(batch)), [*problems])) if problems else batch
 
 
 def _on_another_clock(batch: EventBatch, clock: Clock) -> Iterator[BadEvent]:
