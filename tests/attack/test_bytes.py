@@ -95,7 +95,7 @@ def alone() -> Callable[[str], str]:
 # --- depth --------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize("form", ["nq", "trig", "nt", "ttl", "messages"])
 def test_deep_triple_terms_cost_their_event(form: str, alone: Callable[[str], str]) -> None:
     """20,000 levels on a line of a megabyte: once a segmentation fault, now one dead letter."""
@@ -135,7 +135,7 @@ print(len(list(handle.matches())), engine.bad, "depth=100" in engine.rejected[0]
     assert printed == "1 1 True\n"
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize("extension", ["ttl", "trig", "nt", "nq"])
 def test_deep_triple_terms_in_background_graphs(
     extension: str, tmp_path: Path, alone: Callable[[str], str]
@@ -181,7 +181,7 @@ def test_the_limit_of_depth_can_be_moved(depth: int | None, reason: str) -> None
     assert reason in letters[0].reason
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=2)
 @pytest.mark.parametrize("shape", ["object", "array", "graph"])
 @pytest.mark.parametrize("form", ["jsonld", "ndjsonld", "ndjson"])
 def test_deep_json(shape: str, form: str, tmp_path: Path, alone: Callable[[str], str]) -> None:
@@ -214,7 +214,7 @@ def test_deep_contexts(tmp_path: Path) -> None:
         run("a\n1\n", "csv", path)
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize("levels", [1, 3, 30])
 def test_entity_bombs(levels: int, tmp_path: Path, alone: Callable[[str], str]) -> None:
     values = ["lol", *(f"&e{n - 1};" * 10 for n in range(1, levels))]

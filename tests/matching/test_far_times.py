@@ -181,7 +181,7 @@ def test_some_queries(evaluator: str | None, base: str) -> None:
     assert list(differences(texts, evaluator, base)) == []
 
 
-@pytest.mark.few(0, ci=16)
+@pytest.mark.few(0, ci=6)
 @pytest.mark.parametrize("way", ["push", "push_many", "advance"])
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("evaluator", EVALUATORS)

@@ -39,7 +39,7 @@ def _shown(match: spaseq.Match) -> str:
 @pytest.mark.parametrize("read", [False, True], ids=["unread", "read"])
 @pytest.mark.parametrize("how", ["matches", "batches", "callback"])
 @pytest.mark.parametrize("other", [None, "= 7", "= 9"], ids=["alone", "of equal ones", "of a template"])
-@pytest.mark.slow
+@pytest.mark.few(0, ci=4)
 def test_chunks_go_though_a_few_matches_of_each_are_kept(
     evaluator: str, read: bool, how: str, other: str | None
 ) -> None:

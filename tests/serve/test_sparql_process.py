@@ -93,7 +93,7 @@ def test_a_question_over_its_time_ends_and_frees_its_place() -> None:
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 def test_it_ends_with_the_server_in_the_middle_of_a_question(end: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "kb.ttl").write_text(MANY, encoding="utf-8")
     with serving("--kb", f"{KB}={tmp_path / 'kb.ttl'}") as (process, url):
