@@ -129,7 +129,7 @@ class _Report:
     def show(self) -> None:
         """Tells how far it is."""
         read = self.events, self.matches, self.rows, self.late, self.bad, self.watermark
-        self.progress(Progress(*read, self.more, self.nonconforming))
+        self.progress(Progress(*read, self.more, nonconforming=self.nonconforming))
 
     def refuse(self, kind: str, line: str) -> None:
         """A dead letter; raises if that ends the run."""
