@@ -415,6 +415,11 @@ class Engine:
         return self._rejects.late
 
     @property
+    def failed_calls(self) -> Mapping[str, int]:
+        """How many calls of the user's functions failed (``spaseq.function``), by IRI."""
+        return dict(self._dictionary.failed_calls)
+
+    @property
     def rejected(self) -> Sequence[BadEvent]:
         """The newest bad and late events, if there is no sink for them."""
         return self._rejects.newest

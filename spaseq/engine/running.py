@@ -28,6 +28,7 @@ from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match, view
 from spaseq.sources import SourceOptions
 from spaseq.sources.columns.table import Table
+from spaseq.why.diagnosis import failed_calls
 
 #: How a stream is given: a location with options (``ticks.nt?triples=2``), a URL (``mqtt://broker/t?format=nq``),
 #: a path, a file, a table, a live source, a Source.
@@ -164,7 +165,8 @@ def _found(
             stats = [handle.stats for handle in handles.values()]
             matches, rows = sum(s.matches for s in stats), sum(s.rows for s in stats)
             read = engine.events, matches, rows, engine.late, engine.bad, engine.watermark
-            more = tuple(_given_up([s.shed for s in stats if s.shed is not None]))
+            shed = [s.shed for s in stats if s.shed is not None]
+            more = (*_given_up(shed), *failed_calls(engine.failed_calls))
             limit = max((s.limit for s in stats if s.limit is not None), default=None)
             progress(Progress(*read, more, limit, engine.nonconforming))
 

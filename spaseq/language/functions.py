@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, Final
 
 from spaseq.language.reading.hints import nearest
+from spaseq.language.syntax import OwnFunction
 from spaseq.terms.prefixes import WELL_KNOWN
 
 XSD: Final = WELL_KNOWN["xsd"]
@@ -33,42 +35,35 @@ ARITIES: Final[dict[str, int]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Own:
-    """A function that the user registered. ``plain``: it takes plain values, and not rdflib's terms."""
+#: GeoSPARQL's relations of geometries: registered when a query first names one, since shapely loads slowly.
+RELATIONS: Final = (GEOF + "sfIntersects", GEOF + "sfWithin")
 
-    call: Callable[..., Any]
-    plain: bool
-    deterministic: bool = True
-
-    def takes(self, arguments: int) -> bool:
-        """Return whether it can be called with so many arguments; True if its signature is not known."""
-        try:
-            signature = inspect.signature(self.call)
-        except (TypeError, ValueError):
-            return True
-        try:
-            signature.bind(*[None] * arguments)
-        except TypeError:
-            return False
-        return True
+_own: dict[str, OwnFunction] = {}
+_beside: ContextVar[Mapping[str, OwnFunction]] = ContextVar("_beside", default={})  # noqa: B039  # never written
 
 
-_own: dict[str, Own] = {}
-
-
-def function(iri: str, f: Callable[..., Any], *, deterministic: bool = True) -> None:
+def function(
+    iri: str, f: Callable[..., Any], *, deterministic: bool = True, vectorized: bool = False
+) -> None:
     """Make a Python function usable in queries of this process, as ``<iri>(…)`` in FILTER, BIND and SELECT.
 
     ``f`` gets plain values (int, Decimal, float, bool, str, datetime; an IRI as ``rdflib.URIRef``). It gives
-    a plain value or a term of rdflib. An exception is an error of the expression, as is None. The first
-    exception is also a ``SpaseqWarning`` with its traceback. ``deterministic``: ``f`` returns the same for
-    the same arguments, so that results may be kept. If it does not, the query shares nothing with others, and
-    with a state ``f`` cannot stand in a pattern or FILTER. Register ``f`` before the query is prepared. A
-    later function of the same IRI is for queries that are registered later.
+    a plain value or a term of rdflib. An exception is an error of the expression, as is None. Failed calls
+    are counted (``Engine.failed_calls``), and the first is also a ``SpaseqWarning`` with its traceback.
 
-    Raises ``ValueError`` for a built-in function's IRI and for a relative IRI, ``TypeError`` for what cannot
-    be called.
+    ``vectorized``: ``f`` gets NumPy arrays, one for each argument, and returns an array of their length.
+    Numbers come as float64, booleans as bool, everything else as objects. A call has the distinct arguments
+    of all solutions of a batch, also of those where ``IF``, ``||`` or ``&&`` would not ask for it. If it
+    fails, its halves are called. The arrays have length one where solutions are evaluated one by one: events
+    that are pushed alone, SELECT and its modifiers, subqueries with GROUP BY or LIMIT, property paths with
+    ``*`` or ``+``, expressions with EXISTS, and the evaluators ``runs`` and ``reference`` between GPMs.
+
+    ``deterministic``: ``f`` returns the same for the same arguments, so that results may be kept. If it does
+    not, the query shares nothing with others, and with a state ``f`` cannot stand in a pattern or FILTER.
+
+    Register ``f`` before the query is prepared. A later function of the same IRI is for queries that are
+    prepared later. Raises ``ValueError`` for a built-in function's IRI and for a relative IRI, ``TypeError``
+    for what cannot be called.
 
     >>> function("http://example.org/risk", lambda amount: amount > 1000)
     """
@@ -78,20 +73,39 @@ def function(iri: str, f: Callable[..., Any], *, deterministic: bool = True) -> 
         raise ValueError(f"{iri!r} is not an absolute IRI, such as http://example.org/risk")
     if not callable(f):
         raise TypeError(f"a function is expected, not {type(f).__name__}")
-    _own[iri] = Own(f, plain=True, deterministic=deterministic)
+    _own[iri] = OwnFunction(f, id(f), deterministic=deterministic, vectorized=vectorized)
 
 
-def own_function(iri: str) -> Own | None:
+def own_function(iri: str) -> OwnFunction | None:
     """Return the function that is registered with this IRI: by ``function``, or else with rdflib.
 
-    rdflib's ``raw`` functions, which take its own expressions, are left out.
+    rdflib's ``raw`` functions, which take its own expressions, are left out. So are GeoSPARQL's relations
+    where shapely is not installed.
     """
-    if (found := _own.get(iri)) is not None or iri in ARITIES:
+    found = _beside.get().get(iri) or _own.get(iri)
+    if found is not None or iri in ARITIES:
         return found
     operators = sys.modules.get("rdflib.plugins.sparql.operators")
     named = {str(name): pair for name, pair in getattr(operators, "_CUSTOM_FUNCTIONS", {}).items()}
     call, is_raw = named.get(iri, (None, True))
-    return None if is_raw else Own(call, plain=False)
+    if not is_raw:
+        return OwnFunction(call, id(call), plain=False)
+    if iri in RELATIONS:
+        with suppress(ImportError):
+            from spaseq.language.geometries import CALLS
+
+            function(iri, CALLS[iri], vectorized=True)
+    return _own.get(iri)
+
+
+@contextmanager
+def registered(functions: Mapping[str, OwnFunction]) -> Iterator[None]:
+    """Have these functions stand before those of the process, for queries that are read meanwhile."""
+    token = _beside.set(functions)
+    try:
+        yield
+    finally:
+        _beside.reset(token)
 
 
 def wrong_call(function: str, arguments: int) -> tuple[str, str | None] | None:
@@ -105,14 +119,29 @@ def wrong_call(function: str, arguments: int) -> tuple[str, str | None] | None:
     wanted = ARITIES.get(function)
     name = _short(function)
     if (found := own_function(function)) is not None:
-        return None if found.takes(arguments) else (f"{name} does not take {arguments} arguments", None)
+        return None if _takes(found, arguments) else (f"{name} does not take {arguments} arguments", None)
+    if function in RELATIONS:
+        return f"{name} needs shapely, which is not installed", "pip install 'spaseq[geo]'"
     if wanted is None:
-        alike = nearest(name, map(_short, [*ARITIES, *_own]))
+        alike = nearest(name, map(_short, [*ARITIES, *RELATIONS, *_own]))
         hint = "spaseq.function(iri, f) makes a Python function known"
         return f"no function is called {name}", f"did you mean {alike}?" if alike else hint
     if wanted != arguments:
         return f"{name} takes {wanted} argument{'' if wanted == 1 else 's'}, not {arguments}", None
     return None
+
+
+def _takes(own: OwnFunction, arguments: int) -> bool:
+    """Whether a function can be called with this number of arguments; True if its signature is not known."""
+    try:
+        signature = inspect.signature(own.call)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(*[None] * arguments)
+    except TypeError:
+        return False
+    return True
 
 
 def _short(iri: str) -> str:

@@ -12,9 +12,10 @@ from spaseq.automaton.nfa import NFA
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import AnyOrder, GpmPart
 from spaseq.automaton.show import ending, label, show
+from spaseq.gpm.expressions.walk import own_calls
 from spaseq.gpm.spectra.joins import covers
 from spaseq.language import as_query
-from spaseq.language.syntax import Filter, Group, Query, Window
+from spaseq.language.syntax import Filter, Group, OwnFunction, Query, Window
 from spaseq.language.syntax.durations import decimal
 from spaseq.language.syntax.printing import print_expression
 from spaseq.matching.evaluators import UnderBound, choose, under_bound
@@ -39,7 +40,8 @@ class Explanation:
     """A query's plan. ``str`` shows it to people, ``as_json`` to programs.
 
     ``otherwise``: the evaluators that would be better, each with all that keeps the query from it. ``bound``:
-    what it does where it has a bound (``Engine(latency=…, memory=…)``).
+    what it does where it has a bound (``Engine(latency=…, memory=…)``). ``functions``: the user's, by
+    IRI, and how each is called.
     """
 
     sequence: str
@@ -54,6 +56,7 @@ class Explanation:
     reason: str
     otherwise: tuple[tuple[str, tuple[Obstacle, ...]], ...]
     bound: UnderBound
+    functions: tuple[tuple[str, str], ...]
     warnings: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -89,6 +92,7 @@ class Explanation:
                 "all_readings": self.bound.all_readings,
                 "doubts": list(self.bound.doubts),
             },
+            "functions": dict(self.functions),
             "warnings": list(self.warnings),
         }
 
@@ -117,6 +121,8 @@ class Explanation:
             for words in in_words(obstacles):
                 yield f"    {words}"
         yield f"bound      {self.bound.reason}"
+        for iri, how in self.functions:
+            yield f"function   <{iri}>: {how}"
         for warning in self.warnings:
             yield f"warning    {warning}"
 
@@ -156,8 +162,17 @@ def explain(query: str | Query) -> Explanation:
         reason=choice.reason,
         otherwise=choice.otherwise,
         bound=under_bound(pattern),
+        functions=tuple(
+            sorted({call.function.value: _called(call.own) for call in own_calls(query)}.items())
+        ),
         warnings=query.warnings,
     )
+
+
+def _called(own: OwnFunction | None) -> str:
+    assert own is not None
+    how = "on arrays of distinct arguments" if own.vectorized else "once for distinct arguments"
+    return f"interpreted, {how if own.deterministic else 'each time, since it is not deterministic'}"
 
 
 def _as_json(obstacle: Obstacle) -> dict[str, Any]:

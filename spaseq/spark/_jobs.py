@@ -12,15 +12,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.events import Clock
-from spaseq.gpm.expressions.walk import own_functions
+from spaseq.gpm.expressions.walk import is_volatile, matching_calls
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
-from spaseq.language.syntax import Query
+from spaseq.language.syntax import FunctionCall, Query
 from spaseq.spark.background._contents import contents
 from spaseq.spark.background._placing import placed
 from spaseq.spark.background.frames import BROADCAST_LIMIT, SparkKnowledge
 from spaseq.spark.sessions import prepare_session
-from spaseq.spark.stages._job import KEPT, Job, bucket_numbers, needs, pattern_of
+from spaseq.spark.stages._job import KEPT, Job, bucket_numbers, needs, pattern_of, pickled
 
 #: Background graphs: by IRI as for ``spaseq.run``, or as DataFrames.
 Graphs = Mapping[str, Knowledge] | KnowledgeBase | SparkKnowledge
@@ -45,10 +45,9 @@ def job_of(
 
     Warns if it cannot be spread over buckets.
     """
-    if own := own_functions(query):
-        raise EngineError(
-            f"<{own[0]}> is a function of this process, which Spark's workers do not know: use spaseq.Engine"
-        )
+    functions = pickled(query)
+    if is_stream:
+        _require_deterministic(query)
     graphs = kb if isinstance(kb, KnowledgeBase | SparkKnowledge) else KnowledgeBase(kb or {})
     graphs.require(query)
     prepare_session(spark)
@@ -59,7 +58,7 @@ def job_of(
     if buckets is not None and buckets < 1:
         raise EngineError(f"buckets={buckets}: at least one")
     replays = kb_changed == "replay" and is_stream and bool(graphs.names)
-    group = KEPT.one_group if replays else needs(pattern_of(text)).one_group
+    group = KEPT.one_group if replays else needs(pattern_of(text, functions)).one_group
     if group is not None:
         warnings.warn(
             f"the query runs as one group, on one core of the cluster: {group}. "
@@ -69,16 +68,25 @@ def job_of(
         )
     numbers = bucket_numbers(1 if group is not None else buckets or partitions)
     limit = graphs.broadcast_limit if isinstance(graphs, SparkKnowledge) else BROADCAST_LIMIT
-    background = placed(spark, graphs, pattern_of(text), partitions, limit)
+    background = placed(spark, graphs, pattern_of(text, functions), partitions, limit)
     if replays and background.joined is not None:
         raise EngineError("kb_changed='replay' takes background graphs within knowledge(broadcast_limit=)")
     shared = spark.sparkContext.broadcast(background.shipped) if graphs.names else None
     known = blake2b(background.shipped, digest_size=8).hexdigest()
     job = Job(
         text, clock, start, numbers, evaluator, shared, is_stream, background.joined, known,
-        graphs=contents(graphs) if is_stream else "", replays=replays,
+        graphs=contents(graphs) if is_stream else "", replays=replays, functions=functions,
     )  # fmt: skip
     return job, background.rows
+
+
+def _require_deterministic(query: Query) -> None:
+    for call in matching_calls(query):
+        if isinstance(call, FunctionCall) and is_volatile(call):
+            raise EngineError(
+                f"<{call.function.value}>() gives something else each time, and a restart asks again: a "
+                "query with a checkpoint cannot have it in a pattern or FILTER"
+            )
 
 
 def milliseconds_of(lateness: timedelta, clock: Clock) -> int:

@@ -27,9 +27,10 @@ from spaseq.spark._checkpoints import committing
 from spaseq.spark._jobs import milliseconds_of
 from spaseq.spark.queries import Prepared
 from spaseq.spark.sinks._formats import EXTENSIONS, Form, form_of, write_lines
-from spaseq.spark.sinks._lines import BAD, LATE, MATCH, SHED, letter_line
+from spaseq.spark.sinks._lines import BAD, FAILED, LATE, MATCH, SHED, letter_line
 from spaseq.spark.sinks._outputs import LETTERS, MATCHES, Outputs
 from spaseq.spark.source._files import delete, info, join, normal, opened, write
+from spaseq.spark.source._told import telling_failed
 from spaseq.spark.stages._bucket import Bucket, State
 from spaseq.spark.stages._job import END_MS, reached
 from spaseq.spark.stages._times_only import late_among
@@ -102,6 +103,7 @@ class _Driver:
 
     def __init__(self, plan: Prepared, folder: str, sink: Sink) -> None:
         self._job = plan.job
+        self._failed = plan.failed
         self._lateness = milliseconds_of(plan.lateness, plan.job.clock)
         self._sources = len(plan.between)
         self._folder = folder
@@ -160,6 +162,8 @@ class _Driver:
                 self._newest[row["source"]] = max(newest, at // 1000)
         found = self._bucket.close() if self._is_over else self._moved(ended)
         answers += [(MATCH, line) for line in found]
+        if (failed := self._bucket.failed()) is not None:
+            telling_failed([(FAILED, failed)], self._failed)
         given_up = self._bucket.given_up()
         return answers if given_up is None else [*answers, (SHED, given_up)]
 

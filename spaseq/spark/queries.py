@@ -37,13 +37,15 @@ from spaseq.spark.source._told import (
     check_streams,
     clock_of,
     hearing,
+    hearing_failed,
     hearing_warnings,
     telling_letters,
 )
 from spaseq.spark.source.datasource import PIECE, streams_text
 from spaseq.spark.source.kafka import messages_behind, topics_of
 from spaseq.spark.stages._bounds import Bound, bound_of
-from spaseq.spark.stages._job import Job, query_of
+from spaseq.spark.stages._failed import Failed
+from spaseq.spark.stages._job import Job
 from spaseq.spark.stages._processor import BucketProcessor
 from spaseq.spark.stages.arrow import ANSWERS, all_at_once, from_blocks, from_rows
 
@@ -76,6 +78,7 @@ class Prepared:
     """A job and, of each stream, the rows between its stages: those of ``_stages``, and ``source``.
 
     ``observed``: what is read at once counts ``events`` there, for the first who asks for answers.
+    ``failed``: counts failed calls of the user's functions.
     """
 
     job: Job
@@ -83,6 +86,7 @@ class Prepared:
     between: tuple[DataFrame, ...]
     lateness: timedelta
     observed: tuple[Observation, ...] = ()
+    failed: Accumulator[Failed] | None = None
 
 
 def answers(
@@ -175,7 +179,8 @@ def _found(
     job = replace(job, topics=topics_of(events), bound=bound, shapes=shapes)
     messages = messages_behind(events)
     reading = read_rows if messages is None else messages.reading.read
-    stage = from_rows(job, reading, hearing_warnings(spark))
+    failed = hearing_failed(job, spark)
+    stage = from_rows(job, reading, hearing_warnings(spark), failed)
     stage = stage if told is None else telling_letters(stage, told)
     if events.isStreaming:
         parts = _by_stream(events, job) if messages is None else messages.by_topic()
@@ -183,7 +188,7 @@ def _found(
         parts = [events if messages is None else messages.rows]
     between = [_between(job, background, part.mapInArrow(stage, stage_schema(job))) for part in parts]
     marked = [_marked(rows.drop("events"), lateness, clock) for rows in between]
-    return _answers(job, reduce(DataFrame.union, marked))
+    return _answers(job, reduce(DataFrame.union, marked), failed)
 
 
 def _by_stream(events: DataFrame, job: Job) -> list[DataFrame]:
@@ -191,7 +196,7 @@ def _by_stream(events: DataFrame, job: Job) -> list[DataFrame]:
 
     Spark has one watermark a DataFrame, that of the newest. What is of no declared stream is in the first.
     """
-    _, *others = sorted({stream.iri.value for stream in query_of(job.text).streams})
+    _, *others = sorted({stream.iri.value for stream in job.query.streams})
     if not others:
         return [events]
     rest = F.coalesce(~F.col("stream").isin(others), F.lit(True))
@@ -302,7 +307,7 @@ def run(
 def answers_of(plan: Prepared) -> DataFrame:
     """The second half of ``run``, after ``planned``: the answers (see there)."""
     parts = [_marked(rows.drop("source"), plan.lateness, plan.job.clock) for rows in plan.between]
-    return _answers(plan.job, reduce(DataFrame.union, parts))
+    return _answers(plan.job, reduce(DataFrame.union, parts), plan.failed)
 
 
 def planned(
@@ -349,7 +354,8 @@ def planned(
         spark, query, kb, clock, start, buckets, evaluator, is_stream=is_stream, kb_changed=kb_changed
     )
     job = replace(job, bound=bound_of(str(query), latency, memory, evaluator), shapes=conforming)
-    stage = from_blocks(job, milliseconds_of(lateness, clock), hearing_warnings(spark))
+    failed = hearing_failed(job, spark)
+    stage = from_blocks(job, milliseconds_of(lateness, clock), hearing_warnings(spark), failed)
     if checkpoint is None:
         read = [pieces_of(spark, iri, *source, piece_bytes) for iri, source in located.items()]
     else:
@@ -375,7 +381,7 @@ def planned(
             observed.append(observation)
         rows = rows.observe(observation, F.sum("events").alias("events")).drop("events")
         parts.append(rows.withColumn("source", F.lit(number)))
-    return Prepared(job, query, tuple(parts), lateness, tuple(observed))
+    return Prepared(job, query, tuple(parts), lateness, tuple(observed), failed)
 
 
 def in_files(stream: str, location: object) -> str:
@@ -392,7 +398,7 @@ def _between(job: Job, background: DataFrame | None, read: DataFrame) -> DataFra
     return read if background is None else between(job, read, background)
 
 
-def _answers(job: Job, between: DataFrame) -> DataFrame:
+def _answers(job: Job, between: DataFrame, failed: Accumulator[Failed] | None) -> DataFrame:
     """The stateful stage. It gets the background graphs only if EXISTS may ask them; as a file if it is a
     stream, since the process that Spark starts for stateful processors cannot read a broadcast.
     """
@@ -404,14 +410,14 @@ def _answers(job: Job, between: DataFrame) -> DataFrame:
         if job.kb is not None:
             job = replace(job, kb=filed(between.sparkSession, job.kb.value))
         found = between.groupBy("bucket").transformWithStateInPandas(
-            BucketProcessor(job, told), ANSWERS, "append", "eventTime"
+            BucketProcessor(job, told, failed), ANSWERS, "append", "eventTime"
         )
     else:
         partitions = len(job.buckets)
         found = (
             between.repartition(partitions, "bucket")
             .sortWithinPartitions("bucket", "begin")
-            .mapInArrow(all_at_once(job, told), ANSWERS)
+            .mapInArrow(all_at_once(job, told, failed), ANSWERS)
         )
     return found.withColumnRenamed("line", "json")
 

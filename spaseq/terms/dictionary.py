@@ -11,6 +11,7 @@ their ids are given again. Needed are pinned terms, and those of holders that ar
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -22,8 +23,10 @@ import numpy as np
 import numpy.typing as npt
 from pyoxigraph import BlankNode, Literal, NamedNode
 
+from spaseq.errors import warn_within
 from spaseq.limits import UNLIMITED, Limits, Spending
 from spaseq.terms.distinct import distinct, numbered
+from spaseq.terms.doubles import double_literals
 from spaseq.terms.texts import ntriples, term_of, text_of
 from spaseq.terms.values import (
     DECIMAL,
@@ -112,6 +115,9 @@ class Dictionary:
         self._rank: npt.NDArray[np.int8] = np.empty(0, dtype=np.int8)
         #: Ids of ill-typed literals whose values were read since somebody last took them from here.
         self.ill_typed: set[int] = set()
+        #: How often each function of the user's has failed, by IRI; ``warn`` is told of the first time.
+        self.failed_calls: Counter[str] = Counter()
+        self.warn: Callable[[str], None] = warn_within
 
     @classmethod
     def of(cls, table: TermTable) -> Dictionary:
@@ -157,7 +163,22 @@ class Dictionary:
 
     def intern_integers(self, numbers: range) -> Ids:
         """The ids of these as ``xsd:integer``."""
-        texts = [f'"{number}"^^<{XSD}integer>' for number in numbers]
+        return self._enter_all([f'"{number}"^^<{XSD}integer>' for number in numbers])
+
+    def intern_doubles(self, numbers: npt.NDArray[np.float64]) -> Ids:
+        """The ids of these as ``xsd:double``, whose numbers are known from then on."""
+        # As integers, since -0.0 is another term than 0.0.
+        bits, inverse = np.unique(numbers.view(np.int64), return_inverse=True)
+        doubles = bits.view(np.float64)
+        ids = self._enter_all(double_literals(doubles.tolist()))
+        known, ranks = self.by_id()
+        known[ids] = doubles
+        ranks[ids] = IS_DOUBLE  # last: after an interrupt it is decoded anew
+        found: Ids = ids[inverse]
+        return found
+
+    def _enter_all(self, texts: Sequence[str]) -> Ids:
+        """The ids of many literals by their texts."""
         with self.lock:
             if self._table is None:
                 return np.array(list(map(self.enter, texts)), dtype=np.int64)

@@ -93,6 +93,7 @@ def diagnose(evidence: Evidence, seconds: float) -> Diagnosis:
         tuple(item for part in parts.values() for item in branches(evidence, part.gpm, part.stateless)),
         tried.events,
         traced.events,
+        evidence.failed_calls,
     )
 
 

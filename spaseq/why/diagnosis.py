@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 #: Of so many solutions at most a FILTER is asked that one event decides.
@@ -132,7 +132,7 @@ class Diagnosis:
     sequence up to there; None if that is not known. ``states`` and ``edges`` are those of the automaton
     without SKIP, CONSUME and LIMIT, in the order of their numbers. Where there was no time for all of the
     sample, ``failing`` and ``trials`` are of its first ``tried`` events, ``states`` and ``edges`` of
-    the first ``traced``.
+    the first ``traced``. ``failed_calls``: of the user's functions in the whole engine, by IRI.
     """
 
     cause: str
@@ -149,6 +149,7 @@ class Diagnosis:
     branches: tuple[BranchCount, ...] = ()
     tried: int = 0
     traced: int = 0
+    failed_calls: Mapping[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """The same as plain values."""
@@ -161,6 +162,7 @@ class Diagnosis:
         yield self.cause
         for name, gpm in self.gpms.items():
             yield f"GPM {name}: {gpm.matched:,} of {gpm.events:,} events, {gpm.rows:,} solutions"
+        yield from failed_calls(self.failed_calls)
         if self.missing or self.filters or self.branches or self.failing or self.trials or self.states:
             whole = "" if self.sampled == self.events else f" of {self.events:,}"
             yield f"in the first {self.sampled:,} events{whole}:"
@@ -208,6 +210,12 @@ def counted(item: FilterCount) -> str:
         f"{where}: FILTER({item.text}) held {item.held:,}×, failed {item.failed:,}×, "
         f"erred {item.erred:,}×{first}{most}"
     )
+
+
+def failed_calls(counts: Mapping[str, int]) -> Iterator[str]:
+    """Failed calls of the user's functions, in words."""
+    for iri, count in counts.items():
+        yield f"{plural(count, 'call')} of <{iri}> failed"
 
 
 def became(item: StateCount) -> str:

@@ -20,7 +20,7 @@ class Evidence:
     """A query, its counts, and the first of its events. ``begin``: when its first window began.
 
     ``ended``: it ended early, and its events were forgotten with it. ``contexts``: by stream, the
-    JSON-LD context that lifts its rows, if it has rows.
+    JSON-LD context that lifts its rows, if it has rows. ``failed_calls``: of the user's functions, by IRI.
     """
 
     pattern: SequencePattern
@@ -34,6 +34,7 @@ class Evidence:
     kb: KnowledgeBase
     ended: bool = False
     contexts: Mapping[Term, Path] = field(default_factory=dict)
+    failed_calls: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def query(self) -> Query:

@@ -16,6 +16,7 @@ from typing import Final
 
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
+from pyspark.accumulators import Accumulator
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
@@ -35,7 +36,9 @@ from spaseq.spark.queries import Prepared, answers_of, in_files, planned
 from spaseq.spark.sessions import session
 from spaseq.spark.sinks._lines import LATE, MATCH, SHED, letter_of_line, match_of
 from spaseq.spark.source._files import listed
+from spaseq.spark.stages._failed import Failed
 from spaseq.spark.stages._job import reached
+from spaseq.why.diagnosis import failed_calls
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -91,7 +94,7 @@ def start(
         spark, query, streams, kb, checkpoint=checkpoint, lateness=lateness, follow=follow, most_bytes=_MOST,
         latency=latency, memory=memory, shapes=shapes,
     )  # fmt: skip
-    report = _Report(plan.job.clock, strict, dead_letters, progress)
+    report = _Report(plan.job.clock, strict, dead_letters, progress, plan.failed)
     if checkpoint is None or cursor is None:
         return _matches(query, _in_order(plan, report), report, None)
     return _matches(query, _stream(plan, checkpoint, cursor, report, follow=follow), report, cursor)
@@ -110,6 +113,7 @@ class _Report:
     strict: bool
     dead_letters: DeadLetters | Path
     progress: Callable[[Progress], None]
+    failed: Accumulator[Failed] | None = None
     events: int = 0
     matches: int = 0
     rows: int = 0
@@ -128,8 +132,10 @@ class _Report:
 
     def show(self) -> None:
         """Tells how far it is."""
+        failed = {} if self.failed is None else {iri: count for iri, (count, _) in self.failed.value.items()}
         read = self.events, self.matches, self.rows, self.late, self.bad, self.watermark
-        self.progress(Progress(*read, self.more, nonconforming=self.nonconforming))
+        more = (*self.more, *failed_calls(failed))
+        self.progress(Progress(*read, more, nonconforming=self.nonconforming))
 
     def refuse(self, kind: str, line: str) -> None:
         """A dead letter; raises if that ends the run."""

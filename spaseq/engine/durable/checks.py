@@ -6,9 +6,8 @@ from datetime import timedelta
 from typing import Final
 
 from spaseq.errors import EngineError
-from spaseq.gpm.expressions.walk import is_volatile, patterns
-from spaseq.language.scope import walk
-from spaseq.language.syntax import Bind, Call, Expression, Filter, FunctionCall, Query
+from spaseq.gpm.expressions.walk import is_volatile, matching_calls
+from spaseq.language.syntax import Call, FunctionCall, Query
 
 #: What gives something else when it is asked again, on which it may hang whether something matches.
 _UNREPEATABLE: Final = frozenset({"RAND", "UUID", "STRUUID", "NOW"})
@@ -43,21 +42,14 @@ def every_given(every: int | timedelta | None) -> int | timedelta | None:
 
 def repeatable(query: Query) -> None:
     """Raises ``EngineError`` for a query whose matches would be others if its events came again."""
-    asked: list[Expression] = [part.condition for part in query.filters]
-    for gpm in query.gpms:
-        for part in patterns(gpm.pattern):
-            match part:
-                case Filter(expression) | Bind(expression):
-                    asked.append(expression)
-    for expression in asked:
-        for call in walk(expression):
-            if isinstance(call, Call) and call.name in _UNREPEATABLE:
-                name = call.name
-            elif isinstance(call, FunctionCall) and is_volatile(call):
-                name = f"<{call.function.value}>"
-            else:
-                continue
-            raise EngineError(
-                f"{name}() gives something else each time, and a restart asks again: a query with a "
-                "state cannot have it in a pattern or FILTER"
-            )
+    for call in matching_calls(query):
+        if isinstance(call, Call) and call.name in _UNREPEATABLE:
+            name = call.name
+        elif isinstance(call, FunctionCall) and is_volatile(call):
+            name = f"<{call.function.value}>"
+        else:
+            continue
+        raise EngineError(
+            f"{name}() gives something else each time, and a restart asks again: a query with a "
+            "state cannot have it in a pattern or FILTER"
+        )

@@ -105,4 +105,5 @@ class Watched(Delivering):
             dictionary=self._dictionary,
             kb=self._kb,
             ended=self._sample is None,
+            failed_calls=dict(self._dictionary.failed_calls),
         )

@@ -23,7 +23,7 @@ from spaseq.gpm.expressions.comparison import (
 from spaseq.gpm.expressions.extensions import EXTENSIONS
 from spaseq.gpm.expressions.functions import FUNCTIONS, labelled_node, new_seed
 from spaseq.gpm.expressions.lengths import LENGTHS, replaced, replaced_at_most
-from spaseq.gpm.expressions.own import own
+from spaseq.gpm.expressions.own import OwnCall
 from spaseq.gpm.expressions.walk import labels
 from spaseq.gpm.general.delegated import ExpressionError
 from spaseq.language.syntax import (
@@ -246,10 +246,10 @@ class _Compiler:
                 return self._apply(self._replace, arguments)
             case Call(name, arguments):
                 return self._apply(self._bounded(FUNCTIONS[name], LENGTHS.get(name)), arguments)
+            case FunctionCall(function, arguments, own=own) if own is not None:
+                return self._apply(OwnCall(function.value, own, self._dictionary), arguments)
             case FunctionCall(function, arguments):
-                return self._apply(
-                    NAMED.get(function.value) or own(function.value) or _unknown(function.value), arguments
-                )
+                return self._apply(NAMED.get(function.value) or _unknown(function.value), arguments)
             case Aggregate() | Prev():
                 raise ValueError(f"{type(expression).__name__} has no meaning here")
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from spaseq.events import Ids
 from spaseq.gpm.expressions import _kernel_compare as k
+from spaseq.gpm.expressions.columns import VectorizedCalls
 from spaseq.gpm.expressions.comparison import NUMERIC
 from spaseq.gpm.expressions.compiled import Solution, compile_filter
 from spaseq.gpm.expressions.walk import volatile
@@ -23,7 +24,11 @@ class ColumnFilter:
     """A filter without EXISTS, compiled for columns."""
 
     def __init__(self, expression: Expression, dictionary: Dictionary) -> None:
-        self._expression, self._dictionary = expression, dictionary
+        self._dictionary = dictionary
+        self._calls = VectorizedCalls(expression, dictionary)
+        #: The variables that it asks for.
+        self.names = tuple(sorted(mentioned(expression)))
+        self._expression = expression = self._calls.rest
         self._names = sorted(mentioned(expression))
         self._repeatable = not volatile(expression)
         self._comparison: tuple[str, str | int, str | int] | None = None
@@ -36,11 +41,6 @@ class ColumnFilter:
         """What tests a row: of a comparison that numbers decide no row is."""
         return compile_filter(self._expression, self._dictionary)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The variables that it asks for."""
-        return tuple(self._names)
-
     def _operand(self, expression: Var | Constant) -> str | int:
         if isinstance(expression, Var):
             return expression.name
@@ -48,6 +48,7 @@ class ColumnFilter:
 
     def __call__(self, solutions: Solutions, context: Solution) -> Mask:
         """Which rows to keep. ``context`` binds variables that have no column."""
+        solutions = self._calls.extended(solutions, context)
         if self._comparison is None:
             return self._one_by_one(solutions, context)
         symbol = self._comparison[0]

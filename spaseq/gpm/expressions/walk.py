@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from spaseq.language.functions import own_function
 from spaseq.language.scope import walk
 from spaseq.language.syntax import (
     Bind,
@@ -51,8 +50,7 @@ def is_volatile(part: Expression) -> bool:
     match part:
         case Call(name):
             return name in VOLATILE
-        case FunctionCall(function):
-            own = own_function(function.value)
+        case FunctionCall(own=own):
             return own is not None and not own.deterministic
     return False
 
@@ -103,18 +101,27 @@ def expressions(pattern: Pattern) -> Iterator[Expression]:
                 yield from (condition.expression for condition in modifiers.order_by)
 
 
-def own_functions(query: Query) -> list[str]:
-    """The IRIs of the functions in a query that the user registered."""
-    modifiers = query.modifiers
-    asked = [*modifiers.having, *(part.condition for part in query.filters)]
+def matching_calls(query: Query) -> Iterator[Call | FunctionCall]:
+    """The calls in a query on which it hangs what matches: those in its patterns and FILTERs."""
+    asked = [part.condition for part in query.filters]
     asked += [part for gpm in query.gpms for part in expressions(gpm.pattern)]
+    yield from _calls(asked)
+
+
+def own_calls(query: Query) -> Iterator[FunctionCall]:
+    """The calls in a query of functions that the user registered."""
+    modifiers = query.modifiers
+    asked = [*modifiers.having, *(condition.expression for condition in modifiers.group_by)]
+    asked += [condition.expression for condition in modifiers.order_by]
     if isinstance(query.form, Select):
         asked += [item.expression for item in query.form.items or () if item.expression is not None]
-    asked += [condition.expression for condition in modifiers.group_by]
-    asked += [condition.expression for condition in modifiers.order_by]
-    calls = (part for expression in asked for part in walk(expression) if isinstance(part, FunctionCall))
-    names = [call.function.value for call in calls]
-    return sorted({name for name in names if own_function(name) is not None})
+    for call in (*matching_calls(query), *_calls(asked)):
+        if isinstance(call, FunctionCall) and call.own is not None:
+            yield call
+
+
+def _calls(asked: Iterable[Expression]) -> Iterator[Call | FunctionCall]:
+    return (part for e in asked for part in walk(e) if isinstance(part, Call | FunctionCall))
 
 
 def takes_no_step(path: Path) -> bool:

@@ -15,13 +15,8 @@ from pyoxigraph import BlankNode
 
 from spaseq.events import EventBatch, Ids
 from spaseq.gpm.algebra import by_reach
-from spaseq.gpm.expressions.compiled import (
-    ExistsCallback,
-    ExpressionError,
-    Solution,
-    compile_filter,
-    compile_value,
-)
+from spaseq.gpm.expressions.columns import ColumnValue, value_or_unbound
+from spaseq.gpm.expressions.compiled import ExistsCallback, Solution, compile_filter, compile_value
 from spaseq.gpm.expressions.filters import ColumnFilter
 from spaseq.gpm.expressions.walk import exists_in, expressions, labels, only_joins, patterns, volatile
 from spaseq.gpm.spectra.solutions import (
@@ -33,13 +28,12 @@ from spaseq.gpm.spectra.solutions import (
     join,
     left_join,
     minus,
-    per_distinct,
     substituted,
     table,
     union,
 )
 from spaseq.gpm.spectra.views import Views
-from spaseq.language.scope import conjuncts, mentioned, occurring, variables
+from spaseq.language.scope import conjuncts, occurring, variables
 from spaseq.language.syntax import (
     Bind,
     Exists,
@@ -133,6 +127,7 @@ class Spectra:
         self._names = variables(pattern)
         self._lone = _lone(pattern)
         self._filters: dict[Expression, ColumnFilter] = {}
+        self._values: dict[Expression, ColumnValue] = {}
         self._inner: dict[Group, Spectra] = {}
 
     def evaluate(
@@ -164,6 +159,13 @@ class Spectra:
         found = self._filters.get(expression)
         if found is None:
             found = self._filters[expression] = ColumnFilter(expression, self.dictionary)
+        return found
+
+    def value(self, expression: Expression) -> ColumnValue:
+        """What BIND computes without EXISTS, compiled once."""
+        found = self._values.get(expression)
+        if found is None:
+            found = self._values[expression] = ColumnValue(expression, self.dictionary)
         return found
 
 
@@ -280,26 +282,17 @@ class _Evaluation:
         return substituted(table([v.name for v in values.variables], rows), self._context)
 
     def _bind(self, solutions: Solutions, expression: Expression, name: str) -> Solutions:
-        repeatable = not volatile(expression)
         with_exists = bool(exists_in(expression))
-        if with_exists or not repeatable:
+        if with_exists or volatile(expression):
             solutions = solutions.everywhere(self._events, self._spending)
         if with_exists:
             ids = [
-                _value_or_unbound(compile_value(expression, self._dictionary, exists))(row)
+                value_or_unbound(compile_value(expression, self._dictionary, exists))(row)
                 for row, exists in self._each(solutions)
             ]
             column = np.array(ids, dtype=np.int64)
         else:
-            value = _value_or_unbound(compile_value(expression, self._dictionary))
-            column = per_distinct(
-                solutions,
-                mentioned(expression),
-                value,
-                self._context,
-                repeatable=repeatable,
-                spending=self._spending,
-            )
+            column = self._spectra.value(expression)(solutions, self._context)
         return substituted(solutions.extend(name, column), self._context)
 
     # --- filters ------------------------------------------------------------------------------
@@ -392,16 +385,6 @@ class _Evaluation:
         if isinstance(term, BlankNode):
             return f"_:{term.value}"
         return self._dictionary.intern(term)
-
-
-def _value_or_unbound(evaluate: Callable[[Solution], int]) -> Callable[[Solution], int]:
-    def value(solution: Solution) -> int:
-        try:
-            return evaluate(solution)
-        except ExpressionError:
-            return UNBOUND
-
-    return value
 
 
 def exists_on(batch: EventBatch, event: int, prepare: Callable[[Group], Route]) -> ExistsCallback:

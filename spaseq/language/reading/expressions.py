@@ -18,6 +18,7 @@ from pyoxigraph import Literal, NamedNode
 from spaseq.errors import QuerySyntaxError
 from spaseq.language import syntax as s
 from spaseq.language.derivation import Extent
+from spaseq.language.functions import own_function
 from spaseq.language.reading import shared
 from spaseq.language.reading.hints import undeclared_prefix
 from spaseq.language.reading.source import Source
@@ -187,7 +188,8 @@ class ExpressionBuilder:
     def function_call(self, place: Extent, children: list[Any]) -> s.Expression:
         function, *rest = children
         distinct = bool(rest) and isinstance(rest[0], Token)
-        return s.FunctionCall(function, tuple(rest[distinct:]), distinct, span=self._span(place))
+        own = own_function(function.value)
+        return s.FunctionCall(function, tuple(rest[distinct:]), distinct, own, span=self._span(place))
 
     def builtin(self, place: Extent, children: list[Any]) -> s.Expression:
         written, arguments = children

@@ -35,6 +35,7 @@ from spaseq.language.syntax.expressions import (
     Expression,
     FunctionCall,
     In,
+    OwnFunction,
     Prev,
     Unary,
 )
@@ -112,6 +113,7 @@ __all__ = [
     "Not",
     "Optional",
     "OrderCondition",
+    "OwnFunction",
     "Path",
     "PathAlternative",
     "PathInverse",

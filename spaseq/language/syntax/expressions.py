@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from pyoxigraph import Literal, NamedNode
 
@@ -59,12 +60,31 @@ class Call(Placed):
 
 
 @dataclass(frozen=True, slots=True)
+class OwnFunction:
+    """A Python function that an IRI names, see ``spaseq.function``.
+
+    ``plain``: it takes plain values, and not rdflib's terms. ``identity`` tells it from other functions:
+    not all that can be called can be compared.
+    """
+
+    call: Callable[..., Any] = field(compare=False)
+    identity: int
+    plain: bool = True
+    deterministic: bool = True
+    vectorized: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionCall(Placed):
-    """A function named by an IRI: casts such as ``xsd:integer(?x)``, extensions."""
+    """A function named by an IRI: casts such as ``xsd:integer(?x)``, extensions, the user's own.
+
+    ``own``: the user's function that had the IRI when the query was read, if there was one.
+    """
 
     function: NamedNode
     arguments: tuple[Expression, ...]
     distinct: bool = False
+    own: OwnFunction | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,7 @@ import numpy.typing as npt
 from spaseq._places import address, place, plain
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions, per_distinct
-from spaseq.language.scope import mentioned
+from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns import _kernel_shares as k
 from spaseq.matching.columns.alone.taking import Taking
@@ -54,11 +53,7 @@ class Columns:
         budget: Budget,
     ) -> None:
         self._gpms = gpms
-        self._derived = [
-            (g, name, sorted(mentioned(derived[name].expression)), derived[name].column(dictionary))
-            for g, name in read
-            if name in derived
-        ]
+        self._derived = [(g, name, derived[name].column(dictionary)) for g, name in read if name in derived]
         self._read = read
         self._dictionary = dictionary
         # The rank of each stream, by its id.
@@ -87,7 +82,7 @@ class Columns:
     ) -> Chunk:
         """Takes a batch, and lets those go that end before ``oldest``; ``axis`` is where its events lie."""
         tables = in_order(solutions.get(name, NO_SOLUTIONS) for name in self._gpms)
-        more = {(g, name): per_distinct(tables[g], of, compute, {}) for g, name, of, compute in self._derived}
+        more = {(g, name): column(tables[g]) for g, name, column in self._derived}
         chunk = Chunk(start, batch, tables, int(axis[-1]), None, more)
         self.history.add(chunk, oldest)
         return chunk

@@ -16,10 +16,13 @@ import pyoxigraph as ox
 
 from spaseq.automaton.pattern import Atom, Both, GpmPart, Kleene, Node, SequencePattern
 from spaseq.automaton.scopes import owners, rebuilt
+from spaseq.events import Ids
+from spaseq.gpm.expressions.columns import VectorizedCalls
 from spaseq.gpm.expressions.compiled import ExpressionError, Solution, compile_value
 from spaseq.gpm.expressions.early import Reason, compile_reason
 from spaseq.gpm.expressions.extensions import BINARY, DISTANCE, PI, UNARY, metres, point
 from spaseq.gpm.expressions.walk import VOLATILE, is_volatile
+from spaseq.gpm.spectra.solutions import Solutions, per_distinct
 from spaseq.language.rewrite import substitute
 from spaseq.language.scope import gpm_certain, mentioned, walk
 from spaseq.language.syntax import (
@@ -68,9 +71,11 @@ class Derived:
     of: Of = Of.VALUE
     summed: bool = False
 
-    def column(self, dictionary: Dictionary) -> Callable[[Solution], int]:
+    def column(self, dictionary: Dictionary) -> Callable[[Solutions], Ids]:
         """What computes the ids of the column from solutions."""
-        evaluate = compile_value(self.expression, dictionary)
+        calls = VectorizedCalls(self.expression, dictionary)
+        names = sorted(mentioned(calls.rest))
+        evaluate = compile_value(calls.rest, dictionary)
         error = dictionary.pin(FAULT if self.summed else ERROR)
         no_point = dictionary.pin(NO_POINT)
 
@@ -87,7 +92,7 @@ class Derived:
                 return no_point
             return dictionary.intern(Value(DOUBLE, place).term)
 
-        return value
+        return lambda solutions: per_distinct(calls.extended(solutions, {}), names, value, {})
 
 
 @dataclass(frozen=True, slots=True)

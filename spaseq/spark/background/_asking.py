@@ -25,7 +25,7 @@ from spaseq.sources import BadEvent
 from spaseq.spark.background._background import asked_once
 from spaseq.spark.background._lookups import lookups, without_graphs
 from spaseq.spark.sinks._lines import letter_line
-from spaseq.spark.stages._job import Job, milliseconds, needs, pattern_of
+from spaseq.spark.stages._job import Job, milliseconds, needs
 from spaseq.spark.stages._stateless import together
 from spaseq.spark.stages._times_only import stamps
 from spaseq.terms.dictionary import Dictionary
@@ -80,7 +80,7 @@ class Asking:
 
     def __init__(self, job: Job) -> None:
         assert job.joined is not None
-        pattern = pattern_of(job.text)
+        pattern = job.pattern
         self._job = job
         self._all_events = needs(pattern).all_events
         self.dictionary = Dictionary()

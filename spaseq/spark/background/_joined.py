@@ -25,7 +25,7 @@ from spaseq.spark._workers import freeze_worker
 from spaseq.spark.background._asking import NO_GRAPH
 from spaseq.spark.background._background import asked_once
 from spaseq.spark.background._lookups import lookups
-from spaseq.spark.stages._job import Job, pattern_of
+from spaseq.spark.stages._job import Job
 from spaseq.spark.stages._stateless import stage_of
 from spaseq.spark.stages.arrow import Batches, all_ended, record, rows_of
 from spaseq.terms.dictionary import UNBOUND, Dictionary
@@ -114,7 +114,7 @@ def on_found(job: Job, *, is_sorted: bool) -> Callable[[Batches], Iterator[pa.Re
     All rows of a chunk must be there; ``is_sorted``: they stand together, so that no other has to wait.
     """
     assert job.joined is not None
-    pattern = pattern_of(job.text)
+    pattern = job.pattern
     graphs = asked_once(pattern) or ()
     joined = {number: graphs[number] for number in job.joined.graphs}
 

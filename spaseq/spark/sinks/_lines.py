@@ -27,6 +27,9 @@ LATE: Final = "late"
 BAD: Final = "bad"
 SHED: Final = "shed"
 
+#: What a bucket says to its worker only: which calls of the user's functions failed.
+FAILED: Final = "failed"
+
 
 def letter_line(letter: BadEvent, topics: Topics = ()) -> str:
     """A dead letter as one line of JSON; what is of a topic says where it is there."""

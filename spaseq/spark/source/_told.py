@@ -24,8 +24,9 @@ from spaseq.errors import EngineError, SourceError, SpaseqWarning
 from spaseq.events import Clock
 from spaseq.gpm.ill_typed import Where
 from spaseq.language.syntax import Query
-from spaseq.spark.sinks._lines import SHED
-from spaseq.spark.stages._job import undeclared
+from spaseq.spark.sinks._lines import FAILED, SHED
+from spaseq.spark.stages._failed import Failed
+from spaseq.spark.stages._job import Job, undeclared
 
 _CLOCK: Final = "spaseq.clock"
 _STREAMS: Final = "spaseq.streams"
@@ -125,6 +126,31 @@ class _HeardOnce(AccumulatorParam[Warnings]):
         return found
 
 
+class _HeardFailed(AccumulatorParam[Failed]):
+    """Adds the failed calls of tasks; the first of each function is said in the driver."""
+
+    def __init__(self) -> None:
+        self._line = _caller()
+        self._shown: set[str] = set()
+
+    def zero(self, value: Failed) -> Failed:  # noqa: ARG002  # Spark's
+        return {}
+
+    def addInPlace(self, value1: Failed, value2: Failed) -> Failed:  # noqa: N802  # Spark's name
+        told = {
+            iri: (
+                value1.get(iri, (0, ""))[0] + value2.get(iri, (0, ""))[0],
+                (value1.get(iri) or value2[iri])[1],
+            )
+            for iri in value1 | value2
+        }
+        if TaskContext.get() is None:
+            for iri in told.keys() - self._shown:
+                self._shown.add(iri)
+                _say(told[iri][1], self._line)
+        return told
+
+
 def _say(message: str, place: tuple[str, int]) -> None:
     """Warn at a line of the caller's."""
     try:
@@ -155,6 +181,11 @@ def hearing_warnings(spark: SparkSession) -> Accumulator[Warnings]:
     return spark.sparkContext.accumulator({}, _HeardOnce())
 
 
+def hearing_failed(job: Job, spark: SparkSession) -> Accumulator[Failed] | None:
+    """Return an accumulator of failed calls, if the job has functions of the user's."""
+    return spark.sparkContext.accumulator({}, _HeardFailed()) if job.functions else None
+
+
 def telling_letters(stage: Stage, told: Accumulator[Told]) -> Stage:
     """A stage that also tells of the dead letters among its rows."""
 
@@ -174,6 +205,17 @@ def telling_shed(answers: Iterable[tuple[str, str]], told: Accumulator[Told] | N
     if told is not None:
         for line in [line for kind, line in answers if kind == SHED]:
             told.add((json.loads(line)["partial_matches"], ""))
+
+
+def telling_failed(answers: list[tuple[str, str]], told: Accumulator[Failed] | None) -> list[tuple[str, str]]:
+    """Tells which calls failed, and gives the other answers (kind and line)."""
+    failed = [line for kind, line in answers if kind == FAILED]
+    if not failed:
+        return answers
+    for line in failed:
+        if told is not None:
+            told.add({iri: (count, first) for iri, (count, first) in json.loads(line).items()})
+    return [answer for answer in answers if answer[0] != FAILED]
 
 
 def telling_ties(rows: pa.RecordBatch, told: Accumulator[Told]) -> None:

@@ -7,6 +7,7 @@ the state, and takes from it, can be stored without the rest.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -27,7 +28,8 @@ from spaseq.results.writers._base import Cache
 from spaseq.results.writers._json import lines_of
 from spaseq.sources import BadEvent
 from spaseq.spark.stages._bounds import GivenUp
-from spaseq.spark.stages._job import Job, looks_back, pattern_of, query_of
+from spaseq.spark.stages._failed import FailedCalls
+from spaseq.spark.stages._job import Job, looks_back
 from spaseq.spark.stages._late import late_letters
 from spaseq.spark.stages._remote import Progress, RemotePipeline
 from spaseq.spark.stages._stateless import background_of, evaluators
@@ -91,13 +93,14 @@ class Bucket:
     """One bucket of a job; its background graphs are asked by EXISTS only."""
 
     def __init__(self, job: Job) -> None:
-        pattern = pattern_of(job.text)
+        pattern = job.pattern
         self._job = job
-        self._query: Query = query_of(job.text)
+        self._query: Query = job.query
         self._needs = job.needs
         self._bounds: Bounds = bounds(self._query.window, job.clock is Clock.TICKS, job.start or 0)
         self._back = looks_back(pattern)
         self._dictionary = Dictionary()
+        self._failed = FailedCalls(self._dictionary)
         self._written = Cache()
         iris = sorted({stream.iri for stream in self._query.streams}, key=lambda iri: iri.value)
         self._streams = {self._dictionary.pin(iri): rank for rank, iri in enumerate(iris)}
@@ -139,7 +142,7 @@ class Bucket:
             return []
         chunk = decode(data, self._dictionary)
         late = np.flatnonzero(chunk.batch.time < watermark)
-        pattern = pattern_of(self._job.text)
+        pattern = self._job.pattern
         again = set(said.again)
         told = [index for index in late.tolist() if index not in again]
         letters = list(late_letters(pattern, chunk, told, watermark))
@@ -184,6 +187,11 @@ class Bucket:
         """What was shed since the last call, as a line (see ``GivenUp``); None if nothing was."""
         self._pipeline.count()
         return self._given_up.since(self._pipeline.stats.shed)
+
+    def failed(self) -> str | None:
+        """The calls of the user's functions that failed since the last call, as a line; None if none did."""
+        failed = self._failed.since()
+        return json.dumps(failed) if failed else None
 
     def _lines(self, batches: Iterable[MatchBatch]) -> Iterator[str]:
         for batch in batches:

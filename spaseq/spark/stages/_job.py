@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import difflib
+import pickle
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, Protocol
 
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import Atom, Both, Chain, Either, Kleene, SequencePattern, walk
+from spaseq.errors import EngineError
 from spaseq.events import Clock
-from spaseq.gpm.expressions.walk import exists_in
+from spaseq.gpm.expressions.walk import exists_in, own_calls
 from spaseq.language import checked
-from spaseq.language.syntax import UNITS, Ask, Query, Strategy
+from spaseq.language.functions import registered
+from spaseq.language.syntax import UNITS, Ask, OwnFunction, Query, Strategy
 from spaseq.limits import UNLIMITED
 
 if TYPE_CHECKING:
@@ -60,7 +63,7 @@ class Job:
     ``topics``: see ``_topics``. ``graphs``: a hash of what all background graphs say, see ``knowledges``.
     ``replays``: whether states have all events with their graphs, to be asked anew if ``graphs`` change.
     ``bound``: what a bucket keeps by shedding; ``shapes``: what events must conform to, as N-Triples, if to
-    anything. A checkpoint may go on with others of these.
+    anything. A checkpoint may go on with others of these. ``functions``: the user's, see ``pickled``.
     """
 
     text: str
@@ -77,6 +80,17 @@ class Job:
     replays: bool = False
     bound: Bound | None = None
     shapes: str = ""
+    functions: bytes = b""
+
+    @property
+    def query(self) -> Query:
+        """The query, prepared once in each process."""
+        return query_of(self.text, self.functions)
+
+    @property
+    def pattern(self) -> SequencePattern:
+        """Its sequence in normal form."""
+        return pattern_of(self.text, self.functions)
 
     @property
     def identity(self) -> str:
@@ -89,19 +103,56 @@ class Job:
     def needs(self) -> Needs:
         """What its stateful stage must see."""
         # On other graphs an event may be wanted that was not, or have another key.
-        return KEPT if self.replays else needs(pattern_of(self.text))
+        return KEPT if self.replays else needs(self.pattern)
 
 
 @lru_cache(maxsize=32)
-def query_of(text: str) -> Query:
-    """The query of a text, prepared once in each process."""
-    return checked(text, limits=UNLIMITED)
+def query_of(text: str, functions: bytes = b"") -> Query:
+    """The query of a text, with the user's functions, prepared once in each process."""
+    with registered(_unpickled(functions)):
+        return checked(text, limits=UNLIMITED)
 
 
 @lru_cache(maxsize=32)
-def pattern_of(text: str) -> SequencePattern:
+def pattern_of(text: str, functions: bytes = b"") -> SequencePattern:
     """Its sequence in normal form."""
-    return normalise(query_of(text))
+    return normalise(query_of(text, functions))
+
+
+def pickled(query: Query) -> bytes:
+    """The user's functions in a query, for ``Job.functions``; empty if it has none.
+
+    Raises EngineError for a function that cannot be pickled.
+    """
+    own = {call.function.value: call.own for call in own_calls(query) if call.own is not None}
+    if not own:
+        return b""
+    from pyspark import cloudpickle
+
+    for iri, one in own.items():
+        try:
+            cloudpickle.dumps(one.call)  # type: ignore[no-untyped-call]  # PySpark's
+        except Exception as error:
+            raise EngineError(
+                f"<{iri}> cannot be pickled for Spark's workers ({type(error).__name__}: {error}): open "
+                "files and connections inside of the function, or import it from a module of the workers"
+            ) from error
+    data: bytes = cloudpickle.dumps(own)  # type: ignore[no-untyped-call]
+    return data
+
+
+def _unpickled(functions: bytes) -> dict[str, OwnFunction]:
+    if not functions:
+        return {}
+    try:
+        own = pickle.loads(functions)
+    except Exception as error:
+        raise EngineError(
+            f"a function of the query cannot be loaded here ({type(error).__name__}: {error}): install what "
+            "it imports where Spark's workers run"
+        ) from error
+    # In this process it is another object, which tells it from others.
+    return {iri: replace(one, identity=id(one.call)) for iri, one in own.items()}
 
 
 def undeclared(stream: str, declared: Iterable[str]) -> str:

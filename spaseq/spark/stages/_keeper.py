@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from spaseq.sources import BadEvent
-from spaseq.spark.sinks._lines import LATE, MATCH, SHED, letter_line
+from spaseq.spark.sinks._lines import FAILED, LATE, MATCH, SHED, letter_line
 from spaseq.spark.stages._bucket import Bucket, Changes, State
 from spaseq.spark.stages._job import Job
 
@@ -99,6 +99,8 @@ class Keeper:
         yield from blocks((MATCH, line) for line in found)
         if (given_up := bucket.given_up()) is not None:
             yield [(SHED, given_up)]
+        if (failed := bucket.failed()) is not None:
+            yield [(FAILED, failed)]
         done = Done(uuid.uuid4().hex, bucket.changes(), bucket.held, bucket.waits)
         if not step.is_over:  # otherwise what may come some day goes on with its state
             self._warm[step.query, step.bucket] = _Warm(done.token, bucket, now)

@@ -24,15 +24,18 @@ if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
 
     from spaseq.spark.source._told import Told
+    from spaseq.spark.stages._failed import Failed
     from spaseq.spark.stages.arrow import Buckets
 
 
 class BucketProcessor(StatefulProcessor):
     """The stateful stage of a stream: one call for each bucket and micro-batch, see ``_stages.Buckets``."""
 
-    def __init__(self, job: Job, told: Accumulator[Told] | None = None) -> None:
-        """``told`` hears what is shed."""
-        self._job, self._told = job, told
+    def __init__(
+        self, job: Job, told: Accumulator[Told] | None = None, failed: Accumulator[Failed] | None = None
+    ) -> None:
+        """``told`` hears what is shed, ``failed`` which calls failed."""
+        self._job, self._told, self._failed = job, told, failed
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
@@ -63,4 +66,4 @@ class BucketProcessor(StatefulProcessor):
     def _buckets(self) -> Buckets:
         from spaseq.spark.stages.arrow import Buckets
 
-        return Buckets(self._job, self._handle, self._head, self._chunks, self._told)
+        return Buckets(self._job, self._handle, self._head, self._chunks, self._told, self._failed)

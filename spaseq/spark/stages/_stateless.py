@@ -24,7 +24,8 @@ from spaseq.language.scope import mentioned
 from spaseq.language.syntax import Graph
 from spaseq.sources import BadEvent
 from spaseq.spark.background._background import besides, receive
-from spaseq.spark.stages._job import Job, pattern_of, query_of, undeclared
+from spaseq.spark.stages._failed import Failed, FailedCalls
+from spaseq.spark.stages._job import Job, undeclared
 from spaseq.spark.stages._times_only import stamps
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 from spaseq.terms.values import NO_NUMBER
@@ -49,7 +50,7 @@ class Passed:
     """What became of some events: how many, their largest time, their chunks, and what is malformed.
 
     ``over``: of a stream, the stamps of those that are in no chunk, see ``_passed_over``. ``warnings``: by
-    stream and predicate, see ``IllTyped``.
+    stream and predicate, see ``IllTyped``. ``failed``: calls of the user's functions.
     """
 
     events: int
@@ -58,13 +59,14 @@ class Passed:
     letters: list[BadEvent]
     over: bytes | None = None
     warnings: Mapping[Where, str] = field(default_factory=dict)
+    failed: Failed = field(default_factory=dict)
 
 
 class Stateless:
     """The stage for one job, in one process."""
 
     def __init__(self, job: Job) -> None:
-        pattern = pattern_of(job.text)
+        pattern = job.pattern
         self._job = job
         self._needs = job.needs
         self._keys = tuple(variable.name for variable in pattern.query.partition)
@@ -72,6 +74,7 @@ class Stateless:
         self.dictionary = Dictionary()
         self.dictionary.table()
         self._ill_typed = IllTyped(self.dictionary)
+        self._failed = FailedCalls(self.dictionary)
         self._background = background_of(job, self.dictionary)
         self._compared = {
             name: [v for v in part.variables if any(v in mentioned(f.condition) for f in part.correlated)]
@@ -99,7 +102,9 @@ class Stateless:
         pieces = list(self._pieces(batch, left))
         over = stamps(batch, np.flatnonzero(left)) if self._job.is_stream and left.any() else None
         warnings = self._ill_typed.found(batch) if self.dictionary.ill_typed else {}
-        passed = Passed(len(batch), int(batch.time.max()), pieces, letters, over, warnings)
+        passed = Passed(
+            len(batch), int(batch.time.max()), pieces, letters, over, warnings, self._failed.since()
+        )
         if self.dictionary.unswept > max(_SWEEP_AFTER, len(self.dictionary) // 2):
             self.dictionary.sweep()
         return passed
@@ -167,7 +172,7 @@ def together(
     Events on another clock than the query's are malformed, and those of streams that it does not declare;
     events that do not conform to the shapes are refused, too. ``letters`` are emptied at each step.
     """
-    declared = {stream.iri.value for stream in query_of(job.text).streams}
+    declared = {stream.iri.value for stream in job.query.streams}
     waiting: list[EventBatch] = []
     for batch in batches:
         if len(batch) and batch.clock is not job.clock:
@@ -274,7 +279,7 @@ def background_of(job: Job, dictionary: Dictionary) -> KnowledgeBase:
     """The knowledge base of a job, for one of its stages."""
     if job.kb is None:
         return KnowledgeBase({})
-    return receive(job.kb.value, pattern_of(job.text), dictionary)
+    return receive(job.kb.value, job.pattern, dictionary)
 
 
 def evaluators(job: Job, dictionary: Dictionary, background: KnowledgeBase) -> dict[str, GpmEvaluator]:
@@ -289,7 +294,7 @@ def evaluators(job: Job, dictionary: Dictionary, background: KnowledgeBase) -> d
             frozenset(dictionary.pin(stream) for stream in part.streams),
             sharing,
         )
-        for name, part in pattern_of(job.text).gpms.items()
+        for name, part in job.pattern.gpms.items()
     }
 
 

@@ -30,12 +30,13 @@ from spaseq.spark._workers import freeze_worker
 from spaseq.spark.background import _asking
 from spaseq.spark.background._asking import asking_of
 from spaseq.spark.background._background import Local
-from spaseq.spark.sinks._lines import BAD, LATE, MATCH, SHED, letter_line
+from spaseq.spark.sinks._lines import BAD, FAILED, LATE, MATCH, SHED, letter_line
 from spaseq.spark.source._blocks import ALL, read_row
 from spaseq.spark.source._rows import read_rows
-from spaseq.spark.source._told import Told, Warnings, telling_shed
+from spaseq.spark.source._told import Told, Warnings, telling_failed, telling_shed
 from spaseq.spark.stages._bucket import Bucket, State
-from spaseq.spark.stages._job import END_MS, Job, looks_back, milliseconds, pattern_of, reached
+from spaseq.spark.stages._failed import Failed
+from spaseq.spark.stages._job import END_MS, Job, looks_back, milliseconds, reached
 from spaseq.spark.stages._keeper import Answer, Done, Step, blocks
 from spaseq.spark.stages._keepers import take
 from spaseq.spark.stages._stateless import Passed, stage_of
@@ -72,7 +73,10 @@ Reading = Callable[[pa.RecordBatch, Dictionary, list[BadEvent]], Iterator[EventB
 
 
 def from_blocks(
-    job: Job, lateness_ms: int, told: Accumulator[Warnings] | None = None
+    job: Job,
+    lateness_ms: int,
+    told: Accumulator[Warnings] | None = None,
+    failed: Accumulator[Failed] | None = None,
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """The stateless stage on the rows of ``_blocks``; or that of ``_asking``, if the job has one."""
 
@@ -87,7 +91,7 @@ def from_blocks(
                     else:
                         yield from read_row(row, _dictionary(job), letters)
 
-        yield from _staged(job, read, told)
+        yield from _staged(job, read, told, failed)
         for what in ended:
             yield _end(job, None if what == ALL else (END_MS + lateness_ms) * 1000)
         freeze_worker()
@@ -96,7 +100,10 @@ def from_blocks(
 
 
 def from_rows(
-    job: Job, reading: Reading = read_rows, told: Accumulator[Warnings] | None = None
+    job: Job,
+    reading: Reading = read_rows,
+    told: Accumulator[Warnings] | None = None,
+    failed: Accumulator[Failed] | None = None,
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """The same on rows of events, see ``_rows``; or on others, by what reads them."""
 
@@ -105,14 +112,17 @@ def from_rows(
             for batch in batches:
                 yield from reading(batch, _dictionary(job), letters)
 
-        yield from _staged(job, read, told)
+        yield from _staged(job, read, told, failed)
         freeze_worker()
 
     return stage
 
 
 def _staged(
-    job: Job, read: Callable[[list[BadEvent]], Iterator[EventBatch]], told: Accumulator[Warnings] | None
+    job: Job,
+    read: Callable[[list[BadEvent]], Iterator[EventBatch]],
+    told: Accumulator[Warnings] | None,
+    failed: Accumulator[Failed] | None,
 ) -> Iterator[pa.RecordBatch]:
     letters: list[BadEvent] = []
     if job.joined is not None:
@@ -123,6 +133,8 @@ def _staged(
     for passed in stage_of(job).run(read(letters), letters):
         if passed.warnings and told is not None:
             told.add(dict(passed.warnings))
+        if passed.failed and failed is not None:
+            failed.add(passed.failed)
         yield record(rows_of(job, passed))
 
 
@@ -166,12 +178,12 @@ def record(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
 
 
 def all_at_once(
-    job: Job, told: Accumulator[Told] | None = None
+    job: Job, told: Accumulator[Told] | None = None, failed: Accumulator[Failed] | None = None
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """The stateful stage where everything is there: rows ordered by bucket and ``begin``.
 
     The ``begin`` of each row is a watermark, so only what overlaps in time is held. ``told`` hears what is
-    shed.
+    shed, ``failed`` which calls failed.
     """
 
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -179,7 +191,8 @@ def all_at_once(
         for _, members in groupby(rows, key=lambda row: row["bucket"]):
             for found in blocks(_all_of(Bucket(job), members)):
                 telling_shed(found, told)
-                yield _answers(found)
+                if answers := telling_failed(found, failed):
+                    yield _answers(answers)
         freeze_worker()
 
     return stage
@@ -198,6 +211,8 @@ def _all_of(bucket: Bucket, rows: Iterable[dict[str, Any]]) -> Iterator[Answer]:
         yield MATCH, line
     if (given_up := bucket.given_up()) is not None:
         yield SHED, given_up
+    if (failed := bucket.failed()) is not None:
+        yield FAILED, failed
 
 
 def _answers(found: list[Answer]) -> pa.RecordBatch:
@@ -223,13 +238,14 @@ class Buckets:
         head: ValueState,
         chunks: MapState,
         told: Accumulator[Told] | None,
+        failed: Accumulator[Failed] | None,
     ) -> None:
-        """``told`` hears what is shed."""
-        self._job, self._told = job, told
+        """``told`` hears what is shed, ``failed`` which calls failed."""
+        self._job, self._told, self._failed = job, told, failed
         self._handle = handle
         self._head = head
         self._chunks = chunks
-        self._trails = looks_back(pattern_of(job.text)) > 1
+        self._trails = looks_back(job.pattern) > 1
         task = TaskContext.get()
         # A run has one: what is warm of another run may be of other background graphs, and is not asked for.
         run = task and task.getLocalProperty("spark.jobGroup.id")
@@ -271,7 +287,8 @@ class Buckets:
                 self._store(said, timers.getCurrentWatermarkInMs())
             else:
                 telling_shed(said, self._told)
-                yield _frame(said)
+                if answers := telling_failed(said, self._failed):
+                    yield _frame(answers)
 
     def _watermark(self, timers: TimerValues) -> int:
         """The least time that may still come; Spark says 0 as long as it knows nothing."""
