@@ -16,9 +16,10 @@ from spaseq.connect import parse_location, reconnect, source
 from spaseq.connect.clients import ldes
 from spaseq.errors import SourceError, SpaseqWarning
 from spaseq.sources import BadEvent
+from spaseq.sources.catalog import load_catalog
 from spaseq.terms.values import XSD
 from tests.connect.events import EX, QUERY, STREAM, found, limited
-from tests.connect.servers import PATIENCE
+from tests.connect.servers import PATIENCE, until
 
 pytest.importorskip("httpx", reason="httpx is not installed (the extra http brings it)")
 
@@ -39,6 +40,13 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages are asked again, and lost connections made again, after hundredths of a second."""
     monkeypatch.setattr(reconnect, "FIRST", 0.02)
     monkeypatch.setattr(ldes, "POLL_LEAST", 0.02)
+
+
+@pytest.fixture(autouse=True)
+def no_thread_remains() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    until(lambda: set(threading.enumerate()) <= before)
 
 
 @dataclass
@@ -473,6 +481,20 @@ def test_a_history_then_the_stream(pages: Pages, tmp_path: Path) -> None:
     path.write_text(PREFIXES + "".join(f":m{n} {{ :m{n} dct:created {n} ; :v {n} }}\n" for n in range(12)))
     url = f"{path}?time=dct:created"
     assert found(source(pages.url(), history=url)) == [*range(20)]
+
+
+def test_a_catalogue_names_a_stream_and_its_times(pages: Pages, tmp_path: Path) -> None:
+    pages["/s"] = Answer(
+        page([], more=":stream tree:member :m . :m dct:created 9 ; dct:issued 2 ; :v 9 ."), FINAL
+    )
+    catalog = f"""@prefix vocals: <http://w3id.org/rsp/vocals#> . @prefix spaseq: <https://w3id.org/spaseq#> .
+        <{STREAM}> a vocals:RDFStream ; spaseq:timePredicate <http://purl.org/dc/terms/issued> ;
+            vocals:hasEndpoint [ <http://www.w3.org/ns/dcat#accessURL> <{pages.url()}> ] ."""
+    for text, time in [(catalog, 2), (catalog.replace("spaseq:timePredicate", "spaseq:other"), 9)]:
+        (tmp_path / "catalog.ttl").write_text(text)
+        (entry,) = load_catalog(tmp_path / "catalog.ttl").values()
+        (match,) = spaseq.run(QUERY, {"S": spaseq.Source(STREAM, entry.location, entry.options)})
+        assert match.end == time
 
 
 def test_a_page_of_the_field(pages: Pages, shared: Callable[[str], Path]) -> None:
