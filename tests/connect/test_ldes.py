@@ -182,6 +182,13 @@ def test_members_come_in_the_order_of_their_times_from_any_tree(pages: Pages) ->
     assert pages.asked == ["/s", "/old", "/a", "/b"]
 
 
+def test_a_relation_by_another_path_says_nothing_of_the_order(pages: Pages) -> None:
+    link = "<> tree:relation [ a tree:GreaterThanRelation ; tree:path :v ; tree:value 9 ; tree:node </t> ] ."
+    pages["/s"] = Answer(page([5], more=link), FINAL)
+    pages["/t"] = Answer(page([3]), FINAL)
+    assert found(pages.url()) == [3, 5]
+
+
 def test_members_are_given_before_pages_with_later_ones_are_read(pages: Pages) -> None:
     pages["/s"] = Answer(page(range(3), ("/missing", 3)), FINAL)
     assert found(pages.url(), limited(3)) == [0, 1, 2]
