@@ -17,7 +17,8 @@ _WORD: Final = re.compile(rf"\S{{{2 * AROUND + 1},}}")
 
 #: Where a URL begins in a text, also one whose slashes are wrong.
 _URL: Final = re.compile(
-    r"(?<![A-Za-z0-9+.-])(?:[A-Za-z][A-Za-z0-9+.-]*:/+|(?:kafka|mqtts?|wss?|https?):)", re.IGNORECASE
+    r"(?<![A-Za-z0-9+.-])(?:[A-Za-z][A-Za-z0-9+.-]*:/+|(?:kafka|mqtts?|wss?|(?:ldes\+)?https?):)",
+    re.IGNORECASE,
 )
 _NO_PORT: Final = re.compile(r":(?!\d{1,5}(?:[,/]|\Z))[^,/]*")
 _OPTION: Final = re.compile(r"[A-Za-z][\w.-]{0,63}")

@@ -25,7 +25,7 @@ from spaseq.sources._options import OPTIONS, read_option
 Setting = str | int | float | bool
 
 _URL: Final = re.compile(
-    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://|(?P<file>file):|(?P<cut>kafka|mqtts?|wss?|https?):",
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://|(?P<file>file):|(?P<cut>kafka|mqtts?|wss?|(?:ldes\+)?https?):",
     re.IGNORECASE,
 )
 _NAME: Final = re.compile(r"[A-Za-z][\w.-]{0,63}")
@@ -158,6 +158,8 @@ SCHEMES: Final[Mapping[str, Scheme]] = {
     "wss": Scheme(443, "PATH", _WEB, is_secure=True),
     "http": Scheme(80, "PATH", _SOURCE_BY_HTTP, _WEB),
     "https": Scheme(443, "PATH", _SOURCE_BY_HTTP, _WEB, is_secure=True),
+    "ldes+http": Scheme(80, "PATH", _SOURCE_BY_HTTP),
+    "ldes+https": Scheme(443, "PATH", _SOURCE_BY_HTTP, is_secure=True),
     "file": Scheme(None, "/PATH", {}),
 }
 

@@ -16,6 +16,7 @@ from spaseq.connect.address import Address, is_bucket, is_url, options_of, parse
 from spaseq.connect.again import Count, Place, resumed
 from spaseq.connect.clients.follow import EndedError, Follower, check_followed
 from spaseq.connect.clients.http import EVENT_STREAM, Body, HttpClient
+from spaseq.connect.clients.ldes import LdesClient
 from spaseq.connect.live import (
     STEP,
     Batches,
@@ -160,9 +161,9 @@ class _Opening:
             check_followed(self.address.path, self.options)
             connection, live = None, self._followed(seam, place)
         else:
-            if self.address.scheme not in ("http", "https"):
+            if not self.address.scheme.endswith(("http", "https")):
                 form_of(str(self.address), self.options)
-            client = _client(self.address)
+            client = _client(self.address, self.options, self.limits)
             if place is not None:
                 client.resume(place)
             connection = Connection(self.address, client)
@@ -191,7 +192,7 @@ class _Opening:
         return media == EVENT_STREAM or media in _LINES or self.options.format in ("ndjson", "ndjsonld")
 
     def _decoder(self, client: Client) -> Decoder:
-        options = self.options
+        options = client.of_members if isinstance(client, LdesClient) else self.options
         if options.format is None and isinstance(client, HttpClient) and client.media in _LINES:
             options = replace(options, format="ndjson")
         return Decoder(
@@ -292,7 +293,7 @@ class _BodyFile:
     read = read1
 
 
-def _client(address: Address) -> Client:
+def _client(address: Address, options: SourceOptions, limits: Limits) -> Client:
     """What reads a URL. Raises SourceError if it is not installed."""
     # Imported only here, each with the library it is made of.
     match address.scheme:
@@ -308,6 +309,8 @@ def _client(address: Address) -> Client:
             from spaseq.connect.clients.websocket import WebSocketClient
 
             return WebSocketClient(address)
+        case "ldes+http" | "ldes+https":
+            return LdesClient(address, options, limits)
         case _:
             return HttpClient(address)
 

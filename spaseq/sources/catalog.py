@@ -31,7 +31,7 @@ _OURS: Final = "https://w3id.org/spaseq#"
 _IANA: Final = "https://www.iana.org/assignments/media-types/"
 
 #: The schemes of live sources (see ``spaseq.connect``).
-LIVE: Final = ("kafka", "mqtt", "mqtts", "ws", "wss", "http", "https")
+LIVE: Final = ("kafka", "mqtt", "mqtts", "ws", "wss", "http", "https", "ldes+http", "ldes+https")
 
 _Description = dict[tuple[Term, str], list[Term]]
 

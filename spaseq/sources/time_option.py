@@ -28,10 +28,10 @@ class TimePath:
     def __str__(self) -> str:
         return "/".join(map(str, self.steps))
 
-    def ends(self, rows: Iterable[Row]) -> list[Term]:
-        """Return the distinct terms at the path's end, in the order of the triples."""
+    def ends(self, rows: Iterable[Row], start: Term | None = None) -> list[Term]:
+        """Return the distinct terms at the path's end, in the order of the triples; from any subject on."""
         rows = [*rows]
-        reached: dict[Term | Triple, None] | None = None
+        reached: dict[Term | Triple, None] | None = None if start is None else {start: None}
         for step in self.steps:
             reached = dict.fromkeys(o for s, p, o in rows if p == step and (reached is None or s in reached))
         return [term for term in reached or () if not isinstance(term, Triple)]

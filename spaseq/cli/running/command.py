@@ -125,7 +125,8 @@ def run(
       contexts   a folder, or a map, of local copies of contexts that JSON-LD names by URL
       items      the path of an array in JSON: each element is an event
       header, delimiter   for csv
-    Live sources are URLs: kafka, mqtt, mqtts, ws, wss, http, https, and file:PATH?follow.
+    Live sources are URLs: kafka, mqtt, mqtts, ws, wss, http, https, file:PATH?follow, and
+    ldes+http, ldes+https for a Linked Data Event Stream.
 
     Durations are numbers with ms, s, m, h or d; on a stream of ticks a second is one tick.
     Limits are partial-matches, query-bytes, pending-matches, held-events, term-bytes, depth, solutions,

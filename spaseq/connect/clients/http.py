@@ -11,7 +11,7 @@ import queue
 import socket
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -46,21 +46,34 @@ EVENT_STREAM: Final = "text/event-stream"
 class Body:
     """The body of an answer, read ahead by a thread until ``close``. ``media`` is its type."""
 
-    def __init__(self, address: Address, seconds: float, last: str = "") -> None:
-        """Raises DisconnectedError if the server may answer later, SourceError if not."""
+    def __init__(
+        self,
+        address: Address,
+        seconds: float,
+        asked: Mapping[str, str],
+        answers: Collection[int] = (200, _NO_MORE),
+        url: str = "",
+    ) -> None:
+        """``asked``: headers of the request; ``answers``: the statuses of an answer.
+
+        ``url``: another URL than the address, for pages that one leads to; messages name it.
+
+        Raises DisconnectedError if the server may answer later, SourceError if not.
+        """
         httpx = required("httpx", "http")
         headers = {
             "Accept": "*/*",
             "Accept-Encoding": "identity",
             "Cache-Control": "no-store",
-        } | authorization(address)
-        if last:
-            headers["Last-Event-ID"] = last
+            **authorization(address),
+            **asked,
+        }
         # Not a client of httpx, which logs each URL with its query.
         self._transport = httpx.HTTPTransport(
             verify=context(address) or True, trust_env=False, socket_options=_kept_alive()
         )
         self._response: Any = None
+        self._url, self._page = url or address.url, f"{hide(url)}: " if url else ""
         self._silence = address.seconds("read", SILENCE)
         self._timeout = httpx.ReadTimeout
         self._blocks: queue.Queue[bytes | Exception | None] = queue.Queue(_AHEAD)
@@ -68,38 +81,44 @@ class Body:
         self._is_ended = threading.Event()
         self._thread = threading.Thread(target=self._read, name="spaseq-http", daemon=True)
         try:
-            self._response = self._answer(httpx, address, headers, seconds)
+            self._response = self._answer(httpx, address, headers, seconds, answers)
         except BaseException:
             self._transport.close()
             raise
         self.status: int = self._response.status_code
-        self.media: str = self._response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        self.headers: Mapping[str, str] = self._response.headers
+        self.media: str = self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         self._thread.start()
 
-    def _answer(self, httpx: Any, address: Address, headers: dict[str, str], seconds: float) -> Any:
+    def _answer(
+        self,
+        httpx: Any,
+        address: Address,
+        headers: dict[str, str],
+        seconds: float,
+        answers: Collection[int],
+    ) -> Any:
         # The first byte has another bound than those of the body.
         self._patience = httpx.Timeout(seconds).as_dict()
         try:
-            request = httpx.Request(
-                "GET", address.url, headers=headers, extensions={"timeout": self._patience}
-            )
+            request = httpx.Request("GET", self._url, headers=headers, extensions={"timeout": self._patience})
             response = self._transport.handle_request(request)
             response.request = request
         except httpx.InvalidURL as error:
-            raise SourceError(f"{address}: this cannot be asked for: {error}") from None
+            raise SourceError(f"{self._page or f'{address}: '}this cannot be asked for: {error}") from None
         except httpx.TransportError as error:
             refuse_certificate(address, error)
-            raise DisconnectedError(str(error) or type(error).__name__) from None
+            raise DisconnectedError(f"{self._page}{error or type(error).__name__}") from None
         status = response.status_code
-        if status in (200, _NO_MORE):
+        if status in answers:
             return response
         response.close()
         if status >= 500 or status in (408, 425, 429):
             after = retry_after(response.headers.get("Retry-After"))
-            raise DisconnectedError(f"the server answers {status}", after)
+            raise DisconnectedError(f"{self._page}the server answers {status}", after)
         place = hide(response.headers.get("Location", "nowhere"))
         to = f" to {place}: give that" if response.is_redirect else ""
-        raise SourceError(f"{address}: the server answers {status}{to}{advice(status)}")
+        raise SourceError(f"{self._page or f'{address}: '}the server answers {status}{to}{advice(status)}")
 
     def _read(self) -> None:
         self._patience["read"] = self._silence
@@ -208,7 +227,8 @@ class HttpClient:
         return self._body
 
     def open(self, seconds: float) -> None:
-        self._body = Body(self._address, seconds, self._parser.id)
+        last = self._parser.id
+        self._body = Body(self._address, seconds, {"Last-Event-ID": last} if last else {})
         self._parser = Parser(self._parser.id)
         self._lost = None
 

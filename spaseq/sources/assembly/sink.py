@@ -218,7 +218,7 @@ class EventSink:
         if not found and self._otherwise is not None:
             return self._otherwise
         if not found:
-            raise ValueError(f"no time: nothing says {self.predicate or self.path} ({_instead(rows, graph)})")
+            raise ValueError(f"no time: nothing says {self.predicate or self.path} ({instead(rows, graph)})")
         first = found[0]
         if any(other[:2] != first[:2] for other in found):
             values = sorted({str(time.clock.show(time.value)) for time in found})
@@ -276,8 +276,8 @@ def letter_of(batch: EventBatch, index: int, reason: str) -> BadEvent:
     return BadEvent(stream, f"event {batch.n[index] + 1}", reason, payload)
 
 
-def _instead(rows: Iterable[Row], graph: Name | None) -> str:
-    """What to do about a time that is missing: a predicate or a path that says one, if there is one."""
+def instead(rows: Iterable[Row], graph: Name | None = None) -> str:
+    """Return what to do about a missing time: a predicate or a path that says one, if there is one."""
     rows = [*rows]
     holders: dict[NamedNode, set[object]] = {}
     for s, p, o in rows:

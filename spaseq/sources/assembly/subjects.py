@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Final
 
@@ -154,7 +154,7 @@ class Members:
         for number, member in enumerate(self._members, 1):
             assert isinstance(member, NamedNode)
             own = self._rows.get(member, [])
-            rows = own + [row for node in _nodes(own, of_blank) for row in of_blank[node]]
+            rows = own + [row for node in nodes_from(own, of_blank) for row in of_blank[node]]
             problem = self._problems.get(member, "") or self._problem
             missing = f"{member} has no triples in this document" if not own else ""
             self._sink.add(rows, member, (), f"event {number}", problem or missing)
@@ -165,7 +165,7 @@ class Members:
 Assembler = GraphAssembler | TripleGroups | SubjectGroups | Members
 
 
-def _nodes(rows: Iterable[Row], of: dict[Node, list[Row]]) -> list[Node]:
+def nodes_from(rows: Iterable[Row], of: Mapping[Node, list[Row]]) -> list[Node]:
     """Return the keys of ``of`` that triples reach, by any number of steps."""
     found: dict[Node, None] = {}
     left = [*rows]
@@ -181,7 +181,7 @@ def _reached(rows: Iterable[Row], loose: Iterable[Row]) -> set[Node]:
     of: dict[Node, list[Row]] = defaultdict(list)
     for row in loose:
         of[row[0]].append(row)
-    return {*_nodes(rows, of)} if of else set()
+    return {*nodes_from(rows, of)} if of else set()
 
 
 def _unreached(rows: list[Row]) -> str:

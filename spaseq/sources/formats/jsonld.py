@@ -87,13 +87,13 @@ def _keys(value: object) -> dict[str, None]:
     return found
 
 
-def quads_of(text: bytes) -> list[Quad]:
+def quads_of(text: bytes, base: str | None = None) -> list[Quad]:
     """What the processor makes of a document; ValueError, with the reason, if that is nothing.
 
-    Remote contexts are never fetched.
+    Remote contexts are never fetched. Relative IRIs are so from ``base`` on.
     """
     try:
-        return list(parse(text, format=RdfFormat.JSON_LD))
+        return list(parse(text, format=RdfFormat.JSON_LD, base_iri=base))
     except MemoryError as error:
         raise ValueError(too_long(error)) from None
     except SyntaxError as error:
