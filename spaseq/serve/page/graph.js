@@ -3,10 +3,11 @@
 import { s } from "./dom.js";
 import { clipped as shortened, local, term } from "./words.js";
 
-const CHARACTER = 6.7;
+/** Of the monospaced face, whose width is known. */
+const CHARACTER = 7.3;
 const ROW = 30;
 const NODE = 22;
-const LONGEST = 30;
+const LONGEST = 24;
 
 const clipped = (text) => shortened(text, LONGEST);
 
