@@ -1,13 +1,13 @@
 // One query: its numbers, its automaton, its matches over time, its text.
 
-import { get, getText, queryPath, remove } from "./api.js";
+import { Refused, Unreachable, get, getText, queryPath, remove } from "./api.js";
 import { Automaton, shapeOf } from "./automaton.js";
 import { announce, h, keyed, once, say } from "./dom.js";
 import { Follower } from "./follow.js";
 import { highlighted } from "./highlight.js";
 import { Kept } from "./kept.js";
 import { MatchDetail, MatchList } from "./matches.js";
-import { measuredOf, queryName } from "./side.js";
+import { measuredOf, queryName, showCount } from "./side.js";
 import { drawSpark, sparkline } from "./spark.js";
 import { Timeline } from "./timeline.js";
 import { count, duration, isTick, moment, parsed, plural, rate } from "./words.js";
@@ -39,6 +39,7 @@ export class QueryView {
     this.drawnAt = this.listedAt = -LIST;
     this.countNext = 0;
     this.seen = {};
+    this.latest = 0;
     this.element = h(
       "div",
       { class: "view" },
@@ -84,10 +85,12 @@ export class QueryView {
   // --- what comes -----------------------------------------------------------------------------
 
   match(number, data) {
+    this.latest = number;
     this.kept.add(number, data);
   }
 
   restarted() {
+    this.latest = 0;
     this.kept.clear();
   }
 
@@ -108,6 +111,7 @@ export class QueryView {
     if (now - this.listedAt < LIST) return;
     this.listedAt = now;
     this.list.draw();
+    this.numbers();
   }
 
   redraw() {
@@ -144,7 +148,8 @@ export class QueryView {
     this.reached = !reached.length || reached.includes(null) ? null : reached.reduce((first, time) => (time < first ? time : first));
     this.seen = stats;
     this.numbers();
-    await this.counted(path);
+    // Not waited for: what else the page says is not to be late by it.
+    this.counting ??= this.counted(path).catch(quiet).finally(() => (this.counting = null));
   }
 
   /** The automaton with its counts: the server works for these, so they are asked for the less the longer it does. */
@@ -164,11 +169,13 @@ export class QueryView {
     say(this.sample, events === undefined ? "" : `Counted over the newest ${plural(events, "event")}; × is how often an edge was taken`);
   }
 
-  /** How many matches there are, the list of queries says: here it is the same number. */
+  /** The numbers. How many matches there are is one number, here and in the list of queries. */
   numbers() {
     const stats = this.seen;
+    const matches = Math.max(this.query.matches, this.latest);
+    showCount(this.query.id, matches);
     const tiles = [
-      ["Matches", count(this.query.matches)],
+      ["Matches", count(matches)],
       ["Matches/s", rate(measuredOf("query", this.query.id)?.now)],
       ["Events", count(stats.events)],
       ["Relevant", stats.events ? `${((100 * stats.relevant) / stats.events).toFixed(0)} %` : "–"],
@@ -222,6 +229,11 @@ export class QueryView {
       this.told(error.message);
     }
   }
+}
+
+/** That the server is away or refuses, the next tick says. */
+function quiet(error) {
+  if (!(error instanceof Unreachable || error instanceof Refused)) throw error;
 }
 
 /** What a bound cost, if there is one. */
