@@ -63,16 +63,16 @@ def taken(browser: Chrome, url: str) -> None:
     themed(browser, "query")
     click(browser, ".matches tbody button", "")
     until(lambda: run("return document.querySelectorAll('.detail .graph').length") > 2, "graphs")
-    run("scrollTo(0, document.querySelector('.detail').offsetTop - 300)")
+    run("scrollTo(0, document.querySelector('.detail').offsetTop - 450)")
     themed(browser, "match")
     click(browser, ".title button", "Copy to editor")
     run(
         "const area = document.getElementById('text');"
         "area.value = area.value.replace('FILTER(?p2 < PREV(?p2))', arguments[0]);"
-        "area.dispatchEvent(new Event('input')); area.scrollTop = 150",
+        "area.dispatchEvent(new Event('input'))",
         MISTAKE,
     )
-    until(lambda: run("return !document.querySelector('.bubble').hidden"), "the mistake")
+    until(lambda: run("return !!document.querySelector('.bubble')"), "the mistake")
     themed(browser, "editor")
     click(browser, "#letters-link", "")
     until(lambda: run("return document.querySelectorAll('.letters li').length") > 1, "dead letters")
@@ -80,7 +80,6 @@ def taken(browser: Chrome, url: str) -> None:
     size(browser, NARROW)
     click(browser, "#queries a", "stocks")
     until(lambda: len(run("return document.querySelectorAll('.automaton')")) > 0, "the automaton")
-    run("scrollTo(0, document.querySelector('main').offsetTop - 70)")
     themed(browser, "narrow")
 
 

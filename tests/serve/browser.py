@@ -23,6 +23,36 @@ T = TypeVar("T")
 PATIENCE = 120.0
 
 
+#: A drawn graph may be scrolled; what only screen readers see may be cut.
+_OVERFLOWING = """
+const found = [];
+const say = (one, what) =>
+  found.push(`${one.tagName}.${one.getAttribute("class")} ${what}: ${one.textContent.slice(0, 60)}`);
+const inside = (one, box) =>
+  Math.min(one.left - box.left, box.right - one.right, one.top - box.top, box.bottom - one.bottom) > -1;
+const page = document.documentElement;
+if (page.scrollWidth > innerWidth) say(page, `${page.scrollWidth} px`);
+for (const one of document.querySelectorAll("body *:not(svg *)")) {
+  if (!one.checkVisibility() || one.matches(".sr, .skip, .drawn")) continue;
+  const { overflowY, textOverflow, webkitLineClamp } = getComputedStyle(one);
+  const { clientWidth, scrollWidth, clientHeight, scrollHeight } = one;
+  if (clientWidth && scrollWidth > clientWidth) say(one, `${scrollWidth} > ${clientWidth} px`);
+  if (overflowY === "hidden" && scrollHeight > clientHeight) say(one, `${scrollHeight} px high`);
+  if (textOverflow === "ellipsis" || webkitLineClamp !== "none") say(one, "has an ellipsis");
+}
+for (const drawing of document.querySelectorAll("svg.automaton, svg.graph")) {
+  const box = drawing.getBoundingClientRect();
+  const around = drawing.parentElement.getBoundingClientRect();
+  if (!drawing.closest(".drawn") && !inside(box, around)) say(drawing, "is outside");
+  for (const text of drawing.querySelectorAll("text")) {
+    const own = text.getBoundingClientRect();
+    if (own.width && !inside(own, box)) say(text, "is outside");
+  }
+}
+return found;
+"""
+
+
 @contextmanager
 def chromium() -> Iterator[Chrome]:
     """The browser; skips where Debian's Chromium or its driver is not installed, or does not start.
@@ -133,6 +163,20 @@ class Page:
         if digits.endswith("K"):
             return int(float(digits[:-1]) * 1000)
         return int(digits) if digits.isdecimal() else 0
+
+    def received(self) -> int:
+        """How many matches the page has had of the query that it shows."""
+        return int(self.run("return document.querySelector('.matches')?.dataset.received ?? 0"))
+
+    def overflowing(self) -> list[str]:
+        """What is wider than its box, or cut by it; of drawings also what is outside."""
+        found: list[str] = self.run(_OVERFLOWING)
+        return found
+
+    def size(self, width: int, height: int = 900) -> None:
+        """Gives the page a size; a window is never as narrow as a phone."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
     def errors(self) -> list[str]:
         """What the console has of errors since it was last asked; answers that refuse something are none."""

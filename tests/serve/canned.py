@@ -35,7 +35,7 @@ class Canned:
     """``rate``: matches a second, numbered from 1, since ``started``; no more than ``total``.
 
     ``token``: what requests must bring; ``run``: which run of the server it is; ``asked``: from where on
-    matches were asked for, each time.
+    matches were asked for, each time. ``word``: is in every name and value.
     """
 
     def __init__(
@@ -46,8 +46,10 @@ class Canned:
         started: float | None = None,
         token: str | None = None,
         run: str = "first",
+        word: str = "",
     ) -> None:
         self.run = run
+        self.word = word
         self.rate = rate
         self.token = token
         self.total = total
@@ -89,20 +91,21 @@ class Canned:
         while not self.closing.is_set():
             now = self.found
             if now > last:
-                yield b"".join(_block(number) for number in range(last + 1, now + 1))
+                yield b"".join(_block(number, self.word) for number in range(last + 1, now + 1))
                 last = now
             self.closing.wait(1 / _GROUPS)
 
     def answer(self, path: str) -> Any:
         """The JSON of a path; None if there is none."""
-        found = self.found
+        found, word = self.found, self.word
+        query = QUERY | {"name": f"flood{word}", "text": f"# {word}\n{QUERY['text']}", "matches": found}
         return {
             "/healthz": {"status": "ok"},
-            "/queries": {"queries": [QUERY | {"matches": found}], "run": self.run},
+            "/queries": {"queries": [query], "run": self.run},
             "/streams": {
                 "streams": [
                     {
-                        "iri": STREAM,
+                        "iri": STREAM + word,
                         "events": found,
                         "bad": 0,
                         "late": 0,
@@ -119,6 +122,7 @@ class Canned:
                 "matches": found,
                 "rows": found,
                 "late": 0,
+                "gpms": {name + word: {"events": 2 * found, "matched": found} for name in "AB"},
                 "watermark": "2026-06-04T08:00:00Z",
                 "shed": {
                     "partial_matches": 1234,
@@ -135,10 +139,11 @@ class Canned:
                     {"id": 2, "label": "2", "partial_matches": found % 31},
                 ],
                 "edges": [
-                    {"from": 0, "to": 1, "label": "A", "gpm": "A", "count": found},
-                    {"from": 1, "to": 1, "label": "; A", "gpm": "A", "count": 3 * found},
-                    {"from": 1, "to": 2, "label": "; !X B", "gpm": "B", "count": found // 2},
+                    {"from": 0, "to": 1, "label": f"A{word}", "gpm": "A", "count": found},
+                    {"from": 1, "to": 1, "label": f"; A{word}", "gpm": "A", "count": 3 * found},
+                    {"from": 1, "to": 2, "label": f"; !X B{word}", "gpm": "B", "count": found // 2},
                 ],
+                "counted": {"events": found, "of": found},
             },
         }.get(path)
 
@@ -150,30 +155,30 @@ def _time(milliseconds: int) -> str:
     return f"2026-06-04T{hours % 24:02d}:{minutes:02d}:{seconds:02d}.{rest:03d}Z"
 
 
-def match(number: int) -> dict[str, Any]:
-    """A match, with its one event."""
-    turtle = f"<urn:reading:{number}> <urn:value> {number} ; <urn:of> <urn:sensor:{number % 7}> ."
-    event = {"stream": STREAM, "time": _time(number), "graph": None, "n": number, "turtle": turtle}
+def match(number: int, word: str = "") -> dict[str, Any]:
+    """A match, with its one event; with a ``word`` it has seven."""
+    turtle = f"<urn:reading:{number}> <urn:value> {number} ; <urn:of{word}> <urn:sensor:{number % 7}{word}> ."
+    event = {"stream": STREAM + word, "time": _time(number), "graph": None, "n": number, "turtle": turtle}
     return {
         "number": number,
         "start": _time(number),
         "end": _time(number + 40),
-        "partition": {},
+        "partition": {"x": {"type": "uri", "value": f"urn:x:{word}"}} if word else {},
         "bindings": [
             {
-                "x": {
+                f"x{word}": {
                     "type": "literal",
-                    "value": str(number),
+                    "value": f"{number}{word}",
                     "datatype": "http://www.w3.org/2001/XMLSchema#integer",
                 }
             }
         ],
-        "events": {"A": [event]},
+        "events": {f"A{word}": [event] * (7 if word else 1)},
     }
 
 
-def _block(number: int) -> bytes:
-    short = {key: value for key, value in match(number).items() if key != "events"}
+def _block(number: int, word: str) -> bytes:
+    short = {key: value for key, value in match(number, word).items() if key != "events"}
     return f"id: {number}\nevent: match\ndata: {json.dumps(short)}\n\n".encode()
 
 
@@ -214,7 +219,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _matches(self, query: dict[str, list[str]]) -> None:
         since = int(query["since"][0])
         if query.get("follow") == ["0"]:
-            self._send(200, "application/x-ndjson", json.dumps(match(since + 1)).encode() + b"\n")
+            self._send(
+                200, "application/x-ndjson", json.dumps(match(since + 1, self.canned.word)).encode() + b"\n"
+            )
             return
         self._head(200, "text/event-stream")
         for group in self.canned.matches(since):

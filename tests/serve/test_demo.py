@@ -111,7 +111,7 @@ def test_the_five_samples_are_alive(page: Page) -> None:
 
 def test_a_match_opens_to_its_events_as_graphs_and_as_turtle(page: Page) -> None:
     show(page, "stocks-sector")
-    until(lambda: page.number("#received") > 0, "a match")
+    until(lambda: page.received() > 0, "a match")
     until(lambda: len(page.texts(".automaton .state")) == 3, "the automaton")
     page.click("button[title='Pause (p)']")
     page.click(".matches tbody button")
@@ -144,7 +144,7 @@ def test_a_typo_is_said_under_the_caret_and_goes_when_it_is_put_right(page: Page
     script = "const at = arguments[0].value.indexOf('?prise') + 5; arguments[0].setSelectionRange(at, at)"
     page.run(script, area)
     area.send_keys(Keys.BACKSPACE, "c")
-    assert page.one("#verdict", "Valid: SELECT ?company ?price over trades")
+    assert page.one("#verdict", "Valid: SELECT ?company ?price over stock / trades")
     assert not page.all(".bubble")
 
 
@@ -165,7 +165,7 @@ def test_a_query_is_tried_registered_and_deleted_by_keyboard(page: Page) -> None
     assert page.run("return document.activeElement.textContent") == "Register"
     press(Keys.ENTER)
     assert page.one("h1", "query q")
-    until(lambda: page.number("#received") > 3, "its matches")
+    until(lambda: page.received() > 3, "its matches")
     name = page.one("h1").text.split(" running")[0]
     page.click("button", "Delete")
     page.click("button", "Really delete?")

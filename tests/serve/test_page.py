@@ -35,11 +35,11 @@ def page(browser: Page) -> Iterator[Page]:
 def test_ten_thousand_matches_a_second_leave_the_page_at_work(page: Page) -> None:
     with Canned(rate=10_000) as server:
         page.open(server.url)
-        until(lambda: page.number("#received") > 5_000, "the first matches")
+        until(lambda: page.received() > 5_000, "the first matches")
         page.run("window.frames_ = 0; (function count() { frames_++; requestAnimationFrame(count) })()")
-        before = page.number("#received")
+        before = page.received()
         until(lambda: page.run("return frames_") > 40, "frames")
-        until(lambda: page.number("#received") > before + 20_000, "20,000 more matches")
+        until(lambda: page.received() > before + 20_000, "20,000 more matches")
         seen = page.run("return frames_")
         until(lambda: page.run("return frames_") > seen + 20, "further frames")
         assert page.run("return document.querySelectorAll('*').length") < 1_500
@@ -57,18 +57,18 @@ def test_ten_thousand_matches_a_second_leave_the_page_at_work(page: Page) -> Non
 def test_a_lost_connection_resumes_by_number_without_loss_or_doubling(page: Page) -> None:
     with Canned(rate=100, total=3_000) as server:
         page.open(server.url)
-        until(lambda: page.number("#received") >= 20, "matches")
+        until(lambda: page.received() >= 20, "matches")
         port, started, first = server.port, server.started, server.asked[0]
     banner = page.one("#banner", "Connection lost")
     assert "Nothing is lost" in banner.text
     assert page.texts("#link") == ["lost"]
-    before = page.number("#received")
+    before = page.received()
     assert before < 3_000 - first
     with Canned(rate=100, total=3_000, port=port, started=started) as server:
-        until(lambda: page.number("#received") >= 3_000 - first, "all matches")
+        until(lambda: page.received() >= 3_000 - first, "all matches")
         until(lambda: page.texts("#link") == ["live"], "the connection")
         assert server.asked[0] >= first + before - 1  # it went on where it stopped
-        assert page.number("#received") == 3_000 - first
+        assert page.received() == 3_000 - first
         assert not page.all("#banner")
 
 
@@ -76,11 +76,11 @@ def test_a_lost_connection_resumes_by_number_without_loss_or_doubling(page: Page
 def test_a_server_that_was_started_anew_begins_anew(page: Page) -> None:
     with Canned(rate=100, total=200) as server:
         page.open(server.url)
-        until(lambda: page.number("#received") == 200 - server.asked[0], "all matches")
+        until(lambda: page.received() == 200 - server.asked[0], "all matches")
         port = server.port
     page.one("#banner", "Connection lost")
     with Canned(rate=100, total=30, port=port, run="second"):
-        until(lambda: page.number("#received") == 30, "the matches of the other run")
+        until(lambda: page.received() == 30, "the matches of the other run")
 
 
 def test_a_token_is_asked_once_and_kept_for_the_tab(page: Page) -> None:
@@ -110,18 +110,6 @@ def test_the_automaton_has_its_counts(page: Page) -> None:
         until(lambda: len(page.texts(".automaton .state")) == 3, "the states")
         until(lambda: any("×" in text for text in page.texts(".automaton .taken")), "the counts of edges")
         assert page.texts(".automaton .accepting .number") == ["2"]
-
-
-@pytest.mark.parametrize("width", [1_000, 420])
-def test_nothing_is_wider_than_the_window(page: Page, width: int) -> None:
-    with Canned(rate=50) as server:
-        page.browser.set_window_size(width, 900)
-        page.open(server.url)
-        until(lambda: page.number("#received") > 0, "matches")
-        page.click("button[title='Pause (p)']")
-        page.click(".matches tbody button")
-        assert page.one(".detail h3", "1 event")
-        assert page.run("return document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_light_and_dark(page: Page) -> None:
@@ -161,7 +149,7 @@ def test_by_keyboard_alone(page: Page) -> None:
 
     with Canned(rate=20) as server:
         page.open(server.url)
-        until(lambda: page.number("#received") > 3, "matches")
+        until(lambda: page.received() > 3, "matches")
         press(Keys.TAB)
         assert focused() == "skip"
         press(Keys.TAB)

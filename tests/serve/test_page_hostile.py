@@ -53,7 +53,7 @@ def test_what_others_sent_is_shown(page: Page) -> None:
 
         # Ticks beyond 2^53.
         page.open(f"{server.url}/#/query/{odd}")
-        until(lambda: page.number("#received") == 2, "the matches")
+        until(lambda: page.received() == 2, "the matches")
         until(lambda: len(page.texts(".matches tbody time")) == 2, "their lines")
         assert page.texts(".matches tbody time") == [f"tick {TICK + 2}", f"tick {TICK}"]
         assert page.one(".timeline-box p", f"tick {TICK} to tick {TICK + 2}")
@@ -81,7 +81,7 @@ def test_what_others_sent_is_shown(page: Page) -> None:
             )
             assert sent.status_code == 200, sent.text
         page.open(f"{server.url}/#/query/{large}")
-        until(lambda: page.number("#received") == 40, "the large matches")
+        until(lambda: page.received() == 40, "the large matches")
         until(lambda: len(page.texts(".matches tbody tr")) == 40, "a line each")
         assert page.run("return document.querySelector('.matches').textContent.length") < 40 * 400
         page.click(".matches tbody button")
@@ -92,7 +92,8 @@ def test_what_others_sent_is_shown(page: Page) -> None:
         page.click("a#new-query")
         for text in ("a" * 300_000, "a" * 90_000, '\\"' * 45_000, "1" * 90_000 + "a"):
             assert page.run(f"{TYPED} return mirror.textContent.trimEnd() === arguments[0]", text)
-        words = "return [...mirror.children].map((one) => `${one.className} ${one.textContent}`)"
+        words = """return [...mirror.querySelectorAll('.line > *')]
+            .map((one) => `${one.className} ${one.textContent}`)"""
         assert page.run(f"{TYPED} {words}", "SELECT ?a-5 :b c:d-e within 1.5 # f\n<urn:g> 'h' \"i") == [
             "t-keyword SELECT",
             "t-variable ?a",

@@ -4,12 +4,11 @@ import { Refused, post } from "./api.js";
 import { announce, h, once, say } from "./dom.js";
 import { highlighted } from "./highlight.js";
 import { trialResult } from "./trial.js";
-import { local } from "./words.js";
+import { streamName } from "./words.js";
 
 /** So many milliseconds without a key before the text is checked. */
 const QUIET = 300;
 const DRAFT = "spaseq-draft";
-const TAB = 4;
 
 const starter = (stream) => `PREFIX : <http://example.org/>
 
@@ -24,20 +23,32 @@ WHERE {
 LIMIT 100
 `;
 
+/** The word of a line that begins at a column; empty at its end. */
+function wordAt(line, column) {
+  let at = [...line.textContent].slice(0, column).join("").length;
+  const found = document.createRange();
+  found.selectNodeContents(line);
+  found.collapse(false);
+  const texts = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+  for (let text; (text = texts.nextNode()); at -= text.length) {
+    if (at >= text.length) continue;
+    found.setStart(text, at);
+    found.setEnd(text, at + /^(?:[?$]?[\w:.-]+|.)/s.exec(text.data.slice(at))[0].length);
+    break;
+  }
+  return found;
+}
+
 export class Editor {
   /** `streams()` are the IRIs of streams there are; `registered(id)` is called when a query was. */
   constructor(streams, registered, given) {
     this.registered = registered;
     this.area = h("textarea", {
-      id: "text", spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "off", rows: 18,
+      id: "text", spellcheck: "false", autocapitalize: "off", autocomplete: "off",
       "aria-label": "Query", "aria-describedby": "verdict",
-      oninput: () => this.typed(), onscroll: () => this.follow(), onkeydown: (event) => this.key(event),
+      oninput: () => this.typed(), onkeydown: (event) => this.key(event),
     });
     this.mirror = h("pre", { class: "mirror", "aria-hidden": "true" });
-    this.numbers = h("pre", { class: "numbers", "aria-hidden": "true" });
-    this.mark = h("div", { class: "mark", "aria-hidden": "true", hidden: true });
-    this.bubble = h("div", { class: "bubble", "aria-hidden": "true", hidden: true });
-    this.layer = h("div", { class: "layer" }, this.mark, this.bubble);
     this.verdict = h("p", { id: "verdict", class: "verdict", role: "status", "aria-live": "polite" });
     this.name = h("input", { id: "name", autocomplete: "off", placeholder: "optional", maxlength: 200 });
     this.register = h("button", { type: "submit", class: "button primary", title: "Ctrl+Enter" }, "Register");
@@ -47,12 +58,12 @@ export class Editor {
       "form",
       { class: "card editor-card", onsubmit: (event) => { event.preventDefault(); this.submit(); } },
       h("div", { class: "row" }, h("h1", {}, "New query"), h("label", { class: "inline", for: "name" }, "Name ", this.name)),
-      h("div", { class: "editor" }, this.numbers, h("div", { class: "paper" }, this.mirror, this.area, this.layer)),
+      h("div", { class: "editor" }, h("div", { class: "paper" }, this.mirror, this.area)),
       this.verdict,
       h("div", { class: "row" }, h("span", { class: "quiet" }, "Try it runs the query over the last events that the server keeps; nothing is registered."), h("span", { class: "buttons" }, this.attempt, this.register)),
     );
     const known = streams();
-    const insert = (iri) => h("button", { type: "button", class: "chip", title: `Insert <${iri}>`, onclick: () => this.insert(`<${iri}>`) }, local(iri));
+    const insert = (iri) => h("button", { type: "button", class: "chip", title: `Insert <${iri}>`, onclick: () => this.insert(`<${iri}>`) }, streamName(iri));
     const hints = known.length ? h("p", { class: "chips" }, h("span", { class: "quiet" }, "Insert a stream: "), known.map(insert)) : null;
     this.element = h("div", { class: "view" }, form, hints, this.result);
     this.set(given ?? sessionStorage.getItem(DRAFT) ?? starter(known[0]));
@@ -77,20 +88,10 @@ export class Editor {
   typed() {
     const text = this.area.value;
     sessionStorage.setItem(DRAFT, text);
-    this.mirror.replaceChildren(...highlighted(text), "\n");
-    const lines = text.split("\n").length;
-    say(this.numbers, Array.from({ length: lines }, (_, i) => i + 1).join("\n"));
     this.unmark();
-    this.follow();
     clearTimeout(this.timer);
     this.checking?.abort();
     this.timer = setTimeout(() => this.check(), QUIET);
-  }
-
-  follow() {
-    const { scrollLeft, scrollTop } = this.area;
-    this.mirror.style.transform = this.layer.style.transform = `translate(${-scrollLeft}px, ${-scrollTop}px)`;
-    this.numbers.style.transform = `translateY(${-scrollTop}px)`;
   }
 
   key(event) {
@@ -113,7 +114,7 @@ export class Editor {
     }
     try {
       const found = await post("/queries?dry=1", text, aborting.signal);
-      const streams = (found.streams ?? []).map(local).join(", ");
+      const streams = (found.streams ?? []).map(streamName).join(", ");
       const variables = (found.variables ?? []).map((name) => `?${name.replace(/^\?/, "")}`).join(" ");
       this.judge("good", `Valid: ${found.form} ${variables}${streams ? ` over ${streams}` : ""}`);
     } catch (error) {
@@ -126,26 +127,23 @@ export class Editor {
     say(this.verdict, text);
   }
 
-  /** An error where it is: a caret in the text, the message under it, and the same for who listens. */
+  /** An error where it is: its word marked, the message under the line, and the same for who listens. */
   fail(error) {
+    this.unmark();
     const where = error.line ? `line ${error.line}, column ${error.column ?? 1}: ` : "";
     this.judge("bad", `${where}${error.message}${error.hint ? ` (${error.hint})` : ""}`);
-    if (!(error instanceof Refused) || !error.line) return;
-    const line = this.area.value.split("\n")[error.line - 1] ?? "";
-    let column = 0;
-    for (const character of line.slice(0, (error.column ?? 1) - 1)) column += character === "\t" ? TAB - (column % TAB) : 1;
-    const word = /^[?$]?[\w:.-]+|^\S/.exec(line.slice((error.column ?? 1) - 1))?.[0].length ?? 1;
-    this.mark.style.left = `${column}ch`;
-    this.mark.style.top = this.bubble.style.top = `calc(${error.line} * var(--line))`;
-    this.mark.style.width = `${Math.max(1, word)}ch`;
-    this.bubble.style.left = `${Math.min(column, 40)}ch`;
-    this.bubble.replaceChildren(h("b", {}, error.message), error.hint ? h("span", {}, ` ${error.hint}`) : "");
-    this.mark.hidden = this.bubble.hidden = false;
+    const line = this.mirror.children[error.line - 1];
+    if (!(error instanceof Refused) || !line) return;
+    const mark = h("span", { class: "mark" });
+    wordAt(line, (error.column ?? 1) - 1).surroundContents(mark);
+    const bubble = h("div", { class: "bubble" }, h("b", {}, error.message), error.hint ? h("span", {}, ` ${error.hint}`) : null);
+    line.append(bubble);
+    bubble.style.left = `${Math.max(0, Math.min(mark.offsetLeft, line.clientWidth - bubble.offsetWidth))}px`;
     this.area.setAttribute("aria-invalid", "true");
   }
 
   unmark() {
-    this.mark.hidden = this.bubble.hidden = true;
+    this.mirror.replaceChildren(...highlighted(this.area.value));
     this.area.removeAttribute("aria-invalid");
   }
 
@@ -159,9 +157,8 @@ export class Editor {
       announce("The query is registered.", true);
       this.registered(query.id);
     } catch (error) {
-      this.unmark();
       this.fail(error);
-      if (error.line) this.area.scrollTop = (error.line - 8) * parseFloat(getComputedStyle(this.area).lineHeight);
+      this.mirror.querySelector(".bubble")?.scrollIntoView({ block: "nearest" });
     }
   }
 
@@ -173,7 +170,6 @@ export class Editor {
       this.result.scrollIntoView({ block: "nearest" });
     } catch (error) {
       this.result.hidden = true;
-      this.unmark();
       this.fail(error);
     }
   }

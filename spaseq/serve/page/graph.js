@@ -3,10 +3,14 @@
 import { s } from "./dom.js";
 import { clipped as shortened, local, term } from "./words.js";
 
-const CHARACTER = 6.7;
+/** Of the monospaced face, whose width is known. */
+const CHARACTER = 7.3;
 const ROW = 30;
 const NODE = 22;
-const LONGEST = 30;
+const LONGEST = 24;
+
+/** A drawing shrinks to its box, to this part of its size. */
+const SMALLEST = 0.75;
 
 const clipped = (text) => shortened(text, LONGEST);
 
@@ -91,10 +95,12 @@ export function drawGraph(triples, label) {
       s("text", { x: x + width(text) / 2, y: y(place) + 4 }, clipped(text)),
     );
   });
-  return s(
+  const svg = s(
     "svg",
     { class: "graph", viewBox: `0 0 ${total} ${height}`, width: total, height, role: "img", "aria-label": label },
     ...edges,
     ...boxes,
   );
+  svg.style.minWidth = `${SMALLEST * total}px`; // smaller it could not be read, and is scrolled
+  return svg;
 }

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 
-/** A longer text is shown as it is: each key would make a node of each of its words. */
+/** A longer text is one node: each key would make a node of each of its words. */
 const LONGEST = 100000;
 
 const KEYWORDS = new Set(
@@ -21,9 +21,13 @@ function kindOf(word) {
   return KEYWORDS.has(word.toUpperCase()) ? "keyword" : null;
 }
 
-/** The text as nodes. */
+/** The text as nodes, one a line. */
 export function highlighted(text) {
   if (text.length > LONGEST) return [text];
+  return text.split("\n").map((line) => h("span", { class: "line" }, ...tokens(line)));
+}
+
+function tokens(text) {
   const nodes = [];
   let at = 0;
   for (const found of text.matchAll(PATTERN)) {

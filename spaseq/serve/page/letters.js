@@ -16,8 +16,8 @@ export class LettersView {
   close() {}
 
   async tick() {
-    const { letters } = await get(`/letters?limit=${MOST}`);
-    say(this.said, letters.length ? `${plural(letters.length, "letter")}, the newest first.` : "None: every event so far could be taken.");
+    const { count: all, letters } = await get(`/letters?limit=${MOST}`);
+    say(this.said, letters.length ? `${all > letters.length ? `The newest ${count(letters.length)} of ` : ""}${plural(all, "letter")}, the newest first.` : "None: every event so far could be taken.");
     keyed(this.list, letters, (letter) => letter.number, entry, () => {});
   }
 }

@@ -169,6 +169,10 @@ addEventListener("keydown", (event) => {
 });
 
 byId("help-button").addEventListener("click", () => byId("help").showModal());
+byId("side-button").addEventListener("click", () => {
+  byId("new-query").focus({ preventScroll: true });
+  byId("side").scrollIntoView();
+});
 addEventListener("hashchange", show);
 startTheme(() => view?.redraw?.());
 show();

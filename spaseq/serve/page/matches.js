@@ -6,12 +6,13 @@ import { drawGraph } from "./graph.js";
 import { triples } from "./turtle.js";
 import { between, clipped, count, jsonTerm, local, moment, parsed, plural, streamName, wholeTerm } from "./words.js";
 
-/** So many rows are shown, and so many events of each pattern at first. */
+/** So many matches are listed, each with so many of its variables, and so many events of each pattern at first. */
 const ROWS = 40;
+const VARIABLES = 8;
 const EVENTS = 6;
 
 /** So many characters of a value are shown in the list, so many of an event's Turtle, so many triples are drawn. */
-const VALUE = 200;
+const VALUE = 60;
 const TURTLE = 100000;
 const TRIPLES = 300;
 
@@ -19,7 +20,11 @@ const TRIPLES = 300;
 function gist(match) {
   const row = match.bindings?.[0] ?? {};
   const pairs = row instanceof Map ? [...row] : Object.entries(row);
-  return pairs.map(([name, value]) => h("span", { class: "pair" }, h("i", {}, name), ` ${jsonTerm(value, VALUE)}`));
+  const more = pairs.length - VARIABLES;
+  return [
+    ...pairs.slice(0, VARIABLES).map(([name, value]) => h("span", { class: "pair" }, h("i", {}, name), ` ${clipped(jsonTerm(value), VALUE)}`)),
+    more > 0 ? h("i", {}, `${count(more)} more`) : null,
+  ];
 }
 
 export class MatchList {
@@ -30,17 +35,18 @@ export class MatchList {
     this.over = false;
     this.body = h("tbody");
     this.hold = h("button", { type: "button", class: "button small", "aria-pressed": "false", title: "Pause (p)", onclick: () => this.toggle() }, "Pause");
-    this.said = h("p", { class: "quiet", id: "received" });
-    const table = h(
+    this.said = h("p", { class: "quiet" });
+    this.older = h("p", { class: "quiet" });
+    this.table = h(
       "table",
       { class: "matches", "aria-label": "Newest matches" },
       h("thead", {}, h("tr", {}, ["#", "End", "Span", "First row"].map((text) => h("th", { scope: "col" }, text)))),
       this.body,
     );
-    const scroll = h("div", { class: "scroll" }, table);
+    const scroll = h("div", { class: "scroll" }, this.table);
     scroll.addEventListener("pointerenter", () => (this.over = true));
     scroll.addEventListener("pointerleave", () => (this.over = false));
-    this.element = h("div", {}, h("div", { class: "row" }, this.said, this.hold), scroll);
+    this.element = h("section", { class: "card", "aria-label": "Matches" }, h("div", { class: "row" }, h("h2", {}, "Matches"), this.said, this.hold), scroll, this.older);
     this.shownUpTo = -1;
   }
 
@@ -61,11 +67,13 @@ export class MatchList {
     const held = this.isHeld && this.body.children.length > 0;
     if (!held) this.upTo = received;
     const waiting = received - this.upTo;
-    const text = `${plural(received, "match")} received`;
-    say(this.said, waiting ? `${text}, ${count(waiting)} since it is held` : text);
+    say(this.said, waiting ? `Held: ${plural(waiting, "newer match")} to come` : "");
+    this.table.dataset.received = received;
     if (held || received === this.shownUpTo) return;
     this.shownUpTo = received;
     keyed(this.body, this.kept.newest(ROWS), (kept) => kept.number, (kept) => this.row(kept), () => {});
+    const older = Number(this.body.lastElementChild?.dataset.key ?? 1) - 1;
+    say(this.older, older ? `and ${plural(older, "older match")}` : "");
   }
 
   row({ number, text, match = parsed(text) }) {
@@ -76,7 +84,7 @@ export class MatchList {
       h("td", {}, button),
       h("td", {}, h("time", { title: moment(match.end) }, moment(match.end))),
       h("td", { class: "number" }, between(match.start, match.end)),
-      h("td", { class: "gist" }, h("div", {}, gist(match))),
+      h("td", { class: "gist" }, gist(match)),
     );
     return row;
   }
@@ -147,7 +155,6 @@ export class MatchDetail {
       if (this.number === number) place.replaceChildren(h("p", { class: "bad", role: "alert" }, error.message));
     }
   }
-
 }
 
 /** A match in full: when, of whom, its rows, and the events of each pattern. */
@@ -166,11 +173,12 @@ export function matchParts(match) {
 
 const fact = (name, value, title) => h("div", {}, h("dt", {}, name), h("dd", { title }, value));
 
-function rows(bindings) {
+/** The first rows as a table. */
+export function rows(bindings) {
   const names = [...new Set(bindings.flatMap((row) => Object.keys(row)))];
   if (!names.length) return h("p", { class: "quiet" }, "No row.");
   const shown = bindings.slice(0, 20);
-  const cell = (value) => h("td", { title: wholeTerm(value) }, jsonTerm(value));
+  const cell = (name, value) => h("td", { title: wholeTerm(value), "data-name": `?${name}` }, jsonTerm(value));
   return h(
     "div",
     { class: "scroll" },
@@ -178,9 +186,9 @@ function rows(bindings) {
       "table",
       { "aria-label": "Rows of the match" },
       h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, `?${name}`)))),
-      h("tbody", {}, shown.map((row) => h("tr", {}, names.map((name) => (Object.hasOwn(row, name) ? cell(row[name]) : h("td")))))),
+      h("tbody", {}, shown.map((row) => h("tr", {}, names.map((name) => (Object.hasOwn(row, name) ? cell(name, row[name]) : h("td")))))),
     ),
-    bindings.length > shown.length ? h("p", { class: "quiet" }, `and ${count(bindings.length - shown.length)} rows more`) : null,
+    bindings.length > shown.length ? h("p", { class: "quiet" }, `and ${plural(bindings.length - shown.length, "more row")}`) : null,
   );
 }
 
@@ -191,7 +199,7 @@ function pattern(gpm, events, match) {
   const show = () => {
     for (const event of events.slice(shown, shown + EVENTS)) box.append(card(gpm, event, match));
     shown += EVENTS;
-    if (shown < events.length) say(more, `${count(events.length - shown)} events more`);
+    if (shown < events.length) say(more, plural(events.length - shown, "more event"));
     else more.remove();
   };
   more.addEventListener("click", show);

@@ -1,16 +1,16 @@
 // One query: its numbers, its automaton, its matches over time, its text.
 
-import { get, getText, queryPath, remove } from "./api.js";
+import { Refused, Unreachable, get, getText, queryPath, remove } from "./api.js";
 import { Automaton, shapeOf } from "./automaton.js";
 import { announce, h, keyed, once, say } from "./dom.js";
 import { Follower } from "./follow.js";
 import { highlighted } from "./highlight.js";
 import { Kept } from "./kept.js";
 import { MatchDetail, MatchList } from "./matches.js";
-import { measuredOf, queryName } from "./side.js";
+import { measuredOf, queryName, showCount } from "./side.js";
 import { drawSpark, sparkline } from "./spark.js";
 import { Timeline } from "./timeline.js";
-import { count, duration, moment, parsed, plural, rate } from "./words.js";
+import { count, duration, isTick, moment, parsed, plural, rate } from "./words.js";
 
 /** So many milliseconds at least between two drawings of the timeline, and of the list, which is to be read. */
 const DRAW = 120;
@@ -32,12 +32,14 @@ export class QueryView {
     this.tiles = h("dl", { class: "tiles" });
     this.spark = sparkline("Matches per second, the last minutes");
     this.notice = h("p", { class: "notice", role: "status", hidden: true });
-    this.drawing = h("div", { class: "scroll automaton-box", tabindex: 0, role: "group", "aria-label": "Automaton" });
+    this.drawing = h("div", { class: "automaton-box" });
     this.reason = h("pre", { class: "turtle", tabindex: 0, hidden: true });
     this.sample = h("p", { class: "quiet" });
     this.patterns = h("ul", { class: "patterns", "aria-label": "Patterns" });
     this.drawnAt = this.listedAt = -LIST;
     this.countNext = 0;
+    this.seen = {};
+    this.latest = 0;
     this.element = h(
       "div",
       { class: "view" },
@@ -66,13 +68,9 @@ export class QueryView {
           h("pre", { class: "query-text", tabindex: 0 }, highlighted(query.text.trimEnd())),
         ),
       ),
-      h("section", { class: "card", "aria-label": "Timeline" }, h("h2", {}, "Timeline"), this.timeline.element),
-      h(
-        "div",
-        { class: "results" },
-        h("section", { class: "card", "aria-label": "Matches" }, h("h2", {}, "Matches"), this.list.element),
-        this.detail.element,
-      ),
+      this.timeline.element,
+      this.list.element,
+      this.detail.element,
     );
     this.show(query);
     this.follower = new Follower(query.id, this, Math.max(0, (query.matches ?? 0) - BACK));
@@ -87,10 +85,12 @@ export class QueryView {
   // --- what comes -----------------------------------------------------------------------------
 
   match(number, data) {
+    this.latest = number;
     this.kept.add(number, data);
   }
 
   restarted() {
+    this.latest = 0;
     this.kept.clear();
   }
 
@@ -111,6 +111,7 @@ export class QueryView {
     if (now - this.listedAt < LIST) return;
     this.listedAt = now;
     this.list.draw();
+    this.numbers();
   }
 
   redraw() {
@@ -134,6 +135,7 @@ export class QueryView {
     const known = measuredOf("query", query.id);
     this.timeline.rate = known?.now ?? 0;
     if (known) drawSpark(this.spark, known.series);
+    this.numbers();
   }
 
   /** Once a second: its counts and its automaton. */
@@ -143,8 +145,11 @@ export class QueryView {
     const stats = await get(`${path}/stats`);
     if (this.isClosed) return;
     const reached = streams.filter((stream) => query.streams.includes(stream.iri)).map((stream) => stream.watermark ?? null);
-    this.stats(stats, !reached.length || reached.includes(null) ? null : reached.reduce((first, time) => (time < first ? time : first)));
-    await this.counted(path);
+    this.reached = !reached.length || reached.includes(null) ? null : reached.reduce((first, time) => (time < first ? time : first));
+    this.seen = stats;
+    this.numbers();
+    // Not waited for: what else the page says is not to be late by it.
+    this.counting ??= this.counted(path).catch(quiet).finally(() => (this.counting = null));
   }
 
   /** The automaton with its counts: the server works for these, so they are asked for the less the longer it does. */
@@ -154,23 +159,28 @@ export class QueryView {
     const automaton = await get(`${path}/explain?format=json`);
     this.countNext = performance.now() + Math.max(1500, 12 * (performance.now() - begun));
     if (this.isClosed) return;
-    if (this.automaton?.shape === shapeOf(automaton)) this.automaton.show(automaton);
+    const room = this.drawing.clientWidth;
+    if (this.automaton?.shape === shapeOf(automaton) && this.automaton.room === room) this.automaton.show(automaton);
     else {
-      this.automaton = new Automaton(automaton);
+      this.automaton = new Automaton(automaton, room);
       this.drawing.replaceChildren(this.automaton.svg);
     }
-    const { events, of } = automaton.counted ?? {};
-    say(this.sample, of === undefined ? "" : `counted over ${events < of ? `the newest ${count(events)} of ` : ""}${plural(of, "event")}`);
+    const { events } = automaton.counted ?? {};
+    say(this.sample, events === undefined ? "" : `Counted over the newest ${plural(events, "event")}; × is how often an edge was taken`);
   }
 
-  stats(stats, reached) {
+  /** The numbers. How many matches there are is one number, here and in the list of queries. */
+  numbers() {
+    const stats = this.seen;
+    const matches = Math.max(this.query.matches, this.latest);
+    showCount(this.query.id, matches);
     const tiles = [
-      ["Matches", count(stats.matches)],
+      ["Matches", count(matches)],
       ["Matches/s", rate(measuredOf("query", this.query.id)?.now)],
       ["Events", count(stats.events)],
       ["Relevant", stats.events ? `${((100 * stats.relevant) / stats.events).toFixed(0)} %` : "–"],
       ["Late", count(stats.late)],
-      ["Complete up to", moment(reached)],
+      ["Complete up to", `${moment(this.reached)}${this.reached && !isTick(this.reached) ? " UTC" : ""}`],
       ...shed(stats.shed),
     ];
     keyed(
@@ -187,7 +197,7 @@ export class QueryView {
       ([name]) => h("li", {}, h("span", { class: "gpm" }, name), h("meter", { min: 0, max: 1, "aria-label": `Share of events that match ${name}` }), h("span", { class: "quiet" })),
       (item, [, { events, matched }]) => {
         item.children[1].value = events ? matched / events : 0;
-        say(item.children[2], `${count(matched)} of ${plural(events, "event")} match`);
+        say(item.children[2], `matches ${plural(matched, "event")}`);
       },
     );
   }
@@ -219,6 +229,11 @@ export class QueryView {
       this.told(error.message);
     }
   }
+}
+
+/** That the server is away or refuses, the next tick says. */
+function quiet(error) {
+  if (!(error instanceof Unreachable || error instanceof Refused)) throw error;
 }
 
 /** What a bound cost, if there is one. */

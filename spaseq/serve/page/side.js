@@ -101,6 +101,12 @@ export function showSide(queries, streams, current) {
   );
 }
 
+/** Of one query how many matches it has, between two answers of the server. */
+export function showCount(id, matches) {
+  const item = [...byId("queries").children].find((one) => one.dataset.key === id);
+  if (item) say(item.querySelector(".count"), count(matches));
+}
+
 /** The query link that has the page, before it or behind it. */
 export function neighbour(current, step) {
   const links = [...byId("queries").querySelectorAll("a")];

@@ -1,7 +1,7 @@
 // What a query would have found in the last events.
 
 import { h } from "./dom.js";
-import { matchParts } from "./matches.js";
+import { matchParts, rows } from "./matches.js";
 import { between, count, moment, plural, streamName } from "./words.js";
 
 export function trialResult(trial) {
@@ -13,6 +13,7 @@ export function trialResult(trial) {
     h("p", { class: "quiet" }, over ? `Looked at ${over}.` : "No event of its streams is kept yet."),
     trial.stopped ? h("p", { class: "bad" }, trial.stopped) : null,
     trial.why ? h("p", { class: "why" }, h("b", {}, "Why: "), trial.why) : null,
+    found ? h("section", { class: "card" }, h("h3", {}, "First rows"), rows(trial.matches.flatMap((match) => match.bindings ?? []))) : null,
     ...trial.matches.map(tried),
   ].filter((part) => part !== null);
 }

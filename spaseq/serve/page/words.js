@@ -60,10 +60,13 @@ export function local(iri) {
   return bare.slice(cut + 1) || iri;
 }
 
+/** The name of a stream is cut after so many characters. */
+const NAME = 60;
+
 /** What is before the last two parts of a stream's IRI is seldom worth its place. */
 export function streamName(iri) {
   const parts = iri.replace(/^[a-z]+:\/\//, "").split(/[/#]/).filter((part) => part && part !== "stream");
-  return parts.length > 2 ? parts.slice(-2).join(" / ") : local(iri);
+  return clipped(parts.length > 2 ? parts.slice(-2).join(" / ") : local(iri), NAME);
 }
 
 /** The begin of a text that is too long to be shown. */
