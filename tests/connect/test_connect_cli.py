@@ -94,7 +94,7 @@ def test_sigterm_commits_what_a_live_run_has_read(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "within", [(Flow, "arrive"), (Kept, "settled"), (Handle, "batches"), (Report, "write")]
+    "within", [(Flow, "admit"), (Kept, "settled"), (Handle, "batches"), (Report, "write")]
 )
 def test_sigterm_commits_what_is_in_hand(
     here: Path, monkeypatch: pytest.MonkeyPatch, within: tuple[type, str]

@@ -216,7 +216,7 @@ class _Told:
         return (
             self.log,
             list(map(_shown, self.kept)),
-            [asdict(handle.stats) for handle in self.handles],
+            [asdict(handle.stats) | {"limit": None} for handle in self.handles],
             engine.arrived,
             engine.late,
             engine.bad,

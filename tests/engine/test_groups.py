@@ -54,7 +54,7 @@ def _answers(handle: spaseq.Handle) -> Answers:
 
 def _counts(handle: spaseq.Handle) -> dict[str, object]:
     """What is counted, but for what is shared; when one is over, a group counts the rest of a batch, too."""
-    left_out = {"shared_with", "shared"} | ({"relevant", "gpms"} if handle.done else set())
+    left_out = {"shared_with", "shared", "limit"} | ({"relevant", "gpms"} if handle.done else set())
     return {name: value for name, value in asdict(handle.stats).items() if name not in left_out}
 
 

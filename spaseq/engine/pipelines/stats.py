@@ -44,7 +44,7 @@ class Stats:
     shared: tuple[int, ...] = ()
     gpms: dict[str, GpmStats] = field(default_factory=dict)
     shed: Shed | None = None
-    limit: NearLimit | None = None
+    limit: NearLimit | None = field(default=None, compare=False)  # what is kept depends on who shares it
 
     def plus(self, others: Stats, sign: int = 1) -> Stats:
         """The counts of both; with a ``sign`` of -1 the difference. All else is of the first."""
