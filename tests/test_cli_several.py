@@ -117,6 +117,7 @@ def test_why_a_query_has_no_match_is_said_of_it() -> None:
     assert spaseq("run", "one.rq", "never.rq", "-s", "S1=s.nq", "--no-why").stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_of_very_many_queries_without_a_match_the_first_are_looked_into(here: Path) -> None:
     names = [f"never{i}.rq" for i in range(7)]
     for i, name in enumerate(names):

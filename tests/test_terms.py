@@ -141,6 +141,7 @@ def dictionary(request: pytest.FixtureRequest) -> Dictionary:
     return found
 
 
+@pytest.mark.slow
 def test_batches_keep_their_terms_as_long_as_they_are_referenced(dictionary: Dictionary) -> None:
     kept, lost = _batch(dictionary, 0), _batch(dictionary, 1)
     part = concatenate([kept, _batch(dictionary, 2)]).take(np.array([1]))

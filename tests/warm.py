@@ -6,6 +6,7 @@ python -m tests.warm MATCHER ...
 from __future__ import annotations
 
 import sys
+from datetime import timedelta
 
 from spaseq import Engine
 
@@ -13,6 +14,7 @@ S = "http://example.org/s"
 #: By matcher, a sequence, what B asks besides, and what follows WHERE.
 QUERIES = {
     "kernel": ("A ; !N ; B+ ; C", "FILTER(?b > ?a)", ""),
+    "bounded": ("A ; B+ ; C", "FILTER(?b > ?a)", ""),
     "ordered": ("A , B+[,] , C", "FILTER(?b > ?a)", "AFTER MATCH SKIP PAST LAST EVENT"),
     "enumeration": ("A : B+[:] : C", "", ""),
     "lazy": ("A : B : C", "FILTER(?b > ?a)", ""),
@@ -24,9 +26,10 @@ GPMS = {"A": "?x a :a ; :v ?a .", "B": "?y a :b ; :v ?b .", "C": "?z a :c ; :v ?
 def warm(matcher: str) -> int:
     """Match a few events by this matcher, pushed alone and together; return the number of matches."""
     sequence, condition, tail = QUERIES[matcher]
+    bound = timedelta(days=1) if matcher == "bounded" else None
     asked = GPMS | {"B": f"{GPMS['B']} {condition}"}
     gpms = " ".join(f"DEFINE GPM {name} ON S {{ {asked[name]} }}" for name in GPMS if name in sequence)
-    engine = Engine(evaluator=matcher)
+    engine = Engine(evaluator="kernel" if bound else matcher, latency=bound)
     found = engine.register(
         f"PREFIX : <http://example.org/> SELECT * WITHIN 9 SECONDS SLIDING FROM STREAM S <{S}> "
         f"WHERE {{ SEQ({sequence}) {gpms} }} {tail}"

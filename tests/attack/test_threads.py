@@ -516,6 +516,7 @@ def test_fork_while_another_thread_is_in_the_engine() -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
+@pytest.mark.slow
 def test_counts_that_others_ask_for_while_events_are_pushed() -> None:
     """Events that come alone are counted together: two threads that ask must not count them twice."""
     engine = spaseq.Engine()

@@ -339,6 +339,7 @@ def _shown(match: spaseq.Match) -> str:
     return str((match.start, match.end, match.bindings, match.partition))
 
 
+@pytest.mark.slow
 def test_columns_of_each_query_are_those_it_has_alone() -> None:
     """Where a call finds so many that they come in several blocks, in windows, and read after two calls."""
     rng = random.Random(5)

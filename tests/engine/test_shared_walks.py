@@ -33,6 +33,7 @@ _ROOMS = [
 
 @settings(max_examples=examples(60), phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**64 - 1))
+@pytest.mark.slow
 def test_as_if_each_were_alone(seed: int) -> None:
     names = ("_OF_A_ROOT", "_MOST_AT_FIRST", "_EVENTS", "_MOST_TOGETHER", "_DEEP")
     with pytest.MonkeyPatch.context() as patch:

@@ -78,6 +78,7 @@ def _always(even: float) -> property:
 
 
 @pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
+@pytest.mark.slow
 def test_where_all_is_worth_the_same_it_is_looked_half_as_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks were a sixteenth of the work of Q5, of which nothing was learned that mattered."""
     looks, look = 0, Shedding._end_look
@@ -100,6 +101,7 @@ def test_where_all_is_worth_the_same_it_is_looked_half_as_often(monkeypatch: pyt
 
 
 @pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
+@pytest.mark.slow
 def test_a_look_waits_while_events_take_all_that_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
     """In windows of 4,000 it took a seventh of what 64 events may: of those that broke it most had one."""
     look, count, soon = Shedding._look, 0, 0

@@ -98,6 +98,7 @@ def test_numbers_without_end_are_compared_without_a_warning(far: bool) -> None:
         assert 0.0 <= found.min() <= found.max() <= 1.0
 
 
+@pytest.mark.slow
 def test_no_more_than_a_part_of_the_work_is_for_trials() -> None:
     """A tenth of the work of Q3 is three units an event: of these a thirty-second is an eighth of a trial."""
     tried: list[int] = []

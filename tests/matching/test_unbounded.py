@@ -52,6 +52,7 @@ def is_compiled(file: Path) -> bool:
     return re.search("^@(kernel|part|inlined|rare)$", file.read_text(), re.MULTILINE) is not None
 
 
+@pytest.mark.slow
 def test_what_other_kernels_are_made_of_knows_no_bound() -> None:
     """There is nothing to be left out of their source, so that LLVM is told the same with and without."""
     lazy_ones = set(file_of(lazy).parent.glob("*.py"))

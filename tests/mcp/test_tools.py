@@ -301,6 +301,7 @@ def test_searches_end_with_their_time_and_others_go_on() -> None:
     assert checked["plan"]
 
 
+@pytest.mark.slow
 def test_events_are_no_searches_and_cancelled_searches_end() -> None:
     async def ask() -> tuple[list[Any], Any, Any]:
         made = server(maze(), Engine(), Bounds(seconds=400))

@@ -171,7 +171,7 @@ def test_every_path_takes_one_edge_of_the_cut(triples: frozenset[Triple], path: 
 @pytest.mark.parametrize(
     "path", ["<urn:a>/(<urn:b>|<urn:c>)*/<urn:d>", "<urn:a>*", "<urn:a>/<urn:b>?/[<urn:c>]"]
 )
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_hundreds_of_sources(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     nodes, letters = rng.integers(0, 900, (3_000, 2)).tolist(), rng.integers(0, 4, 3_000).tolist()

@@ -183,6 +183,7 @@ def with_values(sample: Sample, rng: random.Random, values: Sequence[Term]) -> S
 
 @unshrunk
 @given(seeds)
+@pytest.mark.slow
 def test_sums_of_hard_numbers(seed: int) -> None:
     """What the bounds leave out, the reference finds no match with: rounding, no numbers, infinity."""
     rng = random.Random(f"linear {seed}")

@@ -209,6 +209,7 @@ ALPHABET = "abcdefgh"
 
 @settings(max_examples=examples(250), deadline=None)
 @given(patterns("ab", 3), patterns("ab", 4))
+@pytest.mark.slow
 def test_containment_is_that_of_all_words(general: Pattern, special: Pattern) -> None:
     longest = max(len(general), len(special))
     counterexample = any(
