@@ -99,7 +99,7 @@ def slow(environment: dict[str, str], request: pytest.FixtureRequest) -> Iterato
     run.stop()
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=2)
 @pytest.mark.parametrize(
     "slow",
     [(name, "q.rq") for name in ("table", "json", "xml", "csv", "tsv", "ndjson")]

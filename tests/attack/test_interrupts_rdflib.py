@@ -40,7 +40,7 @@ def interrupted(file: str, work: Callable[[AtCall], bool]) -> int:
     return number
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize("file", ["rdf/service.py", "rdf/_quads.py", "rdf/description.py"])
 def test_a_service_that_is_asked(file: str) -> None:
     """After it, each match is there once, and described."""

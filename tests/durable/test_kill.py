@@ -140,7 +140,7 @@ def test_killed_200_times(tmp_path: Path) -> None:
     _kills(tmp_path, 200)
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize("full", ["s.state", "out.ndjson"])
 def test_a_full_disk(tmp_path: Path, full: str) -> None:
     """The state, or the output, is on a disk that becomes full; with room, the same command goes on."""

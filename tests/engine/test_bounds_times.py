@@ -53,7 +53,7 @@ def _run(seed: int, at_once: int, latency: float) -> tuple[int, float, float, fl
     return count, shed.recall, shed.error, clock.units
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=2)
 @pytest.mark.parametrize("at_once", [50, 300, EVENTS])
 @pytest.mark.parametrize("seed", [41, 42])
 def test_recall_where_events_have_the_same_time(seed: int, at_once: int) -> None:

@@ -177,7 +177,7 @@ def _do(engine: spaseq.Engine, number: int, what: str, given_: object) -> None:
             engine.push(NS + stream, graph, time, name=f"{NS}e{number}.{i}")
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(0, ci=2)
 @pytest.mark.parametrize("skip", ["", "AFTER MATCH SKIP PAST LAST EVENT"])
 @pytest.mark.parametrize(
     "sequence", ["A ; B ; A", "A ; !C ; A", "(A & B) ; A", "ALL(A, B) ; A", "A : B : A", "A+ ; B ; A?"]

@@ -335,7 +335,7 @@ def test_random_loops() -> None:
     assert counts["lazy"] > 4
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize("part", range(4))
 def test_many_random_loops(part: int) -> None:
     for seed in range(1_000 + 500 * part, 1_500 + 500 * part):

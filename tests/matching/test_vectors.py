@@ -60,7 +60,7 @@ def test_some_vectors(shared: Callable[[str], Path], evaluator: str | None) -> N
     assert differences(shared("seq-vectors") / "vectors-2.json", evaluator, 16) == []
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize("evaluator", [None, "reference", "runs"])
 def test_all_vectors(shared: Callable[[str], Path], evaluator: str | None) -> None:
     assert differences(shared("seq-vectors") / "vectors-2.json", evaluator, 1) == []

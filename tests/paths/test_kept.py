@@ -215,9 +215,10 @@ def test_damages(built: Path) -> None:
     _damages(built, 100, 1)
 
 
-@pytest.mark.slow
-def test_10_000_damages(built: Path) -> None:
-    _damages(built, 10_000, 2)
+@pytest.mark.few(0, ci=1)
+@pytest.mark.parametrize("times", [1_000, 10_000])
+def test_many_damages(built: Path, times: int) -> None:
+    _damages(built, times, 2)
 
 
 def _crafted(built: Path, times: int, seed: int) -> None:
@@ -250,9 +251,10 @@ def test_crafted(built: Path) -> None:
     _crafted(built, 100, 3)
 
 
-@pytest.mark.slow
-def test_10_000_crafted(built: Path) -> None:
-    _crafted(built, 10_000, 4)
+@pytest.mark.few(0, ci=1)
+@pytest.mark.parametrize("times", [1_000, 10_000])
+def test_much_crafted(built: Path, times: int) -> None:
+    _crafted(built, times, 4)
 
 
 @pytest.mark.parametrize("left", [0, 5, 12, 24, 100, -64, -1])

@@ -54,7 +54,7 @@ def committed(state: Path, events: int, taken: int) -> None:
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 def test_a_restart_goes_on(tmp_path: Path, end: signal.Signals) -> None:
     state = tmp_path / "s.state"
     with serving("--state", state) as (process, url), httpx.Client(base_url=url, timeout=PATIENCE) as http:
