@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -93,7 +93,7 @@ def run(steps: Steps, rng: random.Random, path: Path, options: dict[str, object]
             found, expected = killed.answers.get(name, []), answers.get(name, [])
             assert found == expected, name
             if not _ends(handle):  # what that counts of the event that ends it hangs on what came with it
-                assert asdict(_counts(other.stats)) == asdict(_counts(handle.stats)), handle.query.text
+                assert _counts(other.stats) == _counts(handle.stats), handle.query.text
     assert killed.engine.late == whole.late
     assert killed.engine.bad == whole.bad
     return killed
