@@ -98,6 +98,6 @@ def test_geometries(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_a_checkpoint_takes_nothing_that_is_not_deterministic(spark: SparkSession, tmp_path: Path) -> None:
     spaseq.function(f"{NS}f", lambda _: 7, deterministic=False)
-    path = events(tmp_path / "s.nq", "4", "5")
+    path = events(tmp_path / "s.nq", '"4"', '"5"')
     with pytest.raises(EngineError, match="a query with a checkpoint cannot have it in a pattern or FILTER"):
         planned(spark, query(":f(?v) > 2", "true"), {"S": path}, checkpoint=tmp_path / "checkpoint")
