@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.datasource import DataSourceStreamReader
 
+# PySpark's sockets to its JVM and workers are closed when they are collected.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
 PAIRS = query("A ; B", "5 SECONDS SLIDING")
 
 
