@@ -58,8 +58,8 @@ class Engine:
     ``strict``, the first bad or late event raises; otherwise each goes to ``dead_letters`` (a callable, or
     the path of an NDJSON file; the newest are kept in ``rejected`` when it is None) and is counted in ``bad``
     or ``late``; unless a callable hears of it, the first of a stream and kind is a ``SpaseqWarning``.
-    ``shapes``: SHACL shapes, as a file, rdflib graph or Turtle text. An event whose graph does not conform is
-    a bad event, with SHACL's message; ``nonconforming`` counts these.
+    ``shapes``: SHACL shapes: a file, an rdflib graph or Turtle text. Events that do not conform to them are
+    bad events, with SHACL's message; ``nonconforming`` counts them.
     ``evaluator`` names the evaluator to use instead of the planned one. A query that would take more than
     ``limits`` ends, and its handle says why. Before that, at a bound, it sheds partial matches, by
     ``policy``, and may find fewer matches, but no false ones: ``latency`` is for each query the time from
@@ -125,7 +125,7 @@ class Engine:
             from spaseq.gpm.shapes import Shapes
 
             core.flow.shapes = Shapes(shapes)
-            self.turn.prompts(lambda: False)  # what does not conform is told at once
+            self.turn.prompts(lambda: False)  # an event that does not conform is reported at once
         if state is not None:
             # Here, because compiled code takes a while to load.
             from spaseq.engine.durable.checks import UNREPEATED

@@ -67,7 +67,7 @@ class Shapes:
         graph = _graph((term(s), term(p), term(o)) for s, p, o in batch.triples(index))
         try:
             conforms, report, _ = self._on(graph).run()
-        except Exception as error:  # a failure in SHACL's sense: nobody knows whether the event conforms
+        except Exception as error:  # SHACL calls this a failure: the event may or may not conform
             return bounded(f"{NOT_CONFORMING}the validation failed: {error}")
         return None if conforms else bounded(NOT_CONFORMING + _cited(report))
 

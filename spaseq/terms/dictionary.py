@@ -115,7 +115,7 @@ class Dictionary:
         self._rank: npt.NDArray[np.int8] = np.empty(0, dtype=np.int8)
         #: Ids of ill-typed literals whose values were read since somebody last took them from here.
         self.ill_typed: set[int] = set()
-        #: How often each function of the user's has failed, by IRI; ``warn`` is told of the first time.
+        #: The number of failed calls of each user's function, by IRI. ``warn`` gets the first one.
         self.failed_calls: Counter[str] = Counter()
         self.warn: Callable[[str], None] = warn_within
 
@@ -166,7 +166,7 @@ class Dictionary:
         return self._enter_all([f'"{number}"^^<{XSD}integer>' for number in numbers])
 
     def intern_doubles(self, numbers: npt.NDArray[np.float64]) -> Ids:
-        """The ids of these as ``xsd:double``, whose numbers are known from then on."""
+        """Return the ids of these numbers as ``xsd:double``."""
         # As integers, since -0.0 is another term than 0.0.
         bits, inverse = np.unique(numbers.view(np.int64), return_inverse=True)
         doubles = bits.view(np.float64)

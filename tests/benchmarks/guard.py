@@ -29,7 +29,7 @@ from tests.benchmarks.guard_figures import FIGURES, Taken
 ROOT: Final = Path(__file__).parents[2]
 #: Processes that measure a figure. The layout of its memory alone moves some figures by a few percent.
 _PROCESSES: Final = 2
-#: A figure whose new value is lower than this share of the old one is marked.
+#: A figure is marked if new divided by old is below this.
 _LEAST: Final = 0.95
 
 

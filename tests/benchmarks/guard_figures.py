@@ -166,7 +166,7 @@ def _vshape(_folder: Path, divisor: int) -> Work:
 
 
 def _restart(folder: Path, divisor: int) -> Work:
-    """A state file whose window is full; the process that reads it is warm."""
+    """Read a state file whose window is full, in a warm process."""
     size = 100_000 // divisor
     data, state = folder / "window.nq", folder / "window.state"
     data.write_bytes(n_quads(sinking(size), 2))

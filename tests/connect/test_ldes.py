@@ -116,7 +116,7 @@ def pages() -> Iterator[Pages]:
 def page(
     numbers: Sequence[int], *links: tuple[str, int | None], path: str = "dct:created", more: str = ""
 ) -> str:
-    """A page with members whose times and values are their numbers, and links with a lower bound, or none."""
+    """A page of members, each with its number as time and value, and of links, some with a lower bound."""
     text = f"{PREFIXES}:stream a ldes:EventStream ; ldes:timestampPath {path} ; tree:view </s> .\n"
     for number in numbers:
         text += f":stream tree:member :m{number} . :m{number} dct:created {number} ; :v {number} .\n"

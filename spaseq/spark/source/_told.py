@@ -127,7 +127,7 @@ class _HeardOnce(AccumulatorParam[Warnings]):
 
 
 class _HeardFailed(AccumulatorParam[Failed]):
-    """Adds the failed calls of tasks; the first of each function is said in the driver."""
+    """Adds up the failed calls of tasks. The driver warns of the first one of each function."""
 
     def __init__(self) -> None:
         self._line = _caller()

@@ -6,7 +6,7 @@ from collections import Counter
 
 from spaseq.terms.dictionary import Dictionary
 
-#: By IRI, how many, and what was said of the first.
+#: By a function's IRI: the number of failed calls, and the warning of the first one.
 Failed = dict[str, tuple[int, str]]
 
 
