@@ -198,3 +198,14 @@ def test_what_exists_replaces() -> None:
         if exists is filtered:  # what BIND does to a variable that is replaced, SPARQL 1.1 leaves open
             assert found == _rows(General(group, dictionary, kb), events, dictionary)
         assert _by_rows(group, events, dictionary, kb) == (found if by_rows else None)
+
+
+def test_a_triple_pattern_with_one_variable_twice() -> None:
+    """Only triples whose subject is their object are solutions, though the pattern is a single triple."""
+    x, predicate = Var("x"), NamedNode(E + "p")
+    group = Group((Triples((TriplePattern(x, predicate, x),)),))
+    loop = Triple(NamedNode(E + "a"), predicate, NamedNode(E + "a"))
+    other = Triple(NamedNode(E + "b"), predicate, NamedNode(E + "c"))
+    dictionary = Dictionary()
+    for route in (Spectra(group, dictionary, None), General(group, dictionary, None)):
+        assert _rows(route, [[loop, other], [other]], dictionary) == [[(("x", f"<{E}a>"),)], []]
