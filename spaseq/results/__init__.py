@@ -19,7 +19,7 @@ from typing import IO, Final
 
 from spaseq.errors import FormatError
 from spaseq.language.syntax import Construct, Query
-from spaseq.results.writers._base import ResultWriter
+from spaseq.results.writers._base import ResultWriter, RowFormat, RowWriter
 
 __all__ = ["Format", "ResultWriter", "check_format", "writer"]
 
@@ -59,26 +59,6 @@ def writer(format: Format | str, query: Query, out: IO[bytes]) -> ResultWriter: 
     """
     chosen = check_format(format, query)
     match chosen:
-        case Format.TABLE:
-            from spaseq.results.writers._table import TableWriter
-
-            return TableWriter(query, out)
-        case Format.JSON:
-            from spaseq.results.writers._json import JsonWriter
-
-            return JsonWriter(query, out)
-        case Format.XML:
-            from spaseq.results.writers._xml import XmlWriter
-
-            return XmlWriter(query, out)
-        case Format.CSV:
-            from spaseq.results.writers._delimited import CsvWriter
-
-            return CsvWriter(query, out)
-        case Format.TSV:
-            from spaseq.results.writers._delimited import TsvWriter
-
-            return TsvWriter(query, out)
         case Format.NDJSON:
             from spaseq.results.writers._json import NdjsonWriter
 
@@ -91,6 +71,30 @@ def writer(format: Format | str, query: Query, out: IO[bytes]) -> ResultWriter: 
             from spaseq.results.writers._count import CountWriter
 
             return CountWriter(query, out)
+    return RowWriter(query, out, _row_format(chosen, query, terminal=out.isatty()))
+
+
+def _row_format(format: Format, query: Query, *, terminal: bool) -> RowFormat:  # noqa: A002  # the field's word
+    match format:
+        case Format.JSON:
+            from spaseq.results.writers._json import JsonRows
+
+            return JsonRows(query)
+        case Format.XML:
+            from spaseq.results.writers._xml import XmlRows
+
+            return XmlRows(query)
+        case Format.CSV:
+            from spaseq.results.writers._delimited import CsvRows
+
+            return CsvRows(query)
+        case Format.TSV:
+            from spaseq.results.writers._delimited import TsvRows
+
+            return TsvRows(query)
+    from spaseq.results.writers._table import TableRows
+
+    return TableRows(query, terminal=terminal)
 
 
 def _fitting(query: Query) -> tuple[Format, ...]:

@@ -93,19 +93,54 @@ class ResultWriter(ABC):
         return harmless(text)
 
 
-class RowWriter(ResultWriter):
-    """A format of rows; for ASK of its answer: ``true`` at the first match, or ``false`` at the end."""
+class RowFormat(ABC):
+    """How a format writes the parts of a document of rows.
 
-    def __init__(self, query: Query, out: IO[bytes]) -> None:
+    ``holds_all``: the format can hold every match.
+    """
+
+    holds_all = False
+
+    @abstractmethod
+    def answer(self, answer: bool) -> str:
+        """Return the whole document of an ASK."""
+
+    @abstractmethod
+    def head(self) -> str:
+        """Return the text before the rows."""
+
+    @abstractmethod
+    def rows(self, match: Match) -> str:
+        """Return the rows of one match."""
+
+    def all_rows(self, batch: MatchBatch) -> memoryview:
+        """Return the rows of a batch, for a format that ``holds_all``."""
+        return memoryview("".join(map(self.rows, batch)).encode())
+
+    def tail(self) -> str:
+        """Return the text after the rows."""
+        return ""
+
+    def harmless(self, text: str) -> str:
+        """Return the text for a terminal, without characters that steer it."""
+        return harmless(text)
+
+
+class RowWriter(ResultWriter):
+    """Writes rows in a format; for ASK the answer: ``true`` at the first match, or ``false`` at the end."""
+
+    def __init__(self, query: Query, out: IO[bytes], form: RowFormat) -> None:
         super().__init__(query, out)
+        self._form = form
         self._started = False
+        self.holds_all = form.holds_all
 
     def match(self, match: Match) -> None:
         if isinstance(self.query.form, Ask):
             if not self._started:
-                self._write(self._answer(True))
+                self._write(self._form.answer(True))
         else:
-            rows = self._rows(match)  # before the head: a table's first rows decide how wide it is
+            rows = self._form.rows(match)  # before the head: a table's first rows decide how wide it is
             self._write(self._head_once() + rows)
         self._started = True
 
@@ -114,43 +149,26 @@ class RowWriter(ResultWriter):
             for match in batch[:1]:
                 self.match(match)
         elif self.holds_all:
-            self._write_all(self._head_once(), self._all_rows(batch))
+            self._write_all(self._head_once(), self._form.all_rows(batch))
             self._started = True
         else:
             super().batch(batch)
 
-    def _all_rows(self, batch: MatchBatch) -> memoryview:
-        """The rows of some matches, where ``holds_all``."""
-        return memoryview("".join(map(self._rows, batch)).encode())
-
     def close(self) -> None:
         if not isinstance(self.query.form, Ask):
-            self._write(self._head_once() + self._tail())
+            self._write(self._head_once() + self._form.tail())
         elif not self._started:
-            self._write(self._answer(False))
+            self._write(self._form.answer(False))
         self._started = True
 
     def go_on(self, matches: int) -> None:  # noqa: ARG002  # rows are not numbered
         self._started = True
 
     def _head_once(self) -> str:
-        return "" if self._started else self._head()
+        return "" if self._started else self._form.head()
 
-    @abstractmethod
-    def _answer(self, answer: bool) -> str:
-        """The whole document of an ASK."""
-
-    @abstractmethod
-    def _head(self) -> str:
-        """What stands before the rows."""
-
-    @abstractmethod
-    def _rows(self, match: Match) -> str:
-        """The rows of one match."""
-
-    def _tail(self) -> str:
-        """What stands after the rows."""
-        return ""
+    def _harmless(self, text: str) -> str:
+        return self._form.harmless(text)
 
 
 #: What steers a terminal or disturbs a line: controls but line feeds and tabs, separators, directions.

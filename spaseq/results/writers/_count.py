@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 
 
 class CountWriter(ResultWriter):
-    """Counts matches, of which it reads nothing; the number is written at the end."""
+    """Counts matches without reading them; ``close`` writes the number, and the query's name if given."""
 
     holds_all = True
 
-    def __init__(self, query: Query, out: IO[bytes]) -> None:
+    def __init__(self, query: Query, out: IO[bytes], name: str | None = None) -> None:
         super().__init__(query, out)
         self._count = 0
+        self._end = "\n" if name is None else f"\t{name}\n"
 
     def match(self, match: Match) -> None:  # noqa: ARG002  # nothing of it is asked for
         self._count += 1
@@ -28,4 +29,4 @@ class CountWriter(ResultWriter):
         self._count += len(batch)
 
     def close(self) -> None:
-        self._write(f"{self._count}\n")
+        self._write(f"{self._count}{self._end}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from rdflib.term import BNode, Node
 
 from spaseq.language.syntax import Query
-from spaseq.results.writers._base import Cache, RowWriter
+from spaseq.results.writers._base import Cache, RowFormat
 from spaseq.results.writers._columns import columns
 from spaseq.terms.interop import from_rdflib
 
@@ -19,54 +19,52 @@ if TYPE_CHECKING:
     from spaseq.results.match import Match
 
 
-class CsvWriter(RowWriter):
+class CsvRows(RowFormat):
     """https://www.w3.org/TR/sparql11-results-csv-tsv/: values only; IRIs and literals look alike."""
 
     holds_all = True
 
-    def __init__(self, query: Query, out: IO[bytes]) -> None:
-        super().__init__(query, out)
+    def __init__(self, query: Query) -> None:
+        self._names = columns(query)
         self._terms = Cache()
 
-    def _answer(self, answer: bool) -> str:
+    def answer(self, answer: bool) -> str:
         return _csv([[str(answer).lower()]])
 
-    def _head(self) -> str:
-        return _csv([columns(self.query)])
+    def head(self) -> str:
+        return _csv([self._names])
 
-    def _rows(self, match: Match) -> str:
-        names = columns(self.query)
-        return _csv([_value(row.get(name)) for name in names] for row in match.bindings)
+    def rows(self, match: Match) -> str:
+        return _csv([_value(row.get(name)) for name in self._names] for row in match.bindings)
 
-    def _all_rows(self, batch: MatchBatch) -> memoryview:
+    def all_rows(self, batch: MatchBatch) -> memoryview:
         from spaseq.results.writers import _texts
 
         return _texts.csv_rows(batch, self._terms)
 
 
-class TsvWriter(RowWriter):
+class TsvRows(RowFormat):
     """https://www.w3.org/TR/sparql11-results-csv-tsv/: terms as N-Triples writes them, which is lossless."""
 
     holds_all = True
 
-    def __init__(self, query: Query, out: IO[bytes]) -> None:
-        super().__init__(query, out)
+    def __init__(self, query: Query) -> None:
+        self._names = columns(query)
         self._terms = Cache()
 
-    def _answer(self, answer: bool) -> str:
+    def answer(self, answer: bool) -> str:
         return f"{str(answer).lower()}\n"
 
-    def _head(self) -> str:
-        return "\t".join(f"?{name}" for name in columns(self.query)) + "\n"
+    def head(self) -> str:
+        return "\t".join(f"?{name}" for name in self._names) + "\n"
 
-    def _rows(self, match: Match) -> str:
-        names = columns(self.query)
+    def rows(self, match: Match) -> str:
         return "".join(
-            "\t".join(str(from_rdflib(row[name])) if name in row else "" for name in names) + "\n"
+            "\t".join(str(from_rdflib(row[name])) if name in row else "" for name in self._names) + "\n"
             for row in match.bindings
         )
 
-    def _all_rows(self, batch: MatchBatch) -> memoryview:
+    def all_rows(self, batch: MatchBatch) -> memoryview:
         from spaseq.results.writers import _texts
 
         return _texts.tsv_rows(batch, self._terms)

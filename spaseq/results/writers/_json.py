@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 from rdflib.term import BNode, Literal, Node
 
 from spaseq.language.syntax import Construct, Query, Select
-from spaseq.results.writers._base import Cache, ResultWriter, RowWriter, show_time
+from spaseq.results.writers._base import Cache, ResultWriter, RowFormat, show_time
 from spaseq.results.writers._columns import columns
 from spaseq.results.writers._graphs import graph_text
 
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
     from spaseq.results.match import Event, Match
 
 
-class JsonWriter(RowWriter):
+class JsonRows(RowFormat):
     """https://www.w3.org/TR/sparql11-results-json/, one row a line."""
 
     holds_all = True
 
-    def __init__(self, query: Query, out: IO[bytes]) -> None:
-        super().__init__(query, out)
+    def __init__(self, query: Query) -> None:
+        self._names = columns(query)
         self._separator = "\n"
         self._terms = Cache()
 
-    def _answer(self, answer: bool) -> str:
+    def answer(self, answer: bool) -> str:
         return dump({"head": {}, "boolean": answer}) + "\n"
 
-    def _head(self) -> str:
-        return f'{{"head":{dump({"vars": columns(self.query)})},"results":{{"bindings":['
+    def head(self) -> str:
+        return f'{{"head":{dump({"vars": self._names})},"results":{{"bindings":['
 
-    def _rows(self, match: Match) -> str:
+    def rows(self, match: Match) -> str:
         parts = []
         for row in rows_of(match):
             parts += [self._separator, row]
             self._separator = ",\n"
         return "".join(parts)
 
-    def _all_rows(self, batch: MatchBatch) -> memoryview:
+    def all_rows(self, batch: MatchBatch) -> memoryview:
         from spaseq.results.writers import _texts
 
         rows = _texts.json_rows(batch, self._terms, self._separator, ",\n")
@@ -49,7 +49,7 @@ class JsonWriter(RowWriter):
             self._separator = ",\n"
         return rows
 
-    def _tail(self) -> str:
+    def tail(self) -> str:
         return "\n]}}\n"
 
 
@@ -58,19 +58,26 @@ class NdjsonWriter(ResultWriter):
 
     That is ``bindings`` for SELECT and ``graph`` (N-Triples) for CONSTRUCT; for ASK the match says it all.
     Terms are those of SPARQL JSON; times are ``xsd:dateTime`` strings, or integers on streams of ticks.
+    ``name``: the query's name, written as the first key ``query``.
     """
 
     holds_all = True
 
-    def __init__(self, query: Query, out: IO[bytes]) -> None:
+    def __init__(self, query: Query, out: IO[bytes], name: str | None = None) -> None:
         super().__init__(query, out)
         self._terms = Cache()
+        self._begin = "{" if name is None else f'{{"query":{dump(name)},'
 
     def match(self, match: Match) -> None:
-        self._write(line_of(match) + "\n")
+        self._write(self._begin + line_of(match)[1:] + "\n")
 
     def batch(self, batch: MatchBatch) -> None:
-        self._write_all("", lines_of(batch, self._terms))
+        lines = lines_of(batch, self._terms)
+        if len(self._begin) > 1:
+            # A line feed in JSON is the end of a line: strings escape theirs.
+            begin = self._begin.encode()
+            lines = memoryview(begin + bytes(lines)[1:].replace(b"\n{", b"\n" + begin))
+        self._write_all("", lines)
 
     def close(self) -> None:
         """Nothing: every line is complete."""

@@ -7,13 +7,13 @@ import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
 from rdflib.term import Literal, Node, URIRef
 from rich.cells import cell_len, chop_cells
 
 from spaseq.language.syntax import Query
-from spaseq.results.writers._base import RowWriter, harmless, show_time
+from spaseq.results.writers._base import RowFormat, harmless, show_time
 from spaseq.results.writers._columns import columns
 from spaseq.terms.interop import from_rdflib
 from spaseq.terms.values import XSD
@@ -42,34 +42,36 @@ _TIMES: Final = ("dateTime", "dateTimeStamp", "date", "duration")
 _PLAIN: Final = frozenset(XSD + name for name in (*_NUMBERS, *_TIMES))
 
 
-class TableWriter(RowWriter):
+class TableRows(RowFormat):
     """Start and end of the match, then the row, aligned; the header once.
 
     A column is as wide as its widest cell so far. On a terminal the header is bold, and lines are kept within
     its width: wide cells go on below after a mark, and columns that find no room stand in further lines.
-    Elsewhere a row is one line of plain text.
+    Elsewhere a row is one line of plain text. ``queries``: the names of several queries; the first column
+    then is ``query``, and has the name that ``query`` was set to.
     """
 
-    #: What stands before the row's own cells.
-    titles: tuple[str, ...] = ("start", "end")
-
-    def __init__(self, query: Query, out: IO[bytes]) -> None:
-        super().__init__(query, out)
+    def __init__(self, query: Query, *, terminal: bool, queries: Iterable[str] = ()) -> None:
+        self.query: str | None = None
+        self._terminal = terminal
         self._columns = columns(query)
-        self._names = (*self.titles, *(f"?{name}" for name in self._columns))
+        of_queries = [harmless(name) for name in queries]
+        titles = ("query",) * bool(of_queries) + ("start", "end")
+        self._names = (*titles, *(f"?{name}" for name in self._columns))
         self._widths = [cell_len(name) for name in self._names]
+        self._widths[0] = max(self._widths[0], *map(cell_len, of_queries), 0)
         self._least = list(self._widths)
         self._prefixes = sorted(((iri, prefix) for prefix, iri in query.prefixes), key=_longest_first)
 
-    def _answer(self, answer: bool) -> str:
+    def answer(self, answer: bool) -> str:
         return f"{str(answer).lower()}\n"
 
-    def _head(self) -> str:
+    def head(self) -> str:
         text = self._render([self._names])
         bold = self._terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
         return "".join(f"\x1b[1m{line}\x1b[0m\n" for line in text.splitlines()) if bold else text
 
-    def _rows(self, match: Match) -> str:
+    def rows(self, match: Match) -> str:
         lead = self._lead(match)
         rows = [(*lead, *(self._cell(name, row) for name in self._columns)) for row in match.bindings]
         for row in rows:
@@ -78,10 +80,11 @@ class TableWriter(RowWriter):
         return self._render(rows)
 
     def _lead(self, match: Match) -> tuple[str, ...]:
-        """The cells under ``titles``."""
-        return str(show_time(match.start)), str(show_time(match.end))
+        """Return the cells before the row's own."""
+        times = str(show_time(match.start)), str(show_time(match.end))
+        return times if self.query is None else (harmless(self.query), *times)
 
-    def _harmless(self, text: str) -> str:
+    def harmless(self, text: str) -> str:
         return text  # each cell is, and the header is bold
 
     def _cell(self, name: str, row: Mapping[str, Node]) -> str:

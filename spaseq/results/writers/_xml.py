@@ -9,7 +9,8 @@ from xml.sax.saxutils import escape, quoteattr
 from rdflib.term import BNode, Literal, Node, URIRef
 
 from spaseq.errors import FormatError
-from spaseq.results.writers._base import DISTURBING, RowWriter
+from spaseq.language.syntax import Query
+from spaseq.results.writers._base import DISTURBING, RowFormat
 from spaseq.results.writers._columns import columns
 
 if TYPE_CHECKING:
@@ -23,27 +24,30 @@ _HEADER: Final = (
 _IMPOSSIBLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
-class XmlWriter(RowWriter):
+class XmlRows(RowFormat):
     """https://www.w3.org/TR/rdf-sparql-XMLres/, one result a line."""
 
-    def _answer(self, answer: bool) -> str:
+    def __init__(self, query: Query) -> None:
+        self._names = columns(query)
+
+    def answer(self, answer: bool) -> str:
         return f"{_HEADER}<head/>\n<boolean>{str(answer).lower()}</boolean>\n</sparql>\n"
 
-    def _head(self) -> str:
-        names = "".join(f"<variable name={quoteattr(name)}/>" for name in columns(self.query))
+    def head(self) -> str:
+        names = "".join(f"<variable name={quoteattr(name)}/>" for name in self._names)
         return f"{_HEADER}<head>{names}</head>\n<results>\n"
 
-    def _rows(self, match: Match) -> str:
+    def rows(self, match: Match) -> str:
         lines = []
         for row in match.bindings:
             cells = (f"<binding name={quoteattr(n)}>{_term(term)}</binding>" for n, term in row.items())
             lines.append(f"<result>{''.join(cells)}</result>\n")
         return "".join(lines)
 
-    def _harmless(self, text: str) -> str:
+    def harmless(self, text: str) -> str:
         return DISTURBING.sub(lambda c: f"&#x{ord(c[0]):X};", text)
 
-    def _tail(self) -> str:
+    def tail(self) -> str:
         return "</results>\n</sparql>\n"
 
 

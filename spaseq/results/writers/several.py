@@ -7,13 +7,12 @@ others unbound, as the rows of a UNION do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import IO, Final
 
 import numpy as np
 from pyoxigraph import Literal
-from rich.cells import cell_len
 
 from spaseq.errors import FormatError
 from spaseq.language.syntax import Construct, Projection, Query, Select, Var
@@ -21,11 +20,11 @@ from spaseq.results import Format, check_format, writer
 from spaseq.results.batch import MatchBatch
 from spaseq.results.encoded import Bindings
 from spaseq.results.match import Match
-from spaseq.results.writers._base import ResultWriter, harmless
+from spaseq.results.writers._base import ResultWriter, RowWriter
 from spaseq.results.writers._columns import columns
 from spaseq.results.writers._count import CountWriter
-from spaseq.results.writers._json import NdjsonWriter, dump, line_of, lines_of
-from spaseq.results.writers._table import TableWriter
+from spaseq.results.writers._json import NdjsonWriter
+from spaseq.results.writers._table import TableRows
 from spaseq.terms.interop import to_rdflib
 
 #: What the column is called that has the queries' names.
@@ -62,14 +61,15 @@ def writers(
     """
     check_formats(format, queries)
     if format is Format.COUNT:
-        counts = {name: _Count(name, query, out) for name, query in queries.items()}
+        counts = {name: CountWriter(query, out, name) for name, query in queries.items()}
         return counts, tuple(counts.values())
     if format is Format.NDJSON:
-        return {name: _Lines(name, query, out) for name, query in queries.items()}, ()
+        return {name: NdjsonWriter(query, out, name) for name, query in queries.items()}, ()
     together = _together(queries, named=format is not Format.TABLE)
     if format is Format.TABLE:
-        table = _Table(together, out, queries)
-        return {name: _OfTable(name, query, out, table) for name, query in queries.items()}, [table]
+        rows = TableRows(together, terminal=out.isatty(), queries=queries)
+        table = RowWriter(together, out, rows)
+        return {name: _InTable(name, query, out, table, rows) for name, query in queries.items()}, [table]
     document = writer(format, together, out)
     return {name: _Rows(name, query, out, document) for name, query in queries.items()}, [document]
 
@@ -89,48 +89,14 @@ def _together(queries: Mapping[str, Query], *, named: bool) -> Query:
     )
 
 
-class _Lines(NdjsonWriter):
-    """NDJSON with ``query`` as the first key."""
-
-    def __init__(self, name: str, query: Query, out: IO[bytes]) -> None:
-        super().__init__(query, out)
-        self._begin = f'{{"{NAME}":{dump(name)},'.encode()
-
-    def match(self, match: Match) -> None:
-        self._write(self._begin.decode() + line_of(match)[1:] + "\n")
-
-    def batch(self, batch: MatchBatch) -> None:
-        # A line feed in JSON is the end of a line: in strings it is escaped.
-        lines = bytes(lines_of(batch, self._terms))[1:].replace(b"\n{", b"\n" + self._begin)
-        self._write_all("", memoryview(self._begin + lines))
-
-
-class _Count(CountWriter):
-    """How many matches a query has, and its name."""
-
-    def __init__(self, name: str, query: Query, out: IO[bytes]) -> None:
-        super().__init__(query, out)
-        self._name = name
-
-    def close(self) -> None:
-        self._write(f"{self._count}\t{self._name}\n")
-
-
-class _Part(ResultWriter):
-    """The matches of one query, into the document of all."""
+class _Rows(ResultWriter):
+    """Writes rows of one query into the document of all, with the query's name as a binding."""
 
     def __init__(self, name: str, query: Query, out: IO[bytes], document: ResultWriter) -> None:
         super().__init__(query, out)
         self._name = name
         self._document = document
         self.holds_all = document.holds_all
-
-    def close(self) -> None:
-        """Nothing: the document is closed by itself."""
-
-
-class _Rows(_Part):
-    """Rows with the query's name as a binding."""
 
     def match(self, match: Match) -> None:
         label = to_rdflib(Literal(self._name))
@@ -145,6 +111,9 @@ class _Rows(_Part):
             self._document.batch(_NamedBatch(batch, self._name, columns(self._document.query)))
         else:
             super().batch(batch)
+
+    def close(self) -> None:
+        """Do nothing: the document is closed by itself."""
 
 
 class _NamedBatch(MatchBatch):
@@ -173,27 +142,18 @@ class _NamedBatch(MatchBatch):
         return Bindings(own.offsets, found, (*own.terms, Literal(self._name)))
 
 
-class _Table(TableWriter):
-    """A table, the first column of which says of which query, ``name``, a row is."""
+class _InTable(ResultWriter):
+    """Writes rows of one query into the table of all."""
 
-    titles = (NAME, *TableWriter.titles)
-
-    def __init__(self, query: Query, out: IO[bytes], names: Iterable[str]) -> None:
+    def __init__(self, name: str, query: Query, out: IO[bytes], table: ResultWriter, rows: TableRows) -> None:
         super().__init__(query, out)
-        self.name = ""
-        self._widths[0] = max(self._widths[0], *(cell_len(harmless(name)) for name in names))
-
-    def _lead(self, match: Match) -> tuple[str, ...]:
-        return (harmless(self.name), *super()._lead(match))
-
-
-class _OfTable(_Part):
-    """Rows of one query in a table."""
-
-    def __init__(self, name: str, query: Query, out: IO[bytes], table: _Table) -> None:
-        super().__init__(name, query, out, table)
+        self._name = name
         self._table = table
+        self._rows = rows
 
     def match(self, match: Match) -> None:
-        self._table.name = self._name
+        self._rows.query = self._name
         self._table.match(match)
+
+    def close(self) -> None:
+        """Do nothing: the table is closed by itself."""
