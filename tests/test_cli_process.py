@@ -211,7 +211,6 @@ def test_ctrl_c_before_anything_was_found(environment: dict[str, str], idle: tup
     finally:
         slow.stop()
     assert json.loads(out)["results"]["bindings"] == []
-    # An interrupt in the middle of a step ends the query, of which nothing can be said then.
     assert before_totals(err) in ("", "no match: no event came\n")
     assert status == 0
 

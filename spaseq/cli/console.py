@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import IO, TYPE_CHECKING, Final, Self, TextIO
 
 import typer
@@ -21,6 +21,7 @@ from rich.segment import ControlType
 from spaseq.cli.arguments import UsageError
 from spaseq.errors import QueryError, SpaseqError, SpaseqWarning
 from spaseq.excerpts import bounded
+from spaseq.interrupts import DEFERRAL, Terminated
 from spaseq.results.writers._base import harmless, show_time
 
 if TYPE_CHECKING:
@@ -126,28 +127,24 @@ class StatusLine:
         return "  ".join(parts)
 
 
-class Terminated(KeyboardInterrupt):  # as Ctrl-C it is no error
-    """SIGTERM: what service managers send where a user presses Ctrl-C."""
-
-
 class Interrupts:
-    """Ctrl-C raises KeyboardInterrupt, SIGTERM ``Terminated``, but never inside ``held``: there they wait.
+    """Ctrl-C raises KeyboardInterrupt, SIGTERM ``Terminated``: at the end of a turn, and of ``held``.
 
     So a row is written whole or not at all. A second one does not wait. One that comes inside of a finalizer,
     where Python says that it is ignored, comes once more.
     """
 
     def __init__(self) -> None:
-        self._holding = 0  # blocks inside of each other
-        self._pending: type[KeyboardInterrupt] | None = None
         self._again: threading.Timer | None = None
+        self.held = DEFERRAL.held
 
     def __enter__(self) -> Self:
         self._unraisable, sys.unraisablehook = sys.unraisablehook, self._ignored
         self._before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         for number, before in self._before.items():
             if before is not signal.SIG_IGN:  # a background job of a shell stays one
-                signal.signal(number, self._interrupt)
+                signal.signal(number, DEFERRAL.handler)
+        DEFERRAL.is_kept = True
         return self
 
     def __exit__(
@@ -158,30 +155,10 @@ class Interrupts:
                 self._again.cancel()
                 self._again.join()  # what it sends now is ours: the handlers of before may end the process
         finally:
+            DEFERRAL.is_kept = False
             for number, before in self._before.items():
                 signal.signal(number, before)
             sys.unraisablehook = self._unraisable
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep interrupts waiting until the block ends, and those that it is in."""
-        self._holding += 1
-        try:
-            yield
-        finally:
-            self._holding -= 1
-        if self._holding:
-            return
-        pending, self._pending = self._pending, None
-        if pending is not None:
-            raise pending
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002  # a signal handler's arguments
-        kind = Terminated if number == signal.SIGTERM else KeyboardInterrupt
-        if self._holding and self._pending is None:
-            self._pending = kind
-        else:
-            raise kind
 
     def _ignored(self, what: sys.UnraisableHookArgs) -> None:
         if issubclass(what.exc_type, KeyboardInterrupt):

@@ -168,13 +168,20 @@ class Engine:
         effort = self._bounds.of(latency, weight)
         prepared = as_query(query, self._core.limits)
         self.turn.check()
-        with self.turn.lock:
-            self._core.check_open()
-            self._core.catch_up()
-            if name is None and not self.is_durable:
-                return self._registry.add(prepared, on_match, effort)
-            handle = self._registry.register(prepared, on_match, effort, name, replace)
-            self._core.end()
+        handle: Handle | None = None
+        try:
+            with self.turn.deferral, self.turn.lock:
+                self._core.check_open()
+                self._core.catch_up()
+                if name is not None or self.is_durable:
+                    named = self._registry.register(prepared, on_match, effort, name, replace)
+                    self._core.end()
+                    return named
+                handle = self._registry.add(prepared, on_match, effort)
+        except KeyboardInterrupt:
+            if handle is not None:  # the caller does not get it
+                handle.cancel()
+            raise
         return handle
 
     @property
@@ -203,9 +210,9 @@ class Engine:
     def push_many(self, stream: StreamName, events: Iterable[GivenEvent]) -> None:
         """Adds the events of a stream, each a graph, a time and perhaps a name, as if each were pushed.
 
-        What they complete is delivered before the call returns, when the last of them is there, which costs
-        several times less than one by one; or before that, where there is a malformed one (as what is no
-        graph, time and perhaps name), or ``events`` itself uses the engine. If an error ends it
+        What they complete is delivered before the call returns, some thousands of events at a time, which
+        costs several times less than one by one; or before that, where there is a malformed one (as what is
+        no graph, time and perhaps name), or ``events`` itself uses the engine. If Ctrl-C or an error ends it
         (``EngineError`` for what is no time, or where ``events`` has closed the engine; what ``events``
         raises; ``strict``), those before have arrived.
         """
@@ -222,7 +229,7 @@ class Engine:
         iri = None if stream is None else stream_iri(stream)
         core = self._core
         self.turn.check()
-        with self.turn.lock:
+        with self.turn.deferral, self.turn.lock:
             core.check_open()
             identity = None if iri is None else core.dictionary.pin(iri)
             core.do(partial(core.flow.promise, clock, value, identity))
@@ -268,7 +275,7 @@ class Engine:
         Raises EngineError inside of a callback.
         """
         self.turn.check()
-        with self.turn.lock:
+        with self.turn.deferral, self.turn.lock:
             self._core.check_open()
             if self._core.is_working:
                 raise EngineError("background graphs cannot be changed inside a callback")
@@ -284,7 +291,7 @@ class Engine:
         Each time with some of one stream, in the order of arrival. It must not raise.
         """
         self.turn.flush()
-        with self.turn.lock:
+        with self.turn.deferral, self.turn.lock:
             self._flow.seen = seen
 
     @property
@@ -295,7 +302,7 @@ class Engine:
     def streams(self) -> Mapping[str, StreamStats]:
         """The streams that came or that a query reads, by IRI, and what there was of each."""
         self.turn.flush()
-        with self.turn.lock:
+        with self.turn.deferral, self.turn.lock:
             return self._streams.stats()
 
     # --- what outlives the process, and the end -----------------------------------------------
@@ -314,7 +321,7 @@ class Engine:
         be written; nothing is lost, and the next commit has all.
         """
         self.turn.check()
-        with self.turn.lock:
+        with self.turn.deferral, self.turn.lock:
             self._core.commit(outputs or {})
 
     def outbox(self, url: str, media: str = "application/x-ndjson") -> Outbox:
@@ -327,7 +334,7 @@ class Engine:
         elsewhere; ``SourceError`` for what is wrong in the URL; ``SinkError`` if nobody takes records there.
         """
         self.turn.check()
-        with self.turn.lock:
+        with self.turn.deferral, self.turn.lock:
             self._core.check_open()
             if self._core.state is None:
                 raise EngineError("an outbox is part of a state: Engine(state=FILE)")
@@ -346,7 +353,7 @@ class Engine:
         After a restart these are those of the last commit: whoever pushes goes on after them.
         """
         self.turn.flush()
-        with self.turn.lock:
+        with self.turn.deferral, self.turn.lock:
             return self._streams.arrived()
 
     def close(self) -> None:
@@ -368,7 +375,7 @@ class Engine:
 
     def _end(self, end: Callable[[], None]) -> None:
         self.turn.check()
-        with self.turn.lock:
+        with self.turn.deferral, self.turn.lock:
             if self._core.is_closed:
                 return
             end()

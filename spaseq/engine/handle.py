@@ -34,7 +34,7 @@ class Handle(OnDemand):
     Several threads may use it, beside those that use the engine.
     """
 
-    __slots__ = ("__weakref__", "_before", "_contexts", "_turn", "on_cancel")
+    __slots__ = ("__weakref__", "_before", "_contexts", "on_cancel")
 
     def __init__(
         self,
@@ -50,11 +50,10 @@ class Handle(OnDemand):
 
         ``is_counted``: every match is found and counted, whether somebody asks for it or not.
         """
-        super().__init__(pipeline, on_match, limits, turn.raised)
+        super().__init__(pipeline, on_match, limits, turn)
         pipeline.may_leave = on_match is None and not is_counted
         if not isinstance(pipeline, Pipeline):
             pipeline.has(self._found)
-        self._turn = turn
         self._contexts = contexts
         # What was counted before, by another process.
         self._before: Stats | None = None
@@ -95,7 +94,6 @@ class Handle(OnDemand):
         """The query, which has not begun, is to run as one with others, who have its place, too."""
         seat.may_leave = self._pipeline.may_leave
         seat.has(self._found)
-        # No interrupt comes between these: that takes a call, or a loop.
         self._pipeline, place.handle = seat, crowd
 
     @property
@@ -190,7 +188,7 @@ class Handle(OnDemand):
     def keep(self, events: int) -> None:
         """Keeps so many of the events to come for ``why``, instead of the first 2,000."""
         self._turn.check()
-        with self._turn.lock:
+        with self._turn.deferral, self._turn.lock:
             self._turn.catch_up()
             self._pipeline.keep(events)
 
@@ -204,13 +202,13 @@ class Handle(OnDemand):
         from spaseq.why.diagnose import diagnose
 
         self._turn.check()
-        with self._turn.lock:
+        with self._turn.deferral, self._turn.lock:
             return diagnose(self.evidence(), seconds)
 
     def evidence(self) -> Evidence:
         """What ``why`` looks at, as it is now: the query, its counts, and its first events."""
         self._turn.check()
-        with self._turn.lock:
+        with self._turn.deferral, self._turn.lock:
             self._turn.catch_up()
             return replace(self._pipeline.evidence(), contexts=self._contexts)
 
@@ -226,15 +224,15 @@ class Handle(OnDemand):
             turn.check()
             match: Match | None = None
             try:
-                with turn.lock:
+                with turn.deferral, turn.lock:
                     if not found.size:
                         turn.catch_up()
                         if not found.size and not self._look(AT_ONCE):
                             break
                     match = found.next()
             except BaseException:
-                if match is not None:  # an interrupt, when the lock was let go
-                    with turn.lock:
+                if match is not None:  # an interrupt, as the turn ended
+                    with turn.deferral, turn.lock:
                         found.give_back(alone(match))
                 raise
             yield match
@@ -253,14 +251,14 @@ class Handle(OnDemand):
             turn.check()
             batch: MatchBatch | None = None
             try:
-                with turn.lock:
+                with turn.deferral, turn.lock:
                     turn.catch_up()
                     if not found.size and not self._look(max_rows):
                         break
                     batch = found.take(max_rows)
             except BaseException:
-                if batch is not None:  # an interrupt, when the lock was let go
-                    with turn.lock:
+                if batch is not None:  # an interrupt, as the turn ended
+                    with turn.deferral, turn.lock:
                         found.give_back(batch)
                 raise
             yield batch
@@ -273,7 +271,7 @@ class Handle(OnDemand):
         Further ones are found as ever.
         """
         self._turn.check()
-        with self._turn.lock:
+        with self._turn.deferral, self._turn.lock:
             self._turn.catch_up()
             self._found.drop()
             if self._pipeline.unread is not None:
@@ -287,7 +285,7 @@ class Handle(OnDemand):
         When this returns, no callback of the query is running in another thread, and none will.
         """
         self._turn.check()
-        with self._turn.lock:
+        with self._turn.deferral, self._turn.lock:
             self._turn.catch_up()
             self._pipeline.leave()
             self._cancelled = True

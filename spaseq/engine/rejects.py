@@ -232,7 +232,7 @@ class Rejects:
             try:
                 with self._turn.aside():
                     self._pass_on(letter)
-            except BaseException as error:  # an interrupt, too
+            except BaseException as error:  # SystemExit, too
                 self._turn.raised.add(error)
         if (hear := self._hearers.get(threading.get_ident())) is not None:
             try:

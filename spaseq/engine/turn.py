@@ -11,16 +11,18 @@ from weakref import WeakSet
 
 from spaseq.engine.delivered.raised import Raised
 from spaseq.errors import EngineError
+from spaseq.interrupts import DEFERRAL
 
 #: So many queries are not worth looking for those that are over.
 _SLACK: Final = 16
 
 
 class Turn:
-    """The lock of an engine and its handles, to be taken after ``check``: ``with turn.lock``.
+    """The lock of an engine and its handles, to be taken after ``check``: ``with turn.deferral, turn.lock``.
 
-    It can be taken again by the thread that has it, as in a callback. ``used`` is set by the first event:
-    from then on a fork leaves what nobody can go on with.
+    It can be taken again by the thread that has it, as in a callback. ``deferral``: interrupts wait until the
+    lock was released. ``used`` is set by the first event: from then on a fork leaves what nobody can go on
+    with.
 
     Pushed events may wait until somebody asks what became of them. ``is_behind``: some do; ``catch_up`` does
     then what is to be done with them, for who has the lock. ``raised``: what callbacks have raised.
@@ -28,6 +30,7 @@ class Turn:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
+        self.deferral = DEFERRAL
         self.used = False
         self.is_behind = False
         self.catch_up: Callable[[], None] = _nothing
@@ -73,13 +76,12 @@ class Turn:
     def flush(self) -> None:
         """Before anybody is told anything: all that was pushed has come to the queries."""
         if self.is_behind and not self.is_aside:
-            with self.lock:
+            with self.deferral, self.lock:
                 self.catch_up()
 
     @contextmanager
     def aside(self) -> Iterator[None]:
         """Around a callback of a thread that reads, and may wait for nobody. One thread at a time."""
-        # Before the other, and after it: no interrupt leaves a thread aside that nobody looks for.
         self.is_odd = True
         self._aside = threading.get_ident()
         try:

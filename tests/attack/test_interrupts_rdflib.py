@@ -9,7 +9,7 @@ from rdflib import Dataset
 
 import spaseq
 import spaseq.rdf
-from tests.attack.test_interrupts import AtCall
+from tests.attack.interrupted import AtCall
 from tests.rdf import trades
 
 NS = "http://example.org/"

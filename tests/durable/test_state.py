@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 from collections.abc import Callable
 from datetime import timedelta
@@ -171,13 +172,15 @@ def test_copies(tmp_path: Path) -> None:
 def test_an_interrupt_in_a_commit_loses_and_doubles_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_written: bool
 ) -> None:
-    """Whether what it wrote was in the file already, or not."""
+    """It waits for the end of the commit."""
     whole = Store.commit
 
     def interrupted(store: Store, commit: Commit) -> None:
         if is_written:
             whole(store, commit)
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+        if not is_written:
+            whole(store, commit)
 
     engine = spaseq.Engine(state=tmp_path / "s", commit_every=None)
     handle = engine.register(query("A ; B"), name="q")

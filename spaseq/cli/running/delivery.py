@@ -11,9 +11,10 @@ from typing import Final
 
 import typer
 
-from spaseq.cli.console import Interrupts, Terminated, warnings_on_stderr
+from spaseq.cli.console import Interrupts, warnings_on_stderr
 from spaseq.cli.running.report import Report
 from spaseq.errors import SpaseqError
+from spaseq.interrupts import Terminated
 from spaseq.results import ResultWriter
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from spaseq.engine.delivered.raised import Raised
 from spaseq.engine.delivered.undelivered import Undelivered
 from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.turn import Turn
 from spaseq.errors import EngineError, LimitError, SpaseqError
 from spaseq.events import EventBatch
 from spaseq.limits import Limits
@@ -27,17 +27,11 @@ AT_ONCE: Final = 1_000
 _NOTHING: Final[Iterator[MatchBatch]] = iter(())
 
 
-class Given(Protocol):
-    """What brings matches: an interrupt may come before it is done with, and after the query has them."""
-
-    is_taken: bool
-
-
 class OnDemand:
     """What a query completes, for who has the turn. ``coming``: what was found, and not yet looked at."""
 
     __slots__ = (
-        "_cancelled", "_error", "_found", "_limits", "_looking", "_on_match", "_pipeline", "_raised",
+        "_cancelled", "_error", "_found", "_limits", "_looking", "_on_match", "_pipeline", "_turn",
         "coming", "on_found",
     )  # fmt: skip
 
@@ -46,12 +40,12 @@ class OnDemand:
         pipeline: Pipeline | Seat,
         on_match: Callable[[Match], None] | None,
         limits: Limits,
-        raised: Raised,
+        turn: Turn,
     ) -> None:
         self._pipeline = pipeline
         self._on_match = on_match
         self._limits = limits
-        self._raised = raised
+        self._turn = turn
         self._error: SpaseqError | None = None
         self._cancelled = False
         self._found = Undelivered()
@@ -75,33 +69,27 @@ class OnDemand:
         """Whether the query is over, as far as it has come."""
         return self._cancelled or self._error is not None or self._pipeline.done
 
-    def add(
-        self, matches: Iterator[MatchBatch], *, all_at_once: bool, after_all: bool, visit: Given | None = None
-    ) -> None:
+    def add(self, matches: Iterator[MatchBatch], *, all_at_once: bool, after_all: bool) -> None:
         """Further matches; unless they are wanted all at once, most of very many wait to be asked for.
 
-        ``after_all``: they can be found only when all before them are. ``visit``: what brings them, and is
-        taken from then on.
+        ``after_all``: they can be found only when all before them are. For a callback all are looked for,
+        unless an interrupt is noted: then the rest waits for the next call.
         """
         if after_all and self.is_behind:
             if self._pipeline.unread is None:
-                self._finish()
+                self._finish(is_whole=True)
             else:
                 self._look(0)  # what a group has found for it; the rest may stay where it is
             if self.is_over:  # with what was found just now
                 return
-        coming = chain(self.coming, matches)
-        # No interrupt comes between these: that takes a call, or a loop.
-        if visit is not None:
-            visit.is_taken = True
-        self.coming = coming
+        self.coming = chain(self.coming, matches)
         if all_at_once or self._on_match is not None:
-            self._finish()
+            self._finish(is_whole=all_at_once)
         elif self._found.size < AT_ONCE or self._pipeline.unread is not None:
             # In the second case the events must be taken now, and most of what they complete is left.
             self._look(AT_ONCE - self._found.size)
 
-    def receive(self, visit: Given, read: Callable[[_What], MatchBatch], what: _What) -> bool:
+    def receive(self, read: Callable[[_What], MatchBatch], what: _What) -> bool:
         """Takes matches that are there, and read at once; false, and nothing done, if that is not all to do.
 
         As ``add`` for who has no callback, and does not wait for a reader: of a thousand queries each may
@@ -113,39 +101,30 @@ class OnDemand:
         if self._looking or self._pipeline.unread is not None:
             return False
         try:
-            # Whatever interrupts what comes now ends the query.
-            visit.is_taken = True
             if found.add(read(what)):
                 self.on_found()
             pending = self._limits.pending_matches
             if pending is not None and found.size > pending and found.before_last > pending:
                 raise self._limits.error("pending_matches", f"keeping {found.size} matches")
-        except BaseException as error:
+        except Exception as error:
             self.fail(error)
-            if not isinstance(error, Exception):
-                raise
         return True
 
     def take(
         self,
-        visit: Given,
         take: Callable[[EventBatch, int], Iterator[MatchBatch] | None],
         event: EventBatch,
         position: int,
     ) -> bool:
-        """Takes a visit of one event, when it is not behind; whether matches are to be looked for."""
+        """Take one event, when it is not behind; return whether matches are to be looked for."""
         try:
-            # Whatever interrupts what comes now ends the query.
-            visit.is_taken = True
             coming = take(event, position)
-            if coming is None:
-                return False
-            self.coming = coming
-        except BaseException as error:
+        except Exception as error:
             self.fail(error)
-            if not isinstance(error, Exception):
-                raise
             return False
+        if coming is None:
+            return False
+        self.coming = coming
         return True
 
     @property
@@ -156,28 +135,37 @@ class OnDemand:
     def deliver(self) -> None:
         """Gives the callback what it did not get because of an interrupt."""
         if self._on_match is not None:
-            self._finish()
+            self._finish(is_whole=False)
 
-    def _finish(self) -> None:
-        """Finds all there are, and gives them to the callback."""
+    def _finish(self, *, is_whole: bool) -> None:
+        """Find all there are, and give them to the callback.
+
+        Unless it ``is_whole``, an interrupt that is noted leaves the rest where it is.
+        """
         if self._on_match is not None:
-            self._deliver(self._on_match)
-        while self._look(AT_ONCE if self._on_match is None else 1):
+            self._deliver(self._on_match, is_whole=is_whole)
+        deferral = self._turn.deferral
+        while is_whole or deferral.noted is None or not deferral.is_due:
+            if not self._look(AT_ONCE if self._on_match is None else 1):
+                break
             if self._on_match is not None:
-                self._deliver(self._on_match)
+                self._deliver(self._on_match, is_whole=is_whole)
                 if self._cancelled:
                     self.coming = _NOTHING
 
-    def _deliver(self, on_match: Callable[[Match], None]) -> None:
-        """Gives the callback all that was found; what it raises comes out at the end of the call."""
+    def _deliver(self, on_match: Callable[[Match], None], *, is_whole: bool) -> None:
+        """Give the callback what was found; what it raises comes out at the end of the call."""
+        deferral = self._turn.deferral
         while self._found.size:
+            if deferral.noted is not None and deferral.is_due and not is_whole:
+                return
             match = self._found.next()
             if self._cancelled:
                 continue
             try:
                 on_match(match)
-            except BaseException as error:  # an interrupt, too
-                self._raised.add(error)
+            except BaseException as error:  # SystemExit, too
+                self._turn.raised.add(error)
 
     def _look(self, most: int) -> bool:
         """Finds so many matches, or some more; fewer where they were left, or where there are no more.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from typing import Final
 from weakref import ref
 
@@ -18,9 +19,6 @@ class Undelivered:
 
     ``size``: how many there are; ``delivered``: how many somebody got; ``again``: so many of those to come
     were delivered before, by the process whose state this one goes on with, and are left out.
-
-    An interrupt comes at a call or in a loop, and after any of them the counts are those of what is there:
-    so what changes them is plain assignments, with no call between them.
     """
 
     __slots__ = ("_at", "_batches", "_before", "_end", "_given", "_now", "again", "delivered", "size")
@@ -102,7 +100,12 @@ class Undelivered:
             whole += 1
             if stop < len(batch):
                 now, at, end = batch, stop, len(batch)
-        return self._taken(MatchBatch.joined(parts), len(self._batches) - whole, now, at, end)
+        given, left = MatchBatch.joined(parts), deque(islice(self._batches, whole, None))
+        self._give(given)
+        self._batches, self._now, self._at, self._end = left, now, at, end
+        self.size -= count
+        self.delivered += count
+        return given
 
     def _give(self, batch: MatchBatch) -> None:
         """Somebody gets a batch, or its first match: who still has the last but one keeps that.
@@ -115,26 +118,6 @@ class Undelivered:
         self._before, self._given = self._given, ref(batch)
         if kept is not None:
             kept.settle()
-
-    def _taken(self, given: MatchBatch, left: int, now: MatchBatch | None, at: int, end: int) -> MatchBatch:
-        """Delivers these, behind which there are so many batches, and some matches of one that had begun."""
-        self._give(given)
-        count = len(given)
-        self._now, self._at, self._end = now, at, end
-        self.size -= count
-        self.delivered += count
-        try:
-            self._shorten(left)
-        except BaseException:  # an interrupt: nobody gets it
-            self._shorten(left)
-            self.give_back(given)
-            raise
-        return given
-
-    def _shorten(self, left: int) -> None:
-        """The first batches are taken; so many are left."""
-        while len(self._batches) > left:
-            self._batches.popleft()
 
     def give_back(self, batch: MatchBatch) -> None:
         """What was taken last, and came to nobody, is the first again."""

@@ -31,7 +31,7 @@ def opened(
     settings = Settings(str(lateness), evaluator)
     state = State(path, every_given(every), settings, core.flow, core.rejects, core.dictionary)
     try:
-        with core.turn.lock:
+        with core.turn.deferral, core.turn.lock:
             state.open(
                 lambda query, start: registry.add(query, None, None, start, outlives=True),
                 core.forget,

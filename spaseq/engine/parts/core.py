@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
@@ -54,8 +54,9 @@ class Core:
     lifts its rows, of the sources read so far. ``state``: what outlives the process.
 
     A call does all that it has to do, in order, what callbacks ask for included; then it raises what was
-    raised meanwhile. So no event and no match depends on what others raise. Only what is no ``Exception``,
-    and comes outside of a callback (Ctrl-C), ends a call early: the next one begins with what is left.
+    raised meanwhile. So no event and no match depends on what others raise. An interrupt that is noted
+    meanwhile leaves tasks and visits that have not begun to the next call. One that could not be deferred
+    ends all queries.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Core:
         self.rejects = Rejects(dead_letters, strict, self.turn)
         self.dictionary = Dictionary(limits)
         self.sharing = Sharing()
-        self.flow = Flow(self.dictionary, self.sharing, self.rejects, limits, lateness)
+        self.flow = Flow(self.dictionary, self.sharing, self.rejects, self.turn, limits, lateness)
         #: What is still to be done, in order: callbacks add to it while it is worked on.
         self.tasks: deque[Callable[[], None]] = deque()
         #: What comes before them.
@@ -100,20 +101,27 @@ class Core:
             self.queue(task, events)
             return
         self.catch_up()
+        self.tasks.append(task)
+        self._begin(self._work_off)
+
+    def _begin(self, do: Callable[[], None]) -> None:
+        """Do something as what is in hand, to its end."""
         self.is_working = True
         try:
-            # What is to be done does not wait among the others: an interrupt before it begins drops it, and
-            # whoever pushes once more what has not arrived doubles nothing.
-            self._work_off()
-            self.attempt(task)
-            self._work_off()
+            do()
             self.forget()
         except BaseException as interrupt:
-            self.turn.raised.join(interrupt)
+            self._abort(interrupt)
             raise
         finally:
             self.is_working = False
+        self.turn.is_behind = self._is_behind
         self._tell()
+
+    def _abort(self, interrupt: BaseException) -> None:
+        """End all queries: what was not deferred came in the middle of something."""
+        self.flow.abort(interrupt)
+        self.turn.raised.join(interrupt)
 
     def queue(self, task: Callable[[], None], events: int = 1) -> None:
         """Something that a callback asks for; for any thread. Raises ``LimitError`` where that never ends."""
@@ -128,7 +136,7 @@ class Core:
         if self.is_working or self.is_taking:
             return
         if self.state is not None and self.state.is_due and not self.is_closed:
-            self.perform(partial(self.state.commit, {}))
+            self.perform(partial(self._commit, self.state, {}))
         if self.turn.raised.first is not None and (raised := self.turn.raised.take()) is not None:
             raise raised
 
@@ -142,27 +150,28 @@ class Core:
         flow = self.flow
         self.turn.used = self.is_working = True
         try:
-            try:
-                if not flow.passes(stream, clock, time, graph, terms):
-                    stamp = Stamp(time, stream, flow.arrived(stream))
-                    flow.arrive(stream, Single(self.dictionary, clock, stamp, graph, terms))
-            except Exception as error:
-                self.turn.raised.add(error)
-            if self.tasks:
-                self._work_off()
-            self.forget()
+            if not flow.passes(stream, clock, time, graph, terms):
+                stamp = Stamp(time, stream, flow.arrived(stream))
+                flow.arrive(stream, Single(self.dictionary, clock, stamp, graph, terms))
+        except Exception as error:
+            self.turn.raised.add(error)
         except BaseException as interrupt:
-            self.turn.raised.join(interrupt)
+            self._abort(interrupt)
             raise
         finally:
             self.is_working = False
+        if self.tasks:
+            self.catch_up()
+        self.forget()
         if flow.visits.has_failed:
             self._tell()
 
     def _work_off(self) -> None:
-        """Does what waits, in its order."""
+        """Do what waits, in its order; after an interrupt no more than the first."""
         while self.tasks:
             self.attempt(self.tasks.popleft())
+            if self.turn.deferral.is_due:
+                return
         self._queued = 0
 
     def attempt(self, task: Callable[[], None]) -> None:
@@ -186,41 +195,43 @@ class Core:
             return
         if self.built:
             self.arrive_built()
-        if not (inbox.events or flow.is_behind):
+        if not self._is_behind:
             return
         if inbox.size == 1 and is_asked and not flow.is_behind and self._take_waiting():
             return
-        batches = [*flow.arriving, *inbox.batches(flow.arrived)]
-        self.is_working, flow.visits.is_asked = True, is_asked
+        flow.arriving = [*flow.arriving, *inbox.batches(flow.arrived)]
+        inbox.events, inbox.size, flow.visits.is_asked = [], 0, is_asked
         try:
-            # No interrupt comes between these: that takes a call, or a loop.
-            flow.arriving, inbox.events, inbox.size = batches, [], 0
-            self.attempt(flow.move)
-            self.forget()
-        except BaseException as interrupt:
-            self.turn.raised.join(interrupt)
-            raise
+            self._begin(self._move)
         finally:
-            self.is_working, flow.visits.is_asked = False, True
-            self.turn.is_behind = flow.is_behind
-        self._tell()
+            flow.visits.is_asked = True
+
+    def _move(self) -> None:
+        self.attempt(self.flow.move)
+        self._work_off()
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether something waits until somebody asks, or was left by an interrupt."""
+        return bool(self.inbox.events or self.flow.is_behind or self.tasks)
 
     def _take_waiting(self) -> bool:
         """``take`` of the only event that waits: somebody reads after each. False if it is no such."""
         inbox, flow = self.inbox, self.flow
         ((stream, time, graph, terms),) = inbox
-        clock, arrivals = inbox.clock, flow.arrivals
+        clock = inbox.clock
         assert clock is not None
-        before, self.is_working = arrivals[stream], True
+        self.is_working = True
         try:
             if not flow.passes(stream, clock, time, graph, terms):
                 return False
+            inbox.events, inbox.size = [], 0
+        except BaseException as interrupt:
+            self._abort(interrupt)
+            raise
         finally:
-            # No interrupt comes between these: that takes a call, or a loop.
-            if arrivals[stream] > before:
-                inbox.events, inbox.size = [], 0
             self.is_working = False
-            self.turn.is_behind = bool(inbox.events or flow.is_behind)
+        self.turn.is_behind = self._is_behind
         self.forget()
         self._tell()
         return True
@@ -240,15 +251,11 @@ class Core:
     def arrive_built(self) -> None:
         """What such a call has been given so far arrives."""
         built, self.built = self.built, []
-        self.turn.is_behind = bool(self.inbox.events or self.flow.is_behind)
-        with ExitStack() as arriving:  # whatever ends one of them, the others arrive
-            for stream, _, builder in reversed(built):
-                arriving.callback(self._arrive, stream, builder)
-
-    def _arrive(self, stream: int, builder: BatchBuilder) -> None:
-        if not self.is_closed:
-            batch = builder.build()
-            self.perform(partial(self.flow.arrive, stream, batch), len(batch))
+        self.turn.is_behind = self._is_behind
+        for stream, _, builder in built:
+            if not self.is_closed:
+                batch = builder.build()
+                self.perform(partial(self.flow.arrive, stream, batch), len(batch))
 
     def forget(self) -> None:
         """Forgets the terms of events that are gone, whenever there are twice as many as were needed."""
@@ -263,7 +270,14 @@ class Core:
         if self.state is None:
             raise EngineError("there is nothing to commit to: Engine(state=FILE)")
         self.check_open()
-        self.do(partial(self.state.commit, outputs))
+        self.do(partial(self._commit, self.state, outputs))
+
+    def _commit(self, state: State, outputs: Mapping[str, IO[Any]]) -> None:
+        """Deliver what an interrupt has left, and commit."""
+        with self.turn.deferral.held():
+            if self.flow.is_behind:
+                self.flow.move()
+            state.commit(outputs)
 
     # --- its end --------------------------------------------------------------------------------
 
@@ -284,21 +298,19 @@ class Core:
         self._check_idle()
         assert self.state is not None
         try:
-            self.perform(partial(self.state.commit, {}))
+            with self.turn.deferral.held():
+                self.perform(partial(self._commit, self.state, {}))
         finally:
             self.abandon()
 
     def finish(self) -> None:
         """Ends every window, and delivers what that completes; see ``Engine.finish``."""
         self._check_idle()
-        self.perform(lambda: None)  # what waits
-        self.is_working = self.is_closing = True
-        try:
-            self.attempt(self.flow.close)
-        finally:
-            self.is_working = False
+        with self.turn.deferral.held():
+            self.perform(lambda: None)  # what waits
+            self.is_closing = True
+            self._begin(partial(self.attempt, self.flow.close))
         self.abandon()
-        self._tell()
 
     def _check_idle(self) -> None:
         if self.is_working:
@@ -309,5 +321,5 @@ class Core:
         self.is_closed = True
         self.rejects.close()
         if self.state is not None:
-            with self.turn.lock:
+            with self.turn.deferral, self.turn.lock:
                 self.state.close()

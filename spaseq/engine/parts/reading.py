@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from os import PathLike
+from time import perf_counter
 from typing import Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from spaseq.engine.pushed.arguments import GivenTime, StreamName, stream_iri, ti
 from spaseq.errors import EngineError, SourceError
 from spaseq.events import BEGINNING, EventBatch
 from spaseq.excerpts import hide
+from spaseq.interrupts import Pace
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources import open_source as read_source
 from spaseq.sources.columns.table import Table
@@ -86,6 +88,7 @@ class Steps(Iterator[None]):
         self._is_asked = is_asked
         self._core, self._opened, self._idle, self._wall_clock = core, opened, idle, wall_clock
         self._is_ended = False
+        self._pace = Pace(ENOUGH // 4, most=2 * ENOUGH)
         # The sources of batches that were taken, and whose matches may not have been.
         self._unacknowledged: list[Live] = []
         self._steps = self._run()
@@ -104,7 +107,7 @@ class Steps(Iterator[None]):
 
     def _run(self) -> Generator[None, None, None]:
         core, state = self._core, self._core.state
-        with core.turn.lock:
+        with core.turn.deferral, core.turn.lock:
             newest = self._newest()
             for stream in self._opened:
                 core.flow.hold(stream, True)
@@ -117,7 +120,7 @@ class Steps(Iterator[None]):
                 if self._is_ended:
                     return
                 core.turn.check()
-                with core.turn.lock, self.held():
+                with core.turn.deferral, core.turn.lock, self.held():
                     core.check_open()
                     self.is_between = False
                     if isinstance(batch, EventBatch) and self._may_wait(stream, batch):
@@ -158,12 +161,13 @@ class Steps(Iterator[None]):
     def _wait(self, stream: int, batch: EventBatch) -> None:
         """Puts events where they wait until they are so many that it is worth to look at them."""
         core = self._core
-        # No interrupt comes between these: that takes a call, or a loop.
         core.flow.arriving, core.turn.is_behind = [*core.flow.arriving, (stream, batch)], True
         queries = sum(len(intake.members) for intake in core.flow.intakes)
-        enough = 2 * ENOUGH if queries >= _MANY else ENOUGH
+        enough = min(2 * ENOUGH if queries >= _MANY else ENOUGH, self._pace.size)
         if sum(len(waiting) + len(waiting.p) for _, waiting in core.flow.arriving) >= enough:
+            begun = perf_counter()
             core.catch_up()
+            self._pace.took(perf_counter() - begun)
 
     def _newest(self) -> dict[int, int]:
         """The times up to which streams were read before."""
@@ -222,7 +226,7 @@ class Reading:
         with closing(self._steps(sources, is_asked=False)) as steps:
             for _ in steps:
                 pass
-        with core.turn.lock:
+        with core.turn.deferral, core.turn.lock:
             core.catch_up()
             core.end()
 
@@ -234,7 +238,7 @@ class Reading:
         """``is_asked`` as for ``Steps``."""
         core = self._core
         core.turn.check()
-        with core.turn.lock:
+        with core.turn.deferral, core.turn.lock:
             core.check_open()
             if core.is_working:
                 raise EngineError("sources cannot be read inside a callback: push their events")
@@ -313,7 +317,7 @@ class Reading:
             if refused is not None:
                 refused(kind, letter)
 
-        with core.turn.lock:
+        with core.turn.deferral, core.turn.lock:
             core.check_open()
             identity = core.dictionary.pin(stream)
             batches = read_source(
@@ -330,14 +334,14 @@ class Reading:
             with core.rejects.heard(refuse):
                 batch = next(batches, None)
                 if batch is None:
-                    with core.turn.lock:
+                    with core.turn.deferral, core.turn.lock:
                         core.end()
                     return
                 if given is not None:
                     times = np.full(len(batch), given[1], dtype=np.int64)
                     batch = replace(batch, clock=given[0], time=times)
                 gone = 0
-                with core.turn.lock:
+                with core.turn.deferral, core.turn.lock:
                     core.check_open()
                     core.do(partial(core.flow.arrive, identity, batch))
             yield len(batch) - gone

@@ -14,6 +14,7 @@ from spaseq.engine.pipelines.places import Places
 from spaseq.engine.pipelines.visits import Visits, group_of
 from spaseq.engine.registered import Registered
 from spaseq.engine.rejects import Kind, Rejects
+from spaseq.engine.turn import Turn
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.sharing import Sharing
 from spaseq.limits import Limits
@@ -29,8 +30,8 @@ class Flow(Places):
 
     Those that read the same streams have their order and index in common (``intake``). What is raised inside
     a query ends that query, and only that (inside an order, those that share it); what a callback raises is
-    collected where it is called. So an exception leaves each query either whole or over. ``events`` counts
-    those that arrived.
+    collected where it is called. So an exception leaves each query either whole or over. An interrupt that is
+    noted leaves what was not begun in ``visits``. ``events`` counts those that arrived.
     """
 
     def __init__(
@@ -38,21 +39,33 @@ class Flow(Places):
         dictionary: Dictionary,
         sharing: Sharing,
         rejects: Rejects,
+        turn: Turn,
         limits: Limits,
         lateness: timedelta = timedelta(0),
     ) -> None:
         self.events = 0
+        self._turn = turn
         #: Told of all events as they arrive. It must not raise.
         self.seen: Callable[[EventBatch], None] | None = None
         super().__init__(dictionary, sharing, rejects, limits, lateness)
         #: What must be done when things move on, besides what is stirred: what intakes have released.
-        self.visits = Visits(dictionary, sharing, self._is_alone, self._pass_on)
+        self.visits = self._no_visits()
         #: Events of several streams that have waited, in order: ``move`` takes them first.
         self.arriving: Sequence[tuple[int, EventBatch]] = ()
         #: What every event from outside has to conform to, if there is such a thing.
         self.shapes: Shapes | None = None
         #: What takes down all that happens, if somebody asked for that.
         self.journal: Journal | None = None
+
+    def _no_visits(self) -> Visits:
+        return Visits(self._dictionary, self._sharing, self._turn, self._is_alone, self._pass_on)
+
+    def abort(self, interrupt: BaseException) -> None:
+        """End all queries, and forget what they had: something was interrupted in the middle."""
+        self.visits.fail([query for query in self.queries if not query.handle.is_over], interrupt)
+        failed, self.visits, self.arriving = self.visits, self._no_visits(), ()
+        self.visits.take_over(failed)
+        self._clear()
 
     def unhold(self) -> None:
         """No stream is read."""
@@ -71,7 +84,6 @@ class Flow(Places):
 
         An event that does not conform has an arrival number, so that the others keep theirs.
         """
-        # All are validated before one arrives: an interrupt meanwhile drops the batch as a whole.
         problems = {} if self.shapes is None else self.shapes.problems(batch)
         begin = 0
         for index, problem in problems.items():
@@ -94,15 +106,10 @@ class Flow(Places):
         visits, readers = self.visits, self._next(stream, event.clock, event.at.time)
         if readers is None or event.at.n != self._arrivals[stream]:
             return False
-        at = 0
         self._arrivals[stream] += 1
         self.events += 1
-        try:
-            for at, intake in enumerate(readers):  # noqa: B007  # where it was, when it was interrupted
-                self._give(intake, lambda intake: visits.add(intake.step(event)))
-        except BaseException as error:
-            visits.fail([query for intake in readers[at:] for query in intake.live], error)
-            raise
+        for intake in readers:
+            self._give(intake, lambda intake: visits.add(intake.step(event)))
         if visits.wait:
             visits.work()
         return True
@@ -153,30 +160,26 @@ class Flow(Places):
         before = self._arrivals[stream]
         at = Stamp(time, stream, before)
         if len(readers) > 1:
-            self._pass_by(readers, Single(self._dictionary, clock, at, graph, terms), found)
+            self._pass_by(readers, Single(self._dictionary, clock, at, graph, terms))
         else:
             intake = readers[0]
             order, place, passed = intake.order, intake.position, intake.passed
             of = order.clocks[stream]
             if intake.looks_back:
                 passed = intake.followed(Single(self._dictionary, clock, at, graph, terms), place)
-            # It arrives here. No interrupt comes between these: that takes a call, or a loop.
             self._arrivals[stream], self.events = before + 1, self.events + 1
             of.newest = order.watermark = time
             of.newest_n = before
             intake.position, intake.passed = place + 1, passed
             intake.counts[stream] += 1
-        # It has arrived, however: none comes before ``try`` either.
         if query is None:
             return True
         if group is not None:
             visits = self.visits
             try:
                 visits.see_together(group, found, Single(self._dictionary, clock, at, graph, terms), position)
-            except BaseException as error:
+            except Exception as error:
                 visits.fail(found, error)
-                if not isinstance(error, Exception):
-                    raise
                 return True
             if visits.wait:
                 visits.work()
@@ -191,16 +194,10 @@ class Flow(Places):
             if coming is None:
                 return True
             query.handle.coming = coming
-        except BaseException as error:
+        except Exception as error:
             self.visits.fail((query,), error)
-            if not isinstance(error, Exception):
-                raise
             return True
-        try:
-            self.visits.deliver(query)
-        except BaseException:
-            self.visits.leave(query)
-            raise
+        self.visits.deliver(query)
         return True
 
     def _concerned(
@@ -215,18 +212,11 @@ class Flow(Places):
             found = [*found, *own] if found else own
         return found
 
-    def _pass_by(self, readers: Sequence[Intake], event: Single, takers: Sequence[Registered]) -> None:
-        """An event arrives that several orders have, of whose queries these take it."""
-        stream, reader = event.at.stream, 0
-        self._arrivals[stream], self.events = event.at.n + 1, self.events + 1
-        try:
-            for reader, intake in enumerate(readers):  # noqa: B007  # as in ``_steps``
-                self._give(intake, lambda intake: intake.take_over(event))
-        except BaseException as error:
-            # Whom it concerns has not taken it, whether or not its order has.
-            missed = [each for intake in readers[reader:] for each in intake.live]
-            self.visits.fail(dict.fromkeys([*takers, *missed]), error)
-            raise
+    def _pass_by(self, readers: Sequence[Intake], event: Single) -> None:
+        """An event arrives that several orders have."""
+        self._arrivals[event.at.stream], self.events = event.at.n + 1, self.events + 1
+        for intake in readers:
+            self._give(intake, lambda intake: intake.take_over(event))
 
     def enter(self, stream: int, batch: EventBatch) -> None:
         """Takes events from outside; ``move`` says what becomes of them."""
@@ -310,39 +300,29 @@ class Flow(Places):
         readers = [intake for intake in self._readers.get(stream, ()) if intake.is_live]
         late: dict[int, tuple[int, Stamp | None]] = {}
         misfit: Intake | None = None
-        interrupt: BaseException | None = None
-        count, at = len(batch), 0
-        # From here on they have arrived, with no call before ``try``: whom they do not reach is over.
-        self._arrivals[stream] += count
-        self.events += count
-        try:
-            if self.seen is not None:
-                self.seen(numbered)
-            if not readers:
-                self._warn_unread(stream)
-            for at, intake in enumerate(readers):  # noqa: B007  # where it was, when it was interrupted
-                intake.is_fresh = False
-                if not intake.order.fits(numbered.clock):
-                    misfit = intake
-                    continue
-                self._stirred[intake] = None
-                try:
-                    found = intake.order.add(numbered)
-                except BaseException as error:
-                    # The others still get the event, and are moved on by the next one.
-                    self.visits.fail(intake.live, error)
-                    interrupt = interrupt if isinstance(error, Exception) else error
-                    continue
-                intake.late += len(found)
-                moved_by = intake.order.moved_by
-                for index, watermark in found.items():
-                    if index not in late or watermark > late[index][0]:
-                        late[index] = watermark, moved_by
-        except BaseException as error:
-            self.visits.fail([query for intake in readers[at:] for query in intake.live], error)
-            raise
-        if interrupt is not None:
-            raise interrupt
+        self._arrivals[stream] += len(batch)
+        self.events += len(batch)
+        if self.seen is not None:
+            self.seen(numbered)
+        if not readers:
+            self._warn_unread(stream)
+        for intake in readers:
+            intake.is_fresh = False
+            if not intake.order.fits(numbered.clock):
+                misfit = intake
+                continue
+            self._stirred[intake] = None
+            try:
+                found = intake.order.add(numbered)
+            except Exception as error:
+                # The others still get the event, and are moved on by the next one.
+                self.visits.fail(intake.live, error)
+                continue
+            intake.late += len(found)
+            moved_by = intake.order.moved_by
+            for index, watermark in found.items():
+                if index not in late or watermark > late[index][0]:
+                    late[index] = watermark, moved_by
         if misfit is not None:
             self._reject_clock(numbered, misfit)
         for index in sorted(late) if not self.is_replayed else ():
@@ -350,19 +330,14 @@ class Flow(Places):
 
     @property
     def is_behind(self) -> bool:
-        """Whether something waits until somebody asks; what an interrupt left to be made does."""
+        """Whether something waits until somebody asks, or was left by an interrupt."""
         return bool(self.arriving or self.visits.wait)
 
     def _take_waiting(self) -> None:
-        """Hands on what has waited; an interrupt meanwhile ends the queries that it is for."""
+        """Hand on what has waited."""
         arriving, self.arriving = self.arriving, ()
-        try:
-            for stream, batch in arriving:
-                self.enter(stream, batch)
-        except BaseException as error:
-            readers = {i: None for stream, _ in arriving for i in self._readers.get(stream, ())}
-            self.visits.fail([query for intake in readers for query in intake.live], error)
-            raise
+        for stream, batch in arriving:
+            self.enter(stream, batch)
 
     def _release(self, intakes: Iterable[Intake], *, last: bool = False) -> None:
         """Lets queries have what the watermark has reached; ``last``: all that is left."""
@@ -372,10 +347,8 @@ class Flow(Places):
                 visits.add(intake.release(last))
                 for query, batch in intake.beginning():
                     visits.begin(query, batch)
-            except BaseException as error:
+            except Exception as error:
                 self.visits.fail(intake.live, error)
-                if not isinstance(error, Exception):
-                    raise
                 continue
             most = self._limits.held_events
             if most is not None and intake.order.held > most:
@@ -396,7 +369,7 @@ class Flow(Places):
                 self._stirred.pop(other, None)
                 for stream in other.order.clocks:
                     self._readers[stream].remove(other)
-            except BaseException as error:
+            except Exception as error:
                 # Some have a place in both.
                 visits.fail(moving, error)
                 raise

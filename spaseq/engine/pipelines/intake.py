@@ -39,16 +39,12 @@ _SLACK: Final = 16
 
 
 class Visit:
-    """A query that is to go on: with events, the first of them at this position, or as time has passed.
+    """A query that is to go on: with events, the first of them at this position, or as time has passed."""
 
-    ``is_taken``: the query has the events; set by who takes them, with no call between.
-    """
-
-    __slots__ = ("batch", "is_taken", "position", "query")
+    __slots__ = ("batch", "position", "query")
 
     def __init__(self, query: Registered, batch: EventBatch | None, position: int) -> None:
         self.query, self.batch, self.position = query, batch, position
-        self.is_taken = False
 
 
 class Intake:
@@ -253,7 +249,6 @@ class Intake:
         stream, position = event.at.stream, self.position
         passed = self.followed(event, position) if self.looks_back else self.passed
         self.order.step(stream, event.at.time, event.at.n)
-        # No interrupt comes between these: that takes a call, or a loop.
         self.position, self.passed = position + 1, passed
         self.counts[stream] += 1
 

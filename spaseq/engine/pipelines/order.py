@@ -176,7 +176,6 @@ class Reorder:
     def step(self, stream: int, time: int, n: int) -> None:
         """Such an event is taken, and released."""
         clock = self.clocks[stream]
-        # No interrupt comes between these: that takes a call, or a loop.
         clock.newest = self.watermark = time
         clock.newest_n = n
 
@@ -224,7 +223,6 @@ class Reorder:
         self.watermark = max(self.watermark, self._reached(clock))
         if event.time.item(0) > self.watermark:
             return None
-        # No interrupt comes between these: that takes a call, or a loop.
         self._waiting, self.held = [], 0
         return event
 
@@ -272,7 +270,6 @@ class Reorder:
         left: list[EventBatch] = [event for event in held if event.at.time > last]
         due.sort(key=lambda event: (event.at.time, self.clocks[event.at.stream].rank, event.at.n))
         batch, count = due[0] if len(due) == 1 else gathered(due), len(left)
-        # No interrupt comes between these: that takes a call, or a loop.
         self._waiting, self.held = left, count
         return batch
 

@@ -61,6 +61,12 @@ class Places:
         self._stirred: dict[Intake, None] = {}
         self._closing = False
 
+    def _clear(self) -> None:
+        """Forget all queries."""
+        self.queries, self._elements = [], Elements()
+        for known in (self._by_form, self._intakes, self._readers, self._makers, self._stirred):
+            known.clear()
+
     @property
     def is_over(self) -> bool:
         """Whether no query wants any more."""

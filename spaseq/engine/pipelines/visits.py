@@ -14,6 +14,7 @@ from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.groups.crowd import Crowd
 from spaseq.engine.pipelines.intake import Visit
 from spaseq.engine.registered import Registered
+from spaseq.engine.turn import Turn
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch, concatenate
 from spaseq.gpm.ill_typed import IllTyped
@@ -33,14 +34,16 @@ MOST: Final = 4_096
 class Visits:
     """Has queries go on, with events or with time alone; an error inside one ends that one.
 
-    A visit stands in one place, from when it is added to when it is made, which an interrupt may come
-    between: who waits for what is found anew each time. ``is_asked``: somebody asks, and none waits.
+    A visit stands in one place, from when it is added to when it is made. Once an interrupt is noted no
+    further one is made, and ``turn.is_behind`` says that some are left. ``is_asked``: somebody asks, and none
+    waits.
     """
 
     def __init__(
         self,
         dictionary: Dictionary,
         sharing: Sharing,
+        turn: Turn,
         is_alone: Callable[[Registered], bool],
         pass_on: Callable[[Registered, int], None],
     ) -> None:
@@ -48,7 +51,7 @@ class Visits:
 
         ``pass_on``: hands on what a query has made for a stream, to those who read that.
         """
-        self._sharing = sharing
+        self._sharing, self._turn, self._deferral = sharing, turn, turn.deferral
         self._is_alone = is_alone
         self._pass_on = pass_on
         # What each query is to do, in order; first who has waited longest.
@@ -57,6 +60,8 @@ class Visits:
         self._fresh: dict[Registered, None] = {}
         # Those that have begun since anything was done.
         self._begun: dict[Registered, None] = {}
+        # Those whose callbacks are perhaps owed matches.
+        self._owing: set[Registered] = set()
         self.is_asked = True
         self._failed: list[Handle | Crowd] = []
         self._dictionary, self._ill_typed = dictionary, IllTyped(dictionary)
@@ -82,8 +87,12 @@ class Visits:
         """Whether there are any."""
         return bool(self._queue)
 
+    def take_over(self, other: Visits) -> None:
+        """Tell of the queries that failed there."""
+        self._failed = other._failed
+
     def add(self, visits: Iterable[Visit]) -> None:
-        """Further visits; who is interrupted ends the queries."""
+        """Further visits."""
         for visit in visits:
             query = visit.query
             self._queue.setdefault(query, []).append(visit)
@@ -97,6 +106,9 @@ class Visits:
             self._prepare(query for query in due if query in begun)
         for query in due:
             self._make(query, joined)
+            if self._deferral.is_due:
+                self._turn.is_behind = True
+                break
         self._sharing.forget()  # what comes next may never ask, and would keep a whole batch
 
     def _prepare(self, begun: Iterable[Registered]) -> None:
@@ -112,10 +124,8 @@ class Visits:
                 continue
             try:
                 pipeline.prepare(batch, is_shared=len(visits) == 1 and batch is before)
-            except BaseException as error:
+            except Exception as error:
                 self.fail([query], error)
-                if not isinstance(error, Exception):
-                    raise
             before = batch
 
     def _due(self) -> Sequence[Registered]:
@@ -145,20 +155,19 @@ class Visits:
     def _make(self, query: Registered, joined: dict[tuple[int, ...], EventBatch]) -> None:
         """Makes the visits of a query; ``joined``: batches by those that they were made of."""
         waiting = self._queue[query]
-        if any(visit.is_taken for visit in waiting):  # an interrupt came before all was delivered
+        if query in self._owing:
+            self._owing.discard(query)
             query.handle.deliver()
         if len(waiting) > 1 and query.is_sparse:
             waiting = self._queue[query] = [_joined(query, waiting, joined)]
-        while waiting:
+        while waiting and not self._deferral.is_due:
             try:
-                self._visit(waiting[0])
+                self._visit(waiting.pop(0))
             except Exception as error:
                 self.fail([query], error)
-            except BaseException:
-                self.leave(query)
-                raise
-            # It stands there until it is made: an interrupt that comes before it is taken must not lose it.
-            del waiting[0]
+        if self._deferral.is_due:
+            self._leave(query)
+            return
         self._fresh.pop(query, None)
         del self._queue[query]
 
@@ -170,15 +179,17 @@ class Visits:
         except Exception as error:  # of this query's window
             self.fail([query], error)
 
-    def leave(self, query: Registered) -> None:
-        """Delivers what a query has found when visits are next made: an interrupt came before that."""
-        visit = Visit(query, None, 0)
-        visit.is_taken = True
-        self.add([visit])
+    def _leave(self, query: Registered) -> None:
+        """Deliver what a query has found with the next visits: an interrupt was noted."""
+        self._owing.add(query)
+        self._queue.setdefault(query, [])
+        self._turn.is_behind = True
 
     def deliver(self, query: Registered) -> None:
         """Hands on what an event completed that came alone."""
         self._find(query, iter(()))
+        if self._deferral.noted is not None and self._deferral.is_due:
+            self._leave(query)
         if query.handle.is_behind or query.pipeline.waits:
             query.intake.waiting[query] = None
 
@@ -186,9 +197,9 @@ class Visits:
         """A query goes on, with events or with time alone."""
         query, batch, position = visit.query, visit.batch, visit.position
         pipeline, handle = query.pipeline, query.handle
-        if batch is not None and not handle.is_over and not visit.is_taken:
+        if batch is not None and not handle.is_over:
             if len(batch) > 1 or handle.is_behind:
-                self._find(query, query.process(batch, position), after_all=True, visit=visit)
+                self._find(query, query.process(batch, position), after_all=True)
             else:
                 self._take_one(visit, handle)
             self.warn_of_ill_typed(batch)
@@ -208,7 +219,7 @@ class Visits:
         query, batch, position = visit.query, visit.batch, visit.position
         assert batch is not None
         self._sharing.turn_to(batch)
-        if handle.take(visit, query.pipeline.take_one, batch, position - query.start):
+        if handle.take(query.pipeline.take_one, batch, position - query.start):
             self._find(query, iter(()))
         elif handle.is_over and handle.error is not None:
             self._failed.append(handle)
@@ -234,14 +245,13 @@ class Visits:
         matches: Iterator[MatchBatch],
         *,
         after_all: bool = False,
-        visit: Visit | None = None,
     ) -> None:
         """``after_all``: what was found before must be complete, since these need another state."""
         handle, before = query.handle, query.handle.error
         try:
             # What feeds another query is part of it.
             made = query.output is not None
-            handle.add(matches, all_at_once=made, after_all=after_all, visit=visit)
+            handle.add(matches, all_at_once=made, after_all=after_all)
         finally:
             if handle.error is not before:
                 self._failed.append(handle)
@@ -290,8 +300,8 @@ def _size(visits: list[Visit]) -> int:
 
 
 def _joined(query: Registered, visits: list[Visit], known: dict[tuple[int, ...], EventBatch]) -> Visit:
-    """Several visits as one, but for the events that the query has."""
-    left = [visit for visit in visits if visit.batch is not None and not visit.is_taken]
+    """Several visits as one."""
+    left = [visit for visit in visits if visit.batch is not None]
     if len(left) < 2:
         return left[0] if left else Visit(query, None, 0)
     batches = [visit.batch for visit in left if visit.batch is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
+from time import perf_counter
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ from spaseq.engine.pushed.plain import Plain
 from spaseq.engine.rejects import Kind
 from spaseq.errors import EngineError
 from spaseq.events import Clock, Ids, Stamp
+from spaseq.interrupts import Pace
 from spaseq.matching.conditions.numbers import Numbers
 from spaseq.sources import BadEvent
 from spaseq.sources.assembly.sink import check_term, check_terms
@@ -40,6 +42,9 @@ from spaseq.terms.texts import term_of
 
 #: What an event that is none raises.
 _MALFORMED: Final = (ValueError, SyntaxError, TypeError)
+#: So many of the events that are given at once arrive together, at first and at most.
+_FIRST: Final = 1 << 12
+_MOST: Final = 1 << 17
 #: Graphs that say no name.
 _NAMELESS: Final = (str, list, tuple)
 
@@ -62,6 +67,8 @@ class Pushing:
         self._numbers, self._plain = Numbers.of(self._dictionary), Plain(self._dictionary)
         # The ids of streams, which are pinned, by what they were called.
         self._streams: dict[StreamName, int] = {}
+        # Of several events that are given at once.
+        self._pace = Pace(_FIRST, most=_MOST)
         # The name and the terms of the event that was pushed last.
         self._hand: tuple[int, Sequence[int]] = (UNBOUND, ())
         core.dictionary.hold(self)
@@ -85,7 +92,7 @@ class Pushing:
                 core.queue(lambda: self._arrive(self._event(self._id(to), graph, clock, value, name)))
                 return
             turn.check()
-        with turn.lock:
+        with turn.deferral, turn.lock:
             if turn.is_odd or core.is_closed or core.is_closing:
                 core.check_open()
             if core.built:
@@ -114,7 +121,7 @@ class Pushing:
             core.queue(lambda: self._reject(_Bad(self._id(iri), reason, str(graph))))
             return
         self._turn.check()
-        with self._turn.lock:
+        with self._turn.deferral, self._turn.lock:
             core.check_open()
             core.do(partial(self._reject, _Bad(self._id(iri), reason, str(graph))))
 
@@ -124,17 +131,25 @@ class Pushing:
         self._turn.check()
         if isinstance(events, str | bytes | Mapping):
             raise EngineError("push_many takes several events, each a graph, a time and perhaps a name")
-        with self._turn.lock:
+        with self._turn.deferral, self._turn.lock:
             core.check_open()
             core.catch_up()
             stream = self._dictionary.pin(iri)
             before, core.is_taking = core.is_taking, True
+            may_end, built, begun = not (before or core.is_working), 0, perf_counter()
             try:
                 try:
                     for event in events:
                         if core.is_closed:  # by what gives the events
                             core.check_open()
                         if not self._build(stream, iri, event):
+                            break
+                        built += 1
+                        if built == self._pace.size:
+                            core.arrive_built()
+                            self._pace.took(perf_counter() - begun)
+                            built, begun = 0, perf_counter()
+                        if may_end and self._turn.deferral.is_due:
                             break
                     if core.is_closed and core.built:
                         core.check_open()
@@ -226,7 +241,6 @@ class Pushing:
             )
         inbox = self._inbox
         event = row(stream, time, name, found)
-        # No interrupt comes between these: that takes a call, or a loop.
         inbox.newest, inbox.last, inbox.size = time, stream, inbox.size + 1
         self._turn.is_behind = self._turn.used = True
         inbox.events.extend(event)

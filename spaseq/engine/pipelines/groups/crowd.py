@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from spaseq.engine.delivered.on_demand import Given
 from spaseq.engine.pipelines.groups.group import Group
 from spaseq.engine.pipelines.groups.seats import Seat
 from spaseq.engine.pipelines.stats import Seat as Place
@@ -31,16 +30,6 @@ _NOTHING: Final[Iterator[MatchBatch]] = iter(())
 
 #: Matches of one of the queries, and who gets them.
 _Found = tuple[Seat, Sequence[Block]]
-
-
-class _Given:
-    """Those that are just handed on; ``is_taken``: their handle has them."""
-
-    __slots__ = ("is_taken", "what")
-
-    def __init__(self) -> None:
-        self.what: _Found | None = None
-        self.is_taken = False
 
 
 class Crowd:
@@ -76,9 +65,8 @@ class Crowd:
         self._live: list[Handle] = []
         self._group: Group | None = None
         self._failed: list[Handle] = []
-        # What was found, and not yet handed on; and the first of it, if it may be in its place already.
+        # What was found, and not yet handed on.
         self._due: deque[_Found] = deque()
-        self._given = _Given()
 
     def seat(self, query: Query) -> Seat:
         """A seat for one query more; ``join`` says who has its handle."""
@@ -86,7 +74,6 @@ class Crowd:
 
     def join(self, handle: Handle, constants: Sequence[Term]) -> None:
         """The handle of the query that got the last seat, and its constants."""
-        # After an interrupt between these, the handle is cancelled: who is over counts nowhere.
         self._constants[len(self._seated)] = constants
         self._seated.append(handle)
         self._live.append(handle)
@@ -148,54 +135,39 @@ class Crowd:
         *,
         all_at_once: bool,  # noqa: ARG002  # as a handle's
         after_all: bool,  # noqa: ARG002
-        visit: Given | None = None,
     ) -> None:
         """Looks for further matches, and hands them on; see ``Handle.add``."""
         self._hand_on()
-        coming = chain(self.coming, matches)
-        # No interrupt comes between these: that takes a call, or a loop.
-        if visit is not None:
-            visit.is_taken = True
-        self.coming = coming
+        coming, self.coming = chain(self.coming, matches), _NOTHING
         try:
             for _ in coming:
                 pass
-            self.coming = _NOTHING
             self._take()
-        except BaseException as error:
+        except Exception as error:
             self.fail(error)
-            if not isinstance(error, Exception):
-                raise
         self._hand_on()
 
     def take(
         self,
-        visit: Given,
         take: Callable[[EventBatch, int], Iterator[MatchBatch] | None],
         event: EventBatch,
         position: int,
     ) -> bool:
-        """Takes a visit of one event; whether matches are to be looked for, or handed on."""
+        """Take one event; return whether matches are to be looked for, or handed on."""
         try:
-            # Whatever interrupts what comes now ends the queries.
-            visit.is_taken = True
             coming = take(event, position)
-            if coming is None:
-                return False
-            self.coming = coming
-        except BaseException as error:
+        except Exception as error:
             self.fail(error)
-            if not isinstance(error, Exception):
-                raise
             return False
+        if coming is None:
+            return False
+        self.coming = coming
         return True
 
     def _take(self) -> None:
         """Takes what the group has found."""
         if self._group is not None:
-            found = self._group.take()
-            # Last: an interrupt before it ends the queries, one behind it finds all in their places.
-            self._due.extend(found)
+            self._due.extend(self._group.take())
 
     def _take_some(self) -> None:
         """Takes what the group has found so far, and hands it on: who keeps too much is over."""
@@ -211,25 +183,16 @@ class Crowd:
 
     def _hand_on(self) -> None:
         """Gives matches to their handles."""
-        due, given = self._due, self._given
-        while due:
-            # They stay there until the handle has them: an interrupt that comes before must not lose them.
-            seat, blocks = first = due[0]
+        while self._due:
+            seat, blocks = self._due.popleft()
             handle = self._seated[seat.rank]
-            if given.what is not first:
-                # No interrupt comes between these: that takes a call, or a loop.
-                given.what, given.is_taken = first, False
-            if not given.is_taken and not handle.is_over:
-                try:
-                    is_simple = len(blocks) == 1 and seat.reads_at_once
-                    if not (is_simple and handle.receive(given, seat.read, blocks[0])):
-                        handle.add(seat.answers(blocks), all_at_once=False, after_all=True, visit=given)
-                    seat.got()
-                finally:
-                    if handle.failure is not None:
-                        self._note(handle)
-            del due[0]
-            given.what = None
+            if not handle.is_over:
+                is_simple = len(blocks) == 1 and seat.reads_at_once
+                if not (is_simple and handle.receive(seat.read, blocks[0])):
+                    handle.add(seat.answers(blocks), all_at_once=False, after_all=True)
+                seat.got()
+                if handle.failure is not None:
+                    self._note(handle)
 
     def _note(self, handle: Handle) -> None:
         self.error = handle.failure

@@ -1,0 +1,135 @@
+"""Interrupts that wait: Ctrl-C raises KeyboardInterrupt as a turn ends, not in the middle of an event.
+
+While the main thread has a turn, SIGINT is only noted. That takes a signal handler, which a turn installs
+where Python's own one is, and takes out as it ends. Any other handler stays where it is. If that one raises
+inside a turn (asyncio's does at the second Ctrl-C), the queries of the engine end.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # as ``signal``, whose functions take ten times as long
+import os
+import threading
+from _thread import get_ident
+from collections.abc import Iterator
+from contextlib import contextmanager
+from signal import SIGINT, SIGTERM, default_int_handler
+from types import FrameType
+from typing import Final
+
+_getsignal, _setsignal = _signal.getsignal, _signal.signal
+
+#: Seconds between two looks for an interrupt, which is still at once for who has pressed Ctrl-C.
+_LONGEST: Final = 0.05
+
+
+class Terminated(KeyboardInterrupt):  # as Ctrl-C it is no error
+    """SIGTERM: what service managers send where a user presses Ctrl-C."""
+
+
+class Deferral:
+    """A context in which the main thread only notes interrupts; the outermost one raises as it ends.
+
+    A second interrupt does not wait: a callback may never return. There is one deferral in a process.
+    """
+
+    __slots__ = ("_depth", "_held", "_is_ours", "_main", "handler", "is_kept", "noted")
+
+    def __init__(self) -> None:
+        self._main = threading.main_thread().ident
+        #: The signal handler, for SIGINT and SIGTERM. Outside of the context it raises at once.
+        self.handler: Final = self._handle
+        #: Whether the handler was installed from outside, for as long as that likes.
+        self.is_kept = False
+        self._depth = self._held = 0
+        #: What is to be raised as the outermost context ends.
+        self.noted: type[KeyboardInterrupt] | None = None
+        # Whether this context has installed the handler.
+        self._is_ours = False
+
+    def __enter__(self) -> None:
+        handler = _getsignal(SIGINT)
+        if handler is default_int_handler:
+            if get_ident() == self._main:
+                # First, so that the handler finds them: an interrupt may come with the next call.
+                self._depth, self._held, self.noted, self._is_ours = 1, 0, None, True
+                _setsignal(SIGINT, self.handler)
+        elif (handler is self.handler or self.is_kept) and get_ident() == self._main:
+            self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        is_counted = self.noted is not None or self.is_kept or _getsignal(SIGINT) is self.handler
+        if not is_counted or get_ident() != self._main:
+            return
+        self._depth -= 1
+        if self._depth > 0:
+            return
+        noted = self._reset()
+        if noted is not None:
+            raise noted
+
+    def _reset(self) -> type[KeyboardInterrupt] | None:
+        """Take the handler out if it is ours; return what was noted."""
+        noted, self.noted, self._depth = self.noted, None, 0
+        if self._is_ours:
+            if _getsignal(SIGINT) is self.handler:
+                _setsignal(SIGINT, default_int_handler)
+            self._is_ours = False  # behind that: an interrupt in between takes the handler out, too
+        return noted
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002  # a handler's arguments
+        kind = Terminated if number == SIGTERM else KeyboardInterrupt
+        if self._depth > 0 and self.noted is None:
+            self.noted = kind
+            return
+        self._reset()
+        raise kind
+
+    @property
+    def is_due(self) -> bool:
+        """Whether this thread is to end its turn as soon as its queries are whole."""
+        return self.noted is not None and not self._held and get_ident() == self._main
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Do all of a block, however long that takes, as where an engine closes or commits."""
+        is_main = get_ident() == self._main
+        with self:
+            self._held += is_main
+            try:
+                yield
+            finally:
+                self._held -= is_main
+
+    def after_fork(self) -> None:
+        """In the child, the thread that has forked is the main thread."""
+        if self._main != get_ident():
+            self._main = get_ident()
+            self._reset()
+
+
+class Pace:
+    """How many events are taken between two looks for an interrupt: as many as take 25 to 50 ms.
+
+    >>> pace = Pace(1_000, most=4_000)
+    >>> pace.took(0.01)
+    >>> pace.size
+    2000
+    """
+
+    def __init__(self, size: int, *, most: int) -> None:
+        self.size, self._most = size, most
+
+    def took(self, seconds: float) -> None:
+        """Change the size after so many events."""
+        if seconds > _LONGEST:
+            self.size = max(1, self.size // 2)
+        elif seconds < _LONGEST / 2:
+            self.size = min(2 * self.size, self._most)
+
+
+#: That of the process.
+DEFERRAL: Final = Deferral()
+
+if hasattr(os, "register_at_fork"):  # where there is fork at all
+    os.register_at_fork(after_in_child=DEFERRAL.after_fork)
