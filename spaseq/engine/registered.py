@@ -101,10 +101,10 @@ class Registered:
     def gather(self) -> None:
         """Its first events are about to come: if it stands for several queries, they become one."""
         if isinstance(self.handle, Crowd) and (group := self.handle.gather()) is not None:
-            sample, group.is_warming = self.pipeline.sample, self.pipeline.is_warming
-            self.pipeline = group
-            if sample is not None:
-                group.sit(self, sample)
+            before, self.pipeline = self.pipeline, group.pipeline
+            self.pipeline.answers.is_warming = before.answers.is_warming
+            if before.observation.sample is not None:
+                self.pipeline.sit(self, before.observation.sample)
             self.handle.begin()
 
     def move(self, old: Intake, new: Intake) -> None:
@@ -163,7 +163,7 @@ class Registered:
         stats.events = intake.position - self._start
         stats.late = intake.late - self._late
         stats.watermark = intake.order.time
-        for name, streams in self.pipeline.streams.items():
+        for name, streams in self.pipeline.patterns.streams.items():
             stats.gpms[name].events = (
                 stats.events
                 if streams is None

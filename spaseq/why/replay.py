@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from typing import Final
 
@@ -18,14 +19,13 @@ from spaseq.language.syntax import Consume, Emit, Expression, Filter, Modifiers,
 from spaseq.limits import Limits
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.context import Context
-from spaseq.matching.model import Bounds, Evaluator
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.diagnosis import EdgeCount, FilterCount, StateCount
 from spaseq.why.evidence import Evidence
 from spaseq.why.filters import Tally
-from spaseq.why.trace import TracedRuns, trace_of
+from spaseq.why.trace import Trace, TracedRuns, trace_of
 
 #: A replay keeps so many runs at most.
 LIMITS: Final = Limits(partial_matches=5_000)
@@ -81,10 +81,10 @@ class Replays:
         try:
             watched = _Watched(query, evidence, self._begin, self._end)
             for step in self._steps:
-                found += _first(watched.process(step), most - len(found))
+                found += _first(watched.pipeline.process(step), most - len(found))
                 if len(found) == most:
                     return found, watched.counts()
-            found += _first(watched.close(), most - len(found))
+            found += _first(watched.pipeline.close(), most - len(found))
         except SpaseqError:  # no time, too many runs, windows that cannot begin, what no evaluator can do
             return found or None, ()
         return found, watched.counts()
@@ -95,16 +95,17 @@ class Replays:
         while count:
             done = 0
             try:
-                traced = _TracedPipeline(query, self._evidence, self._begin, self._end)
+                watched = _Watched(query, self._evidence, self._begin, self._end)
+                trace = watched.trace()
                 for step in self._steps[:count]:
-                    for _ in traced.process(step):
+                    for _ in watched.pipeline.process(step):
                         pass
                     done += 1
-                for _ in traced.close():
+                for _ in watched.pipeline.close():
                     pass
-                return Traced(*traced.trace.counts(), sum(map(len, self._steps[:count])))
+                return Traced(*trace.counts(), sum(map(len, self._steps[:count])))
             except _SpentError:
-                return Traced(*traced.trace.counts(), traced.events)
+                return Traced(*trace.counts(), watched.events)
             except SpaseqError:
                 count = done  # as far as it went well
         return Traced()
@@ -166,42 +167,44 @@ def plain(query: Query) -> Query:
     )
 
 
-class _Watched(Pipeline):
-    """A pipeline that counts what its filters say, event by event, until some time of the processor's.
+class _Watched:
+    """A ``pipeline`` whose filters are counted, event by event, until some time of the processor's.
 
-    ``events``: so many events were processed. Raises ``_SpentError`` before the next one.
+    ``events``: so many events were processed. It raises ``_SpentError`` before the next one.
     """
 
     def __init__(self, query: Query, evidence: Evidence, begin: int | None, until: float) -> None:
         self._tallies: dict[tuple[object, Filter], Tally] = {}
         self._until = until
         self.events = 0
-        super().__init__(query, evidence.dictionary, evidence.kb, "runs", start=begin, limits=LIMITS)
-        self._sample = None
+        self.pipeline = Pipeline(
+            query,
+            evidence.dictionary,
+            evidence.kb,
+            "runs",
+            start=begin,
+            limits=LIMITS,
+            make_context=partial(_Counting, tallies=self._tallies),
+        )
+        self.pipeline.read = self._read
+        self.pipeline.observation.sample = None
 
-    def _matches(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
+    def _read(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         if time.thread_time() > self._until:
             raise _SpentError("no time is left")
-        yield from super()._matches(found)
+        yield from self.pipeline.answers.read(found)
         self.events += 1
 
-    def _make_context(self, limits: Limits) -> Context:
-        return _Counting(self.pattern, self._dictionary, self._exists, limits, self._tallies)
+    def trace(self) -> Trace:
+        """Count what becomes of partial matches from now on."""
+        pattern, context = self.pipeline.pattern, self.pipeline.context
+        trace = trace_of(pattern)
+        self.pipeline.evaluators = lambda window: lambda: TracedRuns(trace, pattern, context, window)
+        return trace
 
     def counts(self) -> tuple[FilterCount, ...]:
         """The filters that were asked so far, in the order written."""
         return tuple(tally.count() for tally in self._tallies.values())
-
-
-class _TracedPipeline(_Watched):
-    """A pipeline that counts what becomes of partial matches."""
-
-    def __init__(self, query: Query, evidence: Evidence, begin: int | None, until: float) -> None:
-        super().__init__(query, evidence, begin, until)
-        self.trace = trace_of(self.pattern)
-
-    def _make_evaluators(self, window: Bounds) -> Callable[[], Evaluator]:
-        return lambda: TracedRuns(self.trace, self.pattern, self._context, window)
 
 
 class _Counting(Context):

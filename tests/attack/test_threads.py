@@ -446,9 +446,9 @@ def test_real_interrupts_leave_queries_whole_or_over(evaluator: str) -> None:
 
 
 def test_failing_where_nobody_asks_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    from spaseq.engine.pipelines.pipeline import Pipeline
+    from spaseq.engine.pipelines.answers import Answers
 
-    spoiled = Spoiled(monkeypatch, Pipeline, "_matches", MemoryError())
+    spoiled = Spoiled(monkeypatch, Answers, "read", MemoryError())
     engine = spaseq.Engine()
     seen: list[spaseq.Match] = []
     engine.register(query("A"), seen.append)

@@ -174,7 +174,7 @@ class Replay:
         handle = self._add(prepared, base["begin"] if base is not None and tumbling else None)
         is_alone = self._flow.registered > rank
         if is_alone and base is not None:
-            self._flow.queries[-1].pipeline.warm(base.get("cuts", ()))
+            self._flow.queries[-1].pipeline.answers.warm(base.get("cuts", ()))
         self._handles[query.number] = handle
         self._added(query, handle, rank if is_alone else None)
         if base is None:
@@ -264,7 +264,7 @@ class Replay:
                 handle.resume(base["left"], _stats(base))
                 handle.recount(given, given - base["found"])
         for query in self._flow.queries:
-            query.pipeline.is_warming = False
+            query.pipeline.answers.is_warming = False
 
 
 def _stats(base: Mapping[str, Any]) -> Stats:

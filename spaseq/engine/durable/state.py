@@ -280,7 +280,7 @@ class State:
     ) -> Query:
         """What a query has come to. ``since``: of the orders, from what time on events are kept."""
         pipeline = handle.pipeline
-        cuts = pipeline.cuts if isinstance(pipeline, Pipeline) and place is not None else None
+        cuts = pipeline.answers.cuts if isinstance(pipeline, Pipeline) and place is not None else None
         counts = handle.query.window.unit == "EVENTS"
         base = {
             "stats": {k: v for k, v in asdict(handle.stats).items() if k in COUNTS},

@@ -155,7 +155,7 @@ class Registry:
             effort=effort,
         )
         if outlives:
-            pipeline.outlive()
+            pipeline.answers.outlive()
         handle = Handle(pipeline, on_match, core.turn, core.limits, core.contexts, is_counted=outlives)
         if pipeline.unkept is not None:
             warn(f"query {handle.name} {pipeline.unkept}")

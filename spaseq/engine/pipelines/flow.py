@@ -382,7 +382,7 @@ class Flow(Places):
 
     def _pass_on(self, query: Registered, output: int) -> None:
         """Gives the events of REGISTER STREAM to the queries that read that stream."""
-        derived = query.pipeline.derived()
+        derived = query.pipeline.answers.derived()
         if derived is not None:
             self._take(output, derived)
         time = query.intake.order.time

@@ -122,7 +122,7 @@ class Intake:
         if query.attends:
             self.attend(query)
             return
-        for streams, needed in query.pipeline.needs():
+        for streams, needed in query.pipeline.patterns.needs():
             self._index.add(query, streams, needed)
 
     def leave(self) -> None:

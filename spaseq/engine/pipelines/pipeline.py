@@ -1,21 +1,28 @@
-"""One registered query: events in time order → GPM solutions → matches → rows."""
+"""One registered query: events in time order → solutions of its graph patterns → matches → answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from spaseq.alone import Single
+from spaseq.automaton.normal import normalise
+from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort, Shed
 from spaseq.engine.delivered.unread import Unread
-from spaseq.engine.pipelines.attending import Attending
-from spaseq.engine.pipelines.stats import GpmAnswers, Shedder
+from spaseq.engine.pipelines.answers import Answers
+from spaseq.engine.pipelines.observation import Observation
+from spaseq.engine.pipelines.patterns import Patterns
+from spaseq.engine.pipelines.stats import Seat, Shedder, Stats
+from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import ByEvent, Sharing
-from spaseq.language.syntax import Emit, Query
+from spaseq.language.syntax import UNITS, Emit, Query
 from spaseq.limits import UNLIMITED, Limits
-from spaseq.matching.columns.blocks.found import blocks, in_blocks
+from spaseq.matching.columns.blocks.found import Block, blocks, in_blocks
 from spaseq.matching.columns.evaluator import (
     ByColumns,
     Fleeting,
@@ -24,22 +31,42 @@ from spaseq.matching.columns.evaluator import (
     is_enumerating,
     is_quick,
 )
+from spaseq.matching.context import Context
 from spaseq.matching.evaluators import (
+    attends,
     by_columns,
     by_events,
+    check,
+    chosen,
     load,
+    shares_under,
+    under_bound,
 )
-from spaseq.matching.host import Matcher, emitted
-from spaseq.matching.model import Bounds, Evaluator, bounds
+from spaseq.matching.host import Matcher, Watcher, emitted
+from spaseq.matching.model import Bounds, Evaluator, bounds, finer_ticks
+from spaseq.matching.sharing.cohort import SHARING
 from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary
+from spaseq.why.diagnosis import GpmStats
+from spaseq.why.evidence import Evidence
+from spaseq.why.sample import Sample
 
 if TYPE_CHECKING:
+    from spaseq.matching.sharing.cohort import Cohort
     from spaseq.matching.sharing.member import Enumerated, Member
 
 
-class Pipeline(Attending):
-    """A query on its way through the engine; ``stats`` counts, ``done`` says that it wants no more."""
+class Pipeline:
+    """A query on its way through the engine.
+
+    ``patterns`` give the solutions of events, the ``matcher`` makes matches of them, and ``answers`` what is
+    delivered; ``observation`` is for those that look at the events themselves. ``done``: no more is wanted.
+    ``position``: how many events came.
+
+    A host may replace three functions: ``read`` makes answers of matches, ``evaluators`` makes matchers that
+    take event by event, and ``queries`` says how many queries these are. ``watcher`` is told of each event by
+    a matcher that takes event by event.
+    """
 
     def __init__(
         self,
@@ -51,36 +78,245 @@ class Pipeline(Attending):
         start: int | None = None,
         limits: Limits = UNLIMITED,
         effort: Effort | None = None,
+        *,
+        make_patterns: Callable[..., Patterns] = Patterns,
+        make_context: Callable[..., Context] = Context,
     ) -> None:
         """``start`` is the time at which the first window begins: the first event's, unless given.
 
         ``effort``: its bounds. ``unkept`` says why it cannot keep them, if it cannot.
         """
-        super().__init__(query, dictionary, kb, evaluator, sharing or Sharing(), start, limits, effort)
+        self.query = query
+        self.pattern: SequencePattern = normalise(query)
+        self._dictionary, self._kb = dictionary, kb
+        self._spending = dictionary.spending
+        self._stats = Stats(gpms={name: GpmStats() for name in self.pattern.queried})
+        self.patterns = make_patterns(self.pattern, self._stats, dictionary, kb, sharing or Sharing())
+        self.context = make_context(self.pattern, dictionary, self.patterns.exists, limits)
+        self.answers = Answers(query, self.pattern, self.context, self._stats, dictionary, self._end)
+        self.observation = Observation()
+        self.read: Callable[[Iterable[Block]], Iterator[MatchBatch]] = self.answers.read
+        self.evaluators: Callable[[Bounds], Callable[[], Evaluator]] = self._by_events
+        self.queries: Callable[[], int] = _one
+        self.watcher: Watcher | None = None
+        self.output, self.done = self.answers.output, self.answers.is_over
+        self.position = 0
+        self.unkept: str | None = None
+        self._effort: Effort | None = None
+        if effort is None:
+            self._chosen = check(evaluator, self.pattern) if evaluator else chosen(self.pattern)
+        else:
+            self._chosen = self._bound(evaluator, effort)
+        self.matcher: Matcher | ByColumns | None = None
+        # The same, if it says at once that an event completes nothing; whether it takes single events.
+        self._quick: Quick | None = None
+        self._singly = False
+        #: What it is among those that share partial matches; None if it shares none.
+        self.member: Member | None = None
         #: Whether somebody asks ``unread`` for matches; and that, if the evaluator can leave them there.
         self.may_leave = False
         self.unread: Unread | None = None
-        self._position = 0
+        #: When the first window began.
+        self.beginning = start
+        self._attends, self.asks_for_last = attends(self.pattern, self._chosen)
+        self._is_by_time = UNITS[query.window.unit] is not None
 
-    def _make_evaluators(self, window: Bounds) -> Callable[[], Evaluator]:
+    def _bound(self, evaluator: str | None, effort: Effort) -> str:
+        """Return the evaluator that keeps a bound, or says why it cannot."""
+        bounded = under_bound(self.pattern, evaluator, effort.policy)
+        self.unkept = None if bounded.is_kept else bounded.reason
+        if bounded.sheds:
+            self._effort, self._stats.shed = effort, Shed()
+            if effort.pool is not None:
+                effort.pool.join(effort)
+        return bounded.name
+
+    def _by_events(self, window: Bounds) -> Callable[[], Evaluator]:
         """Makes evaluators that take event by event, one for each partition."""
-        return by_events(self._chosen, self.pattern, self._context, window)
+        return by_events(self._chosen, self.pattern, self.context, window)
+
+    # --- what it has come to ----------------------------------------------------------------------
+
+    @property
+    def sheds(self) -> bool:
+        """Whether it keeps its bounds by giving up matches."""
+        return self._effort is not None
+
+    @property
+    def stats(self) -> Stats:
+        """What it has seen and done."""
+        seat = self.observation.seat
+        if seat is not None:
+            seat.refresh(self._stats)
+            if self.member is not None:
+                self._stats.shared = self.member.shared
+        return self._stats
+
+    def count(self) -> None:
+        """Brings up to date what is counted now and then: events that came alone, what was given up, limits.
+
+        For who has the turn.
+        """
+        if self.sheds and isinstance(self.matcher, Shedder):
+            self.matcher.update()
+        self._stats.limit = self.context.budget.nearest
+        self._count_alone()
+
+    def _count_alone(self) -> None:
+        """Counts the events that came alone so far."""
+        if self._quick is not None:
+            self.patterns.count_singles(self._quick.gpms, self._quick.counts())
+        elif self.member is not None and self.matcher is self.member:
+            for counts in self.member.counts():
+                self.patterns.count_singles(tuple(self.member.common.gpms), counts)
+
+    @property
+    def left(self) -> int | None:
+        """How many rows its LIMIT leaves."""
+        return self.answers.left
+
+    def evidence(self) -> Evidence:
+        """What is known of the query, for a diagnosis."""
+        self.count()
+        stats, sample = self.stats, self.observation.sample
+        return Evidence(
+            pattern=self.pattern,
+            events=stats.events,
+            matches=stats.matches,
+            late=stats.late,
+            gpms={name: replace(counted) for name, counted in stats.gpms.items()},
+            sample=None if sample is None else sample.batch(),
+            begin=self.beginning,
+            dictionary=self._dictionary,
+            kb=self._kb,
+            ended=sample is None,
+            failed_calls=dict(self._dictionary.failed_calls),
+        )
+
+    def follow(self, seen: Callable[[EventBatch], None]) -> None:
+        """Calls ``seen`` with the events that it takes from now on, which are all that there are."""
+        self.observation.follow(seen)
+
+    def keep(self, events: int) -> None:
+        """Keeps so many of the events to come as a sample."""
+        self.observation.keep(events)
+
+    def resume(self, left: int | None) -> None:
+        """What comes from now on is its own; ``left`` as its LIMIT left it."""
+        self.answers.resume(left)
+
+    # --- which events it is to be told of, and how -------------------------------------------------
+
+    @property
+    def attends(self) -> bool:
+        """Whether every event is for it, even one that no GPM has a solution in."""
+        return self._attends or self.observation.seen is not None
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether it may be told that events follow each other at once that do not.
+
+        That is for those that count no events, and see them by themselves.
+        """
+        return self._is_by_time and (self.member is None or self.member.is_alone)
+
+    def heeds(self, time: int, batch: EventBatch | None) -> bool:
+        """Whether it must be told that time has come to this, behind the events that it was given, if any."""
+        if self.member is not None and self.matcher is self.member:
+            return self.waits
+        quick = self._quick
+        if not self._singly or quick is None or self.output is not None:
+            return True
+        is_there = isinstance(batch, Single) and batch.at.time == time and self.keeps_time
+        return not is_there and quick.is_due(time)
+
+    @property
+    def keeps_time(self) -> bool:
+        """Whether each event that comes alone is for it, and brings it to the event's time."""
+        return self._attends and self.takes_alone
+
+    def is_due(self, time: int) -> bool:
+        """Whether matches may have waited for this time; False if its own events tell it what time it is."""
+        quick = self._quick
+        return quick is None or not self.takes_alone or (not self.keeps_time and quick.is_due(time))
+
+    @property
+    def waits(self) -> bool:
+        """Whether matches may wait for time to pass."""
+        return self.matcher is not None and self.matcher.waits
+
+    @property
+    def takes_alone(self) -> bool:
+        """Whether ``take_alone`` can be asked, and nobody else is to be told of the event."""
+        observation = self.observation
+        return (
+            self._singly
+            and self._quick is not None
+            and observation.seat is not None
+            and observation.seen is None
+            and self.answers.cuts is None
+            and (self.member is None or self.member.is_alone)
+        )
+
+    @property
+    def together(self) -> Member | None:
+        """What it is in a group, if that takes events which come alone for all, and nobody else is told."""
+        member, observation = self.member, self.observation
+        is_plain = self.matcher is member and observation.seat is not None and observation.seen is None
+        return member if is_plain and self.beginning is not None and self.output is None else None
+
+    def sit(self, seat: Seat, sample: Sample) -> None:
+        """From now on it gets those events that concern it; ``seat`` counts, and fills the ``sample``."""
+        self.observation.sit(seat, sample)
+
+    def share(self, cohort: Cohort) -> None:
+        """Shares partial matches with others that see the same events from the first."""
+        of, answers = self.patterns.gpms, self.answers
+        gpms = {name: gpm for name, gpm in of.items() if isinstance(gpm, GpmEvaluator)}
+        if (
+            self._chosen in SHARING
+            and (self._effort is None or shares_under(self.pattern, self._chosen, self._effort.policy))
+            and self.beginning is None
+            and not self.done
+            # Where it stands among the events is said again and again until it is new.
+            and not (answers.is_warming and not self._is_by_time)
+            # What it is not to be shown, where it began anew, is not said of the others.
+            and not (answers.is_warming and answers.cuts is not None)
+            and len(gpms) == len(of)
+        ):
+            self.member = cohort.enter(
+                self.pattern, gpms, self.context, self._dictionary, self._chosen, self._effort
+            )
+            if self.member is not None:
+                self.member.queries = self.queries
+
+    # --- events -----------------------------------------------------------------------------------
 
     def load(self) -> None:
         """Has compiled code ready for events that come one by one: the first does not wait for it."""
         load(self._chosen)
+
+    def begin(self, batch: EventBatch) -> None:
+        """The first event of its streams is there, and perhaps passed over."""
+        ticks = batch.clock is Clock.TICKS
+        if self.beginning is None:
+            self.beginning = int(batch.time[0])
+            if ticks and (hint := finer_ticks(self.query.window, self.beginning)):
+                warn_within(hint)
+        bounds(self.query.window, ticks, self.beginning)  # or an error
+        if self.member is not None:
+            self.member.begin, self.member.ticks = self.beginning, ticks
 
     def prepare(self, batch: EventBatch, is_shared: bool) -> None:
         """Makes its evaluator, if these are its first events, and others have no part in it.
 
         ``is_shared``: others have the same events, of which so it is known what its GPMs have in them.
         """
-        if self._matcher is None and (self._member is None or self._member.is_alone):
+        if self.matcher is None and (self.member is None or self.member.is_alone):
             self._start(batch)
             if is_shared:
                 self._spending.restart()
-                for gpm in self._gpms.values():
-                    gpm.evaluate(batch)
+                self.patterns.evaluate(batch)
 
     def process(self, batch: EventBatch, position: int | None = None) -> Iterator[MatchBatch]:
         """Takes events in processing order; yields them as soon as their last event is there.
@@ -88,25 +324,25 @@ class Pipeline(Attending):
         ``position``: how many came before, those that were passed over included.
         """
         self._spending.restart()
-        if self._member is not None and position is not None and self._begin is not None:
+        if self.member is not None and position is not None and self.beginning is not None:
             # What these events are to the others cannot wait until somebody asks for this query's matches.
-            self._member.see(batch, position, self._begin)
+            self.member.see(batch, position, self.beginning)
         return self._process(batch, position)
 
     def take_one(self, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
         """As ``process``, of one event; None if there is nothing to be looked for."""
         self._spending.restart()
-        if self._member is not None and not self._member.is_alone:
-            return self._of_group(self._member, batch, position)
-        quick = self._quick
-        if quick is None or self._seat is None or len(batch) > 1 or self.cuts is not None:
+        if self.member is not None and not self.member.is_alone:
+            return self._of_group(self.member, batch, position)
+        quick, observation = self._quick, self.observation
+        if quick is None or observation.seat is None or len(batch) > 1 or self.answers.cuts is not None:
             return self.process(batch, position)
-        if self._seen is not None:
-            self._seen(batch)
+        if observation.seen is not None:
+            observation.seen(batch)
         if self._singly and isinstance(batch, Single):
             return self.take_alone(batch.at, batch.named, batch.terms, position, batch)
         found = self._take_large(quick, batch, position)
-        self._position = position + 1
+        self.position = position + 1
         return None if found is None else self._found(found)
 
     def take_alone(
@@ -121,143 +357,172 @@ class Pipeline(Attending):
         self._spending.restart()
         if self._is_by_time:
             # As ``is_sparse`` says; those that follow each other are kept together, by the hundred.
-            position = self._position
+            position = self.position
         try:
             found = quick.take_single(at, graph, terms, position, event)
         except UnsolvedError:
-            assert self._clock is not None
-            event = event or Single(self._dictionary, self._clock, at, graph, terms)
+            assert self.answers.clock is not None
+            event = event or Single(self._dictionary, self.answers.clock, at, graph, terms)
             found = self._take_large(quick, event, position)
-        self._position = position + 1
+        self.position = position + 1
         return None if found is None else self._found(found)
 
     def _found(self, found: Fleeting) -> Iterator[MatchBatch]:
         """What one event completed; what may be left is left."""
-        return iter(()) if self.unread is not None else self._matches(found)
+        return iter(()) if self.unread is not None else self.read(found)
 
     def _take_large(self, quick: Quick, batch: EventBatch, position: int) -> Fleeting | None:
         """Takes one event by columns."""
-        solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
-        self._judge(batch, solutions)
+        solutions = self.patterns.evaluate(batch)
+        self.patterns.count_solutions(batch, solutions)
         return quick.take_one(batch, position, solutions)
 
     def _of_group(self, member: Member, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
         """As ``take_one``, of an event that is taken with other queries: they have looked at it together."""
-        if self._matcher is not member or self._seat is None or self._seen is not None or self._begin is None:
+        observation = self.observation
+        is_plain = self.matcher is member and observation.seat is not None and observation.seen is None
+        if not is_plain or self.beginning is None:
             return self.process(batch, position)
-        member.see(batch, position, self._begin)
+        member.see(batch, position, self.beginning)
         matched = member.matched() if len(batch) == 1 else None
         if matched is None:
             return self._process(batch, position)
-        self._stats.relevant += bool(matched)
-        for name, rows in matched:
-            counted = self._stats.gpms[name]
-            counted.matched += 1
-            counted.rows += rows
-        self._position = position + 1
+        self.patterns.count_matched(matched)
+        self.position = position + 1
         if not member.has_found:
             return None
         if self.unread is not None and is_enumerating(member):
             member.take(batch, position, {})
             return iter(())
-        return self._matches(member.process(batch, position, {}))
+        return self.read(member.process(batch, position, {}))
 
     def _process(self, batch: EventBatch, position: int | None) -> Iterator[MatchBatch]:
         if position is not None:
-            self._position = position
-        self._show(batch)
-        matcher = self._matcher or self._start(batch)
-        if self._member is not None and self._member.is_shared_at(self._position):
-            matcher = self._join(self._member)
+            self.position = position
+        self.observation.show(batch)
+        if self.observation.seat is None:
+            self.patterns.count_events(batch)
+        matcher = self.matcher or self._start(batch)
+        if self.member is not None and self.member.is_shared_at(self.position):
+            matcher = self._join(self.member)
         if not isinstance(matcher, Matcher):
             yield from self._by_columns(matcher, batch)
             return
-        solutions = [(name, self._by_event(name, gpm, batch)) for name, gpm in self._gpms.items()]
-        for occurrence in self._occurrences(batch, self._position, solutions):
-            self._position += 1
+        for occurrence in self.patterns.occurrences(batch, self.position, self._by_event(batch)):
+            self.position += 1
             self._spending.restart()
-            yield from self._matches(blocks(matcher.push(occurrence)))
+            yield from self.read(blocks(matcher.push(occurrence)))
             if self.done:
                 return
 
-    def _by_event(self, name: str, gpm: GpmAnswers, batch: EventBatch) -> ByEvent:
-        if self.is_warming and self.cuts is not None:
-            return self.cuts.left(name, batch, gpm.evaluate(batch)).by_event()
-        return gpm.by_event(batch)
+    def _by_event(self, batch: EventBatch) -> list[tuple[str, ByEvent]]:
+        answers = self.answers
+        if answers.is_warming and answers.cuts is not None:
+            cuts = answers.cuts
+            return [
+                (name, cuts.left(name, batch, of).by_event())
+                for name, of in self.patterns.evaluate(batch).items()
+            ]
+        return self.patterns.by_event(batch)
 
     def _join(self, member: Member) -> Member:
         """Its matches come from others from now on."""
-        if self.unread is not None and self._matcher is not member and is_enumerating(member):
-            assert is_enumerating(self._matcher)
-            cast("Enumerated", member).instead_of(self._matcher)
+        if self.unread is not None and self.matcher is not member and is_enumerating(member):
+            assert is_enumerating(self.matcher)
+            cast("Enumerated", member).instead_of(self.matcher)
             self.unread.move(member)
         self._count_alone()
-        self._matcher, self._quick = member, None
+        self.matcher, self._quick = member, None
         return member
 
     def _by_columns(self, evaluator: ByColumns, batch: EventBatch) -> Iterator[MatchBatch]:
         """The same by the evaluator that takes whole batches."""
-        solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
-        start = self._position
-        self._position += len(batch)
-        self._judge(batch, solutions)
-        if self.cuts is not None:
-            if self.is_warming:
-                solutions = {name: self.cuts.left(name, batch, of) for name, of in solutions.items()}
+        solutions, start, answers = self.patterns.evaluate(batch), self.position, self.answers
+        self.position += len(batch)
+        self.patterns.count_solutions(batch, solutions)
+        if answers.cuts is not None:
+            if answers.is_warming:
+                cuts = answers.cuts
+                solutions = {name: cuts.left(name, batch, of) for name, of in solutions.items()}
             found = evaluator.process(batch, start, solutions)
-            yield from self._matches(self.cuts.noticed(found, batch))
+            yield from self.read(answers.cuts.noticed(found, batch))
         elif self.unread is not None and is_enumerating(evaluator):
             evaluator.take(batch, start, solutions)
         else:
-            yield from self._matches(evaluator.process(batch, start, solutions))
+            yield from self.read(evaluator.process(batch, start, solutions))
 
     def advance(self, time: int) -> Iterator[MatchBatch]:
         """The watermark has come to ``time``: yields the matches that waited for it."""
         self._stats.watermark = time
-        if self._matcher is not None and not self.done:
-            yield from self._matches(in_blocks(self._matcher.advance(time)))
+        if self.matcher is not None and not self.done:
+            yield from self.read(in_blocks(self.matcher.advance(time)))
 
     def close(self) -> Iterator[MatchBatch]:
         """No event will come any more: yields the matches that waited for the end of a window."""
-        if self._matcher is not None and not self.done:
-            yield from self._matches(in_blocks(self._matcher.close()))
+        if self.matcher is not None and not self.done:
+            yield from self.read(in_blocks(self.matcher.close()))
 
     def settled(self, time: int) -> int:
         """Up to what time all derived events are there, when the query's watermark is ``time``."""
-        return time if self._matcher is None else self._matcher.settled(time)
+        return time if self.matcher is None else self.matcher.settled(time)
+
+    # --- its end ----------------------------------------------------------------------------------
+
+    def _end(self) -> None:
+        """No more is wanted: LIMIT or ASK is answered."""
+        self.leave()
+        self.done = True
+
+    def leave(self) -> None:
+        """It is over: what comes is not counted."""
+        if self._effort is not None and self._effort.pool is not None:
+            self._effort.pool.leave(self._effort)
+        if self.observation.seat is not None:
+            self.count()
+            stats = self.stats  # brought up to date
+            if self.member is not None:
+                self.member.leave(stats.events)
+            self.observation.leave()
+        if isinstance(self.matcher, Shedder):
+            self.matcher.end_shedding()
 
     def drop(self) -> None:
         """Forgets all that is not yet a match: the query is over."""
         self.leave()
-        if is_enumerating(self._member):
-            self._member.drop()
-        self._matcher = self._quick = self._derived = self._sample = self.unread = None
-        self._gpms = {}
+        if is_enumerating(self.member):
+            self.member.drop()
+        self.matcher = self._quick = self.observation.sample = self.unread = None
+        self.patterns.gpms = {}
+        self.answers.drop()
         self.done = True
 
     def _start(self, batch: EventBatch) -> Matcher | ByColumns:
-        self._clock = batch.clock
-        begin = int(batch.time[0]) if self._begin is None else self._begin
+        self.answers.clock = batch.clock
+        begin = int(batch.time[0]) if self.beginning is None else self.beginning
         window = bounds(self.query.window, batch.clock is Clock.TICKS, begin)
-        if self._member is not None and self._member.is_shared_at(self._position):
-            self._matcher = self._member
+        if self.member is not None and self.member.is_shared_at(self.position):
+            self.matcher = self.member
         else:
-            self._matcher = by_columns(
-                self._chosen, self.pattern, self._dictionary, self._context, window, self._effort
+            self.matcher = by_columns(
+                self._chosen, self.pattern, self._dictionary, self.context, window, self._effort
             )
         if self._effort is not None:
-            assert isinstance(self._matcher, Shedder)
-            self._matcher.shed = self._stats.shed = self._stats.shed or Shed()
-        if self._matcher is None:
-            make = self._make_evaluators(window)
-            context = self._context
-            self._matcher = Matcher(self.pattern, window, make, context.budget, context.order, context.texts)
-            self._matcher.watcher = self.cuts
-        if is_quick(self._matcher) and self._seat is not None:
-            self._quick = self._matcher
-            self._expect(self._quick, batch.clock)
+            assert isinstance(self.matcher, Shedder)
+            self.matcher.shed = self._stats.shed = self._stats.shed or Shed()
+        if self.matcher is None:
+            make, context = self.evaluators(window), self.context
+            self.matcher = Matcher(self.pattern, window, make, context.budget, context.order, context.texts)
+            self.matcher.watcher = self.watcher or self.answers.cuts
+        if is_quick(self.matcher) and self.observation.seat is not None:
+            self._quick = self.matcher
+            self._singly = self.patterns.expect(self._quick, batch.clock)
         # LIMIT and ASK are over as matches are looked for; EMIT compares those of an event while it is there.
-        bounded = self._left is not None or self._only_first or emitted(self.pattern) is not Emit.ALL
-        if self.may_leave and not bounded and is_enumerating(self._matcher):
-            self.unread = Unread(self._matcher, self._matches)
-        return self._matcher
+        bounded = self.answers.ends or emitted(self.pattern) is not Emit.ALL
+        if self.may_leave and not bounded and is_enumerating(self.matcher):
+            self.unread = Unread(self.matcher, self.read)
+        return self.matcher
+
+
+def _one() -> int:
+    """How many queries a pipeline computes."""
+    return 1

@@ -129,7 +129,12 @@ class Places:
     def crowd(self, key: tuple[object, ...], kb: KnowledgeBase) -> Crowd | None:
         """Where a query of this form may join others that have seen nothing yet either."""
         first = self._by_form.get(key)
-        if first is None or not first.intake.is_fresh or first.handle.is_over or first.pipeline.is_watched:
+        if (
+            first is None
+            or not first.intake.is_fresh
+            or first.handle.is_over
+            or first.pipeline.observation.is_wanted
+        ):
             return None
         if isinstance(first.handle, Handle):
             crowd = Crowd(self._dictionary, kb, self._sharing, self._limits, first, first.pipeline.beginning)

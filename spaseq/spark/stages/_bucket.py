@@ -107,7 +107,8 @@ class Bucket:
         kb = background_of(job, self._dictionary) if self._needs.triples else KnowledgeBase({})
         self._kb = kb
         effort = None if job.bound is None else job.bound.effort()
-        self._pipeline = RemotePipeline(self._query, self._dictionary, kb, job.evaluator, job.start, effort)
+        self._remote = RemotePipeline(self._query, self._dictionary, kb, job.evaluator, job.start, effort)
+        self._pipeline = self._remote.pipeline
         self._given_up = GivenUp()
         self._kept: list[_Kept] = []
         self._count = 0
@@ -163,7 +164,7 @@ class Bucket:
         due = self._between(self.reached, watermark)
         self.reached = watermark
         if due is not None and not self._pipeline.done:
-            yield from self._lines(self._pipeline.take(due))
+            yield from self._lines(self._remote.take(due))
         yield from self._lines(self._pipeline.advance(watermark))
         self._forget()
 
@@ -177,7 +178,7 @@ class Bucket:
         if due is not None:
             self.reached = int(due.batch.time.max()) + 1
             if not self._pipeline.done:
-                yield from self._lines(self._pipeline.take(due))
+                yield from self._lines(self._remote.take(due))
         yield from self._lines(self._pipeline.close())
         self._told = self.reached
         self._is_closed = True
@@ -265,7 +266,7 @@ class Bucket:
         return State(self._head(), {kept.number: kept.data for kept in self._kept})
 
     def _head(self) -> bytes:
-        progress = self._pipeline.progress
+        progress = self._remote.progress
         term = self._dictionary.term
         header = {
             "job": self._job.identity,
@@ -315,7 +316,7 @@ class Bucket:
         else:
             past = self._between(self._horizon(), self.reached)
         told = None if self._told == -_END else self._told
-        self._pipeline.replay(past, progress, self.reached, told)
+        self._remote.replay(past, progress, self.reached, told)
         self.given_up()  # of events whose micro-batches have told of it
 
     def _ask_anew(self) -> None:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
+from spaseq.automaton.pattern import GpmPart
 from spaseq.chunks.chunk import Chunk
 from spaseq.effort import Effort
+from spaseq.engine.pipelines.patterns import Patterns
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.events import EventBatch, Stamp
 from spaseq.gpm.evaluator import GpmEvaluator
@@ -22,7 +25,6 @@ from spaseq.gpm.sharing import ByEvent
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax import Consume, Query
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import ByColumns
 from spaseq.matching.host import Key, Matcher
 from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary
@@ -55,8 +57,8 @@ class Progress:
     drops: Mapping[Key, int] | None = None
 
 
-class RemotePipeline(Pipeline):
-    """A pipeline whose events come as chunks, with their solutions."""
+class RemotePipeline:
+    """A ``pipeline`` whose events come as chunks, with their solutions."""
 
     def __init__(
         self,
@@ -70,12 +72,17 @@ class RemotePipeline(Pipeline):
         if query.consume is Consume.ANY and evaluator != "reference":
             # What CONSUME has dropped must be dropped again in ``replay``, and only a Matcher can be told so.
             evaluator = "runs"
-        super().__init__(query, dictionary, kb, evaluator, None, start, effort=effort)
-        self._given = {
-            name: _Given(part.gpm, part.stateless, dictionary, kb) for name, part in self.pattern.gpms.items()
-        }
-        self._gpms = dict(self._given)
-        self._computing = set(self._given)  # no term of a solution is in the batch
+        self._given: dict[str, _Given] = {}
+
+        def give(part: GpmPart) -> _Given:
+            self._given[part.name] = _Given(part.gpm, part.stateless, dictionary, kb)
+            return self._given[part.name]
+
+        make_patterns = partial(Patterns, make=give)
+        self.pipeline = Pipeline(
+            query, dictionary, kb, evaluator, None, start, effort=effort, make_patterns=make_patterns
+        )
+        self.pipeline.read, self.pipeline.watcher = self._read, self
         self._replaying = False
         self._told: int | None = None
         self._shown = 0
@@ -84,18 +91,19 @@ class RemotePipeline(Pipeline):
     @property
     def progress(self) -> Progress:
         """How far it is."""
-        return Progress(self._position, self._left, self.done, dict(self._drops))
+        pipeline = self.pipeline
+        return Progress(pipeline.position, pipeline.left, pipeline.done, dict(self._drops))
 
     def take(self, chunk: Chunk) -> Iterator[MatchBatch]:
         """As ``process``, for a chunk in processing order."""
         for name, gpm in self._given.items():
             gpm.now = chunk.solutions[name]
-        return self.process(chunk.batch)
+        return self.pipeline.process(chunk.batch)
 
     def saw(self, stamp: Stamp) -> None:
         """See ``Watcher.saw``."""
         del stamp
-        self._shown = self._position
+        self._shown = self.pipeline.position
 
     def consumed(self, key: Key) -> None:
         """See ``Watcher.consumed``: remembers after which event partial matches were dropped."""
@@ -107,44 +115,38 @@ class RemotePipeline(Pipeline):
         ``reached`` is the time to which the other one had advanced. Matches that end before ``told`` were
         told when the streams ended, if they ever did, though they may have waited for more.
         """
-        self._replaying = True
-        self._told = told
+        pipeline, self._replaying, self._told = self.pipeline, True, told
         count = 0 if chunk is None else len(chunk.batch)
-        self._position = self._shown = progress.position - count
-        drops = {key: at for key, at in (progress.drops or {}).items() if at > self._position}
+        pipeline.position = self._shown = progress.position - count
+        drops = {key: at for key, at in (progress.drops or {}).items() if at > pipeline.position}
         if chunk is not None:
-            cuts = sorted({at - self._position for at in drops.values()} - {count})
+            cuts = sorted({at - pipeline.position for at in drops.values()} - {count})
             for begin, end in pairwise([0, *cuts, count]):
                 for _ in self.take(chunk.take(np.arange(begin, end))):
                     pass
                 self._drop(drops)
-        for _ in self.advance(reached):
+        for _ in pipeline.advance(reached):
             pass
         self._drop(drops)
-        self._drops, self._shown = drops, self._position
-        self._left, self.done = progress.left, progress.done
+        self._drops, self._shown = drops, pipeline.position
+        pipeline.answers.left, pipeline.done = progress.left, progress.done
         self._replaying = False
 
     def _drop(self, drops: Mapping[Key, int]) -> None:
-        if isinstance(self._matcher, Matcher):
+        matcher = self.pipeline.matcher
+        if isinstance(matcher, Matcher):
             for key, at in drops.items():
-                if at == self._position:
-                    self._matcher.drop(key)
+                if at == self.pipeline.position:
+                    matcher.drop(key)
 
-    def _matches(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
+    def _read(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         if self._replaying:
             for _ in found:
                 pass
             return
         if self._told is not None:
             found = _ending_from(self._told, found)
-        yield from super()._matches(found)
-
-    def _start(self, batch: EventBatch) -> Matcher | ByColumns:
-        matcher = super()._start(batch)
-        if isinstance(matcher, Matcher):
-            matcher.watcher = self
-        return matcher
+        yield from self.pipeline.answers.read(found)
 
 
 def _ending_from(time: int, found: Iterable[Block]) -> Iterator[Block]:

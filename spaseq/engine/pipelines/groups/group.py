@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from spaseq.automaton.normal import normalise
-from spaseq.automaton.pattern import GpmPart
+from spaseq.automaton.pattern import GpmPart, SequencePattern
 from spaseq.engine.delivered.on_demand import nothing
+from spaseq.engine.pipelines.patterns import Patterns
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import GpmAnswers, Stats
 from spaseq.events import Clock, EventBatch, Ids
@@ -26,7 +28,7 @@ from spaseq.language.syntax import Ask, Emit
 from spaseq.limits import Limits
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.share import MOST, shared_by_all, shares_of_all
-from spaseq.matching.columns.evaluator import Asked, Enumerating, Fleeting, Quick, is_enumerating
+from spaseq.matching.columns.evaluator import Asked, Enumerating, is_enumerating
 from spaseq.matching.context import Context
 from spaseq.matching.host import emitted
 from spaseq.matching.templates.form import Template, template
@@ -136,8 +138,70 @@ class _Answers:
         return self.evaluate(batch).by_event()
 
 
-class Group(Pipeline):
-    """Queries of one form, on their way through the engine together.
+class _TablePatterns(Patterns):
+    """Graph patterns with the constants of every row of a table."""
+
+    def __init__(
+        self,
+        pattern: SequencePattern,
+        stats: Stats,
+        dictionary: Dictionary,
+        kb: KnowledgeBase,
+        sharing: Sharing,
+        *,
+        made: Template,
+        table: Parameters,
+        tally: Tally,
+    ) -> None:
+        self._template, self._table, self._tally = made, table, tally
+        super().__init__(pattern, stats, dictionary, kb, sharing)
+
+    def _make(self, part: GpmPart, kb: KnowledgeBase) -> GpmAnswers:
+        streams = frozenset(map(self._dictionary.pin, part.streams))
+        gpm = TableGpm(part, self._template, self._table, self._dictionary, kb, streams, self._sharing)
+        return _Answers(gpm, part.name, self._tally)
+
+    def needs(self) -> Iterator[tuple[Iterable[int] | None, Needs]]:
+        """What an event must have for each of the GPMs, whatever its row."""
+        every = frozenset(self._pattern.streams)
+        for name, part in self._pattern.gpms.items():
+            gpm = self.gpms[name]
+            assert isinstance(gpm, _Answers)
+            streams = None if part.streams == every else map(self._dictionary.pin, part.streams)
+            yield streams, needs(gpm.core, self._dictionary)
+
+    def evaluate(self, batch: EventBatch) -> dict[str, Solutions]:
+        """The solutions of each pattern in a batch."""
+        self._tally.settle()
+        return super().evaluate(batch)
+
+    def by_event(self, batch: EventBatch) -> list[tuple[str, ByEvent]]:
+        """The same, by event."""
+        self._tally.settle()
+        return super().by_event(batch)
+
+    def count_solutions(self, batch: EventBatch, solutions: Mapping[str, Solutions]) -> None:
+        """Nothing: solutions are counted by row."""
+
+    def _of_one(self, name: str, place: int, *, is_told: bool) -> Asked | None:
+        gpm = self.gpms[name]
+        assert isinstance(gpm, _Answers)
+        of = gpm.of_one()
+        if of is None:
+            return None
+        member = of.names.index(self._table.member)
+
+        def tell(events: Ids, values: Ids) -> None:
+            if place == 0:  # the first that is told of further events
+                self._tally.settle()
+            self._tally.count(name, events, self._table.numbers_of(values[:, member]))
+
+        # No two GPMs ask the same of the table.
+        return Asked(of.names, place, of.solve, of.join, gpm.streams, is_told, tell)
+
+
+class Group:
+    """Queries of one form, on their way through the engine together: their ``pipeline``.
 
     The queries of ``seats`` all begin with the same event. ``varying``: by their places, the constants in
     which they differ, each query's in turn. What is found stands in ``found``, by row, until it is taken.
@@ -178,10 +242,25 @@ class Group(Pipeline):
         self._tally = Tally([gpm.name for gpm in query.gpms], len(rows))
         taken = query if made is None else made.query
         taken = replace(taken, modifiers=replace(taken.modifiers, limit=None))
-        # What a query may keep, as many times as there are queries that keep something of their own.
-        super().__init__(taken, dictionary, kb, None, sharing, start=start, limits=limits.times(len(rows)))
+        make_patterns: Callable[..., Patterns] = Patterns
+        if made is not None:
+            make_patterns = partial(_TablePatterns, made=made, table=self._table, tally=self._tally)
+        self.pipeline = Pipeline(
+            taken,
+            dictionary,
+            kb,
+            None,
+            sharing,
+            start=start,
+            # What a query may keep, as many times as there are queries that keep something of their own.
+            limits=limits.times(len(rows)),
+            make_patterns=make_patterns,
+            # Who finds a match in the partition of a row gives it to those who have that row.
+            make_context=partial(Context, apart=0 if made is None else 1),
+        )
+        self.pipeline.read, self.pipeline.queries = self._read, lambda: self._live
         plain = normalise(query)
-        self.reader = Reader(plain, Projector(plain, self._context, dictionary), dictionary)
+        self.reader = Reader(plain, Projector(plain, self.pipeline.context, dictionary), dictionary)
         #: Whether rows are what is found, and all of it, and none is looked at to count something.
         self.is_plain = self.reader.projector.is_plain and not self.reader.projector.offset
         self.is_plain &= not isinstance(query.form, Ask)
@@ -191,49 +270,6 @@ class Group(Pipeline):
             row = self._rows[name] = Row(name, number, some)
             for seat in some:
                 seat.sit(self, row)
-
-    def _make_gpm(
-        self, part: GpmPart, dictionary: Dictionary, kb: KnowledgeBase, sharing: Sharing
-    ) -> GpmAnswers:
-        if self._template is None:
-            return super()._make_gpm(part, dictionary, kb, sharing)
-        streams = frozenset(map(dictionary.pin, part.streams))
-        gpm = TableGpm(part, self._template, self._table, dictionary, kb, streams, sharing)
-        return _Answers(gpm, part.name, self._tally)
-
-    def _make_context(self, limits: Limits) -> Context:
-        # Who finds a match in the partition of a row gives it to those who have that row.
-        apart = 0 if self._template is None else 1
-        return Context(self.pattern, self._dictionary, self._exists, limits, apart=apart)
-
-    def needs(self) -> Iterator[tuple[Iterable[int] | None, Needs]]:
-        """What an event must have for each of the GPMs, whoever asks."""
-        if self._template is None:
-            yield from super().needs()
-            return
-        every = frozenset(self.pattern.streams)
-        for name, part in self.pattern.gpms.items():
-            gpm = self._gpms[name]
-            assert isinstance(gpm, _Answers)
-            streams = None if part.streams == every else map(self._dictionary.pin, part.streams)
-            yield streams, needs(gpm.core, self._dictionary)
-
-    def _of_one(self, name: str, place: int, *, is_told: bool) -> Asked | None:
-        gpm = self._gpms[name]
-        if not isinstance(gpm, _Answers):
-            return super()._of_one(name, place, is_told=is_told)
-        of = gpm.of_one()
-        if of is None:
-            return None
-        member = of.names.index(self._table.member)
-
-        def tell(events: Ids, values: Ids) -> None:
-            if place == 0:  # the first that is told of further events
-                self._tally.settle()
-            self._tally.count(name, events, self._table.numbers_of(values[:, member]))
-
-        # No two GPMs ask the same of the table.
-        return Asked(of.names, place, of.solve, of.join, gpm.streams, is_told, tell)
 
     # --- queries go -------------------------------------------------------------------------------
 
@@ -252,15 +288,12 @@ class Group(Pipeline):
             if self._template is not None:
                 self._table.remove(row.number)
         if not self._rows:
-            self.drop()
-
-    def _queries(self) -> int:
-        return self._live
+            self.pipeline.drop()
 
     def follow_too(self, seen: Callable[[EventBatch], None]) -> None:
         """Calls ``seen``, too, with the events to come."""
         self._followers.append(seen)
-        self.follow(self._tell)
+        self.pipeline.follow(self._tell)
 
     def _tell(self, batch: EventBatch) -> None:
         for seen in self._followers:
@@ -268,27 +301,15 @@ class Group(Pipeline):
 
     # --- what is found ----------------------------------------------------------------------------
 
-    def process(self, batch: EventBatch, position: int | None = None) -> Iterator[MatchBatch]:
-        """Takes events in processing order; see ``take``."""
-        self._tally.settle()
-        return super().process(batch, position)
-
-    def _judge(self, batch: EventBatch, solutions: Mapping[str, Solutions]) -> None:
-        if self._template is None:  # else it is counted by row
-            super()._judge(batch, solutions)
-
-    def _take_large(self, quick: Quick, batch: EventBatch, position: int) -> Fleeting | None:
-        self._tally.settle()
-        return super()._take_large(quick, batch, position)
-
-    def _matches(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
+    def _read(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         """Puts matches where their seats find them: the first part of their key says whose they are."""
-        if self.is_warming:
+        pipeline = self.pipeline
+        if pipeline.answers.is_warming:
             for _ in found:
                 pass
             return iter(())
-        if is_enumerating(self._matcher) and emitted(self.pattern) is Emit.ALL:
-            found = self._few(self._matcher, found)
+        if is_enumerating(pipeline.matcher) and emitted(pipeline.pattern) is Emit.ALL:
+            found = self._few(pipeline.matcher, found)
         for parts in self._by_row(found):
             of = self.found
             count = 0
@@ -301,7 +322,7 @@ class Group(Pipeline):
             self._unhanded += count
             if self._unhanded >= MOST:
                 self.on_many()
-                if self.done:
+                if pipeline.done:
                     break
         return iter(())
 
@@ -358,19 +379,20 @@ class Group(Pipeline):
     @property
     def clock(self) -> Clock:
         """What times are in."""
-        return self._clock or Clock.INSTANTS
+        return self.pipeline.answers.clock or Clock.INSTANTS
 
     def rank(self, stream: int) -> int:
         """The place of a stream in the order of their IRIs."""
-        return self._context.rank(stream)
+        return self.pipeline.context.rank(stream)
 
     def counted(self, row: Row, stats: Stats) -> None:
         """Brings the counts of a query's own up to date."""
         stats.shared_with = self._live - 1
         if self._template is None:
-            stats.relevant, stats.shared = self._stats.relevant, self.stats.shared
+            of = self.pipeline.stats
+            stats.relevant, stats.shared = of.relevant, of.shared
             for name, counted in stats.gpms.items():
-                counted.matched, counted.rows = self._stats.gpms[name].matched, self._stats.gpms[name].rows
+                counted.matched, counted.rows = of.gpms[name].matched, of.gpms[name].rows
             return
         stats.relevant = self._tally.relevant(row.number)
         for name, counted in stats.gpms.items():

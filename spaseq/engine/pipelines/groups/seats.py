@@ -64,7 +64,7 @@ class Seat:
     def count(self) -> None:
         """See ``Pipeline.count``."""
         if self._group is not None:
-            self._group.count()
+            self._group.pipeline.count()
 
     @property
     def output(self) -> None:
@@ -94,7 +94,7 @@ class Seat:
     @property
     def beginning(self) -> int | None:
         """When the first window began."""
-        return None if self._group is None else self._group.beginning
+        return None if self._group is None else self._group.pipeline.beginning
 
     @property
     def left(self) -> int | None:
@@ -105,7 +105,7 @@ class Seat:
         """What comes from now on is its own; ``left`` as its LIMIT left it."""
         self._left = left
         if self._group is not None:
-            self._group.is_warming = False
+            self._group.pipeline.answers.is_warming = False
 
     def has(self, found: Undelivered) -> None:
         """Where its matches wait for a reader."""
@@ -119,7 +119,7 @@ class Seat:
         """The first events are about to come."""
         if self._group is not None:
             if self._sample is not None:
-                self._group.sampled(self._sample)
+                self._group.pipeline.observation.sampled(self._sample)
             if self._seen is not None:
                 self._group.follow_too(self._seen)
 
@@ -219,7 +219,7 @@ class Seat:
         if group is None:
             self._crowd.left()
         elif row is not None:
-            sample = self._sample or group.sample
+            sample = self._sample or group.pipeline.observation.sample
             self._sample = None if sample is None else sample.copy()
             self._row = None
             if self._rest is not None:
@@ -237,7 +237,7 @@ class Seat:
         """Keeps so many of the events to come as a sample."""
         self._sample = Sample(events, 10 * events)
         if self._group is not None and self._row is not None:
-            self._group.sampled(self._sample)
+            self._group.pipeline.observation.sampled(self._sample)
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
         """Calls ``seen`` with the events to come, which are all that there are."""
@@ -249,7 +249,9 @@ class Seat:
         """What is known of the query, for a diagnosis."""
         self.count()
         stats, group = self.stats, self._group
-        sample = self._sample or (None if group is None or self._row is None else group.sample)
+        sample = self._sample
+        if sample is None and group is not None and self._row is not None:
+            sample = group.pipeline.observation.sample
         return Evidence(
             pattern=normalise(self.query),
             events=stats.events,
@@ -257,7 +259,7 @@ class Seat:
             late=stats.late,
             gpms={name: replace(counted) for name, counted in stats.gpms.items()},
             sample=None if sample is None else sample.batch(),
-            begin=None if group is None else group.beginning,
+            begin=self.beginning,
             dictionary=self._crowd.dictionary,
             kb=self._crowd.kb,
             ended=self._over and self._sample is None,

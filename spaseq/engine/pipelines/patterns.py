@@ -1,12 +1,11 @@
-"""What a query's graph patterns have in events, and what is counted of that."""
+"""A query's graph patterns: events → their solutions, and counts of these."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import GpmPart, SequencePattern
 from spaseq.engine.pipelines.stats import GpmAnswers, Stats
 from spaseq.events import Clock, EventBatch, Ids, Stamp
@@ -16,64 +15,80 @@ from spaseq.gpm.expressions.walk import patterns
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import ByEvent, Sharing
 from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.language.syntax import Bind, Gpm, Group, Query, SubSelect
+from spaseq.language.syntax import Bind, Gpm, Group, SubSelect
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.evaluator import Asked, Quick
 from spaseq.matching.model import Occurrence, Solution
 from spaseq.terms.dictionary import Dictionary
-from spaseq.why.diagnosis import GpmStats
 
 
-class Asking:
-    """A query's GPMs, asked of events, and counts."""
+class Patterns:
+    """The graph patterns of a query; ``stats`` has the counts.
 
-    def __init__(self, query: Query, dictionary: Dictionary, kb: KnowledgeBase, sharing: Sharing) -> None:
-        self.query = query
-        self.pattern: SequencePattern = normalise(query)
-        self._stats = Stats(gpms={name: GpmStats() for name in self.pattern.queried})
+    ``streams``: those of each pattern, as ids; None for all of the query's.
+    """
+
+    def __init__(
+        self,
+        pattern: SequencePattern,
+        stats: Stats,
+        dictionary: Dictionary,
+        kb: KnowledgeBase,
+        sharing: Sharing,
+        *,
+        make: Callable[[GpmPart], GpmAnswers] | None = None,
+    ) -> None:
+        """``make`` gives what has a pattern's solutions, where that is not evaluated here."""
+        self._pattern = pattern
+        self._stats = stats
         self._dictionary = dictionary
-        self._spending = dictionary.spending
         self._sharing = sharing
-        #: The streams of each GPM, as ids; None for all of the query's.
         self.streams = {
             name: None
-            if part.streams == frozenset(self.pattern.streams)
+            if part.streams == frozenset(pattern.streams)
             else [dictionary.intern(stream) for stream in part.streams]
-            for name, part in self.pattern.gpms.items()
-            if name not in self.pattern.witnesses
+            for name, part in pattern.gpms.items()
+            if name not in pattern.witnesses
         }
-        self._gpms: dict[str, GpmAnswers] = {
-            name: self._make_gpm(part, dictionary, kb, sharing) for name, part in self.pattern.gpms.items()
+        self.gpms: dict[str, GpmAnswers] = {
+            name: self._make(part, kb) if make is None else make(part) for name, part in pattern.gpms.items()
         }
-        self._computing = {name for name, part in self.pattern.gpms.items() if _computes(part.gpm)}
-        # Whether the evaluator takes events that come alone.
-        self._singly = False
+        # Those whose solutions may have terms that neither the event nor the query has.
+        self._computing = {
+            name for name, part in pattern.gpms.items() if make is not None or _computes(part.gpm)
+        }
 
-    def _make_gpm(
-        self, part: GpmPart, dictionary: Dictionary, kb: KnowledgeBase, sharing: Sharing
-    ) -> GpmAnswers:
-        """What evaluates a GPM."""
-        streams = frozenset(map(dictionary.intern, part.streams))
-        return GpmEvaluator(part.gpm, part.stateless, dictionary, kb, streams, sharing)
+    def _make(self, part: GpmPart, kb: KnowledgeBase) -> GpmAnswers:
+        """Return what evaluates a pattern."""
+        streams = frozenset(map(self._dictionary.intern, part.streams))
+        return GpmEvaluator(part.gpm, part.stateless, self._dictionary, kb, streams, self._sharing)
 
     def needs(self) -> Iterator[tuple[Iterable[int] | None, Needs]]:
         """What an event must have for each of the GPMs, and of what streams it must be; None: of any."""
-        every = frozenset(self.pattern.streams)
-        for part in self.pattern.gpms.values():
+        every = frozenset(self._pattern.streams)
+        for part in self._pattern.gpms.values():
             streams = None if part.streams == every else map(self._dictionary.pin, part.streams)
             yield streams, needs(part.stateless, self._dictionary)
 
-    def _expect(self, matcher: Quick, clock: Clock) -> None:
-        """Sees whether the evaluator takes events that come alone."""
-        if self._gpms.keys() != set(matcher.gpms):
-            return
+    def expect(self, matcher: Quick, clock: Clock) -> bool:
+        """Return whether the evaluator takes events that come alone."""
+        if self.gpms.keys() != set(matcher.gpms):
+            return False
         asked = []
         for place, name in enumerate(matcher.gpms):
-            of_one = self._of_one(name, place, is_told=name not in self.pattern.witnesses)
+            of_one = self._of_one(name, place, is_told=name not in self._pattern.witnesses)
             if of_one is None:
-                return
+                return False
             asked.append(of_one)
-        self._singly = matcher.expect(asked, clock)
+        return matcher.expect(asked, clock)
+
+    def evaluate(self, batch: EventBatch) -> dict[str, Solutions]:
+        """The solutions of each pattern in a batch."""
+        return {name: gpm.evaluate(batch) for name, gpm in self.gpms.items()}
+
+    def by_event(self, batch: EventBatch) -> list[tuple[str, ByEvent]]:
+        """The same, by event."""
+        return [(name, gpm.by_event(batch)) for name, gpm in self.gpms.items()]
 
     def _of_one(self, name: str, place: int, *, is_told: bool) -> Asked | None:
         """What a GPM asks of events that come alone; None if it cannot be asked so.
@@ -81,26 +96,23 @@ class Asking:
         ``place``: its own among those that the evaluator asks.
         """
         del place
-        gpm = self._gpms[name]
+        gpm = self.gpms[name]
         if not isinstance(gpm, GpmEvaluator) or not gpm.is_for_one:
             return None
         return Asked(gpm.names, gpm.number, gpm.of_one, gpm.join, gpm.streams, is_told)
 
-    def _count_singles(self, matcher: Quick) -> None:
-        """Counts what ``matcher`` had of events that came alone."""
-        self._count_those(matcher.gpms, matcher.counts())
-
-    def _count_those(self, gpms: Sequence[str], counts: Counts | None) -> None:
+    def count_singles(self, gpms: Sequence[str], counts: Counts | None) -> None:
+        """Count what patterns had in events that came alone."""
         if counts is not None:
             self._stats.relevant += counts.relevant
             for g, matched, rows in zip(gpms, counts.matched, counts.rows, strict=True):
-                if g not in self.pattern.witnesses:
+                if g not in self._pattern.witnesses:
                     self._stats.gpms[g].matched += int(matched)
                     self._stats.gpms[g].rows += int(rows)
 
-    def _judge(self, batch: EventBatch, solutions: Mapping[str, Solutions]) -> None:
-        """Counts for each GPM the events in which it has solutions."""
-        witnesses = self.pattern.witnesses
+    def count_solutions(self, batch: EventBatch, solutions: Mapping[str, Solutions]) -> None:
+        """Count for each pattern the events in which it has solutions."""
+        witnesses = self._pattern.witnesses
         asked = {name: table for name, table in solutions.items() if name not in witnesses and len(table)}
         if len(batch) == 1:
             for name, table in asked.items():
@@ -117,11 +129,19 @@ class Asking:
         if asked:
             self._stats.relevant += shared.having(*(table.events for table in asked.values()))
 
-    def _occurrences(
+    def count_matched(self, matched: Sequence[tuple[str, int]]) -> None:
+        """Count an event with these patterns' numbers of solutions."""
+        self._stats.relevant += bool(matched)
+        for name, rows in matched:
+            counted = self._stats.gpms[name]
+            counted.matched += 1
+            counted.rows += rows
+
+    def occurrences(
         self, batch: EventBatch, position: int, solutions: Sequence[tuple[str, ByEvent]]
     ) -> Iterator[Occurrence]:
-        """The events of a batch as runs see them, the first at a position; counts as ``_judge`` does."""
-        witnesses = self.pattern.witnesses
+        """The events of a batch as runs see them, the first at a position; they are counted."""
+        witnesses = self._pattern.witnesses
         for name, found in solutions:
             if name not in witnesses:
                 counted = self._stats.gpms[name]
@@ -136,8 +156,8 @@ class Asking:
             self._stats.relevant += any(name not in witnesses for name in seen)
             yield Occurrence(stamp, position + index, seen, batch, index, computed)
 
-    def _count(self, batch: EventBatch) -> None:
-        """Counts the events of a batch, for each GPM those of its streams."""
+    def count_events(self, batch: EventBatch) -> None:
+        """Count the events of a batch, for each pattern those of its streams."""
         self._stats.events += len(batch)
         for name, streams in self.streams.items():
             of_gpm = len(batch)
@@ -145,9 +165,10 @@ class Asking:
                 of_gpm = sum(int(np.count_nonzero(batch.stream == stream)) for stream in streams)
             self._stats.gpms[name].events += of_gpm
 
-    def _exists(self, gpm: str, occurrence: Occurrence, pattern: Group, solution: Solution) -> bool:
+    def exists(self, gpm: str, occurrence: Occurrence, pattern: Group, solution: Solution) -> bool:
+        """Decide EXISTS on the graph of the event that a pattern has matched."""
         assert occurrence.batch is not None
-        return self._gpms[gpm].exists(occurrence.batch, occurrence.index)(pattern, solution)
+        return self.gpms[gpm].exists(occurrence.batch, occurrence.index)(pattern, solution)
 
 
 class Computed:
