@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from spaseq.engine.delivered.on_demand import AT_ONCE, OnDemand, nothing
+from spaseq.engine.delivered.on_demand import OnDemand, nothing
+from spaseq.engine.delivered.undelivered import AT_ONCE
+from spaseq.engine.pipelines.groups.seats import Seat
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import Stats
 from spaseq.engine.turn import Turn
@@ -21,11 +22,6 @@ from spaseq.results.match import Match, alone
 from spaseq.terms.dictionary import Term
 from spaseq.why.diagnosis import Diagnosis
 from spaseq.why.evidence import Evidence
-
-if TYPE_CHECKING:
-    from spaseq.engine.pipelines.groups.crowd import Crowd
-    from spaseq.engine.pipelines.groups.seats import Seat
-    from spaseq.engine.registered import Registered
 
 
 class Handle(OnDemand):
@@ -90,11 +86,11 @@ class Handle(OnDemand):
         register = self.query.register
         return str(register.iri) if register is not None else f"SEQ({print_sequence(self.query.sequence)})"
 
-    def sit(self, seat: Seat, crowd: Crowd, place: Registered) -> None:
-        """The query, which has not begun, is to run as one with others, who have its place, too."""
+    def sit(self, seat: Seat) -> None:
+        """The query, which has not begun, is to run as one with others."""
         seat.may_leave = self._pipeline.may_leave
         seat.has(self._found)
-        self._pipeline, place.handle = seat, crowd
+        self._pipeline = seat
 
     @property
     def seat(self) -> Seat:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
-from spaseq.engine.delivered.undelivered import Undelivered
+from spaseq.engine.delivered.undelivered import AT_ONCE, Undelivered
+from spaseq.engine.pipelines.groups.seats import Seat
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.turn import Turn
 from spaseq.errors import EngineError, LimitError, SpaseqError
@@ -16,13 +17,8 @@ from spaseq.limits import Limits
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match
 
-if TYPE_CHECKING:
-    from spaseq.engine.pipelines.groups.seats import Seat
-
 _What = TypeVar("_What")
 
-#: So many matches are made before anybody asks for them, at least.
-AT_ONCE: Final = 1_000
 #: What is left of matches that were looked for to the end.
 _NOTHING: Final[Iterator[MatchBatch]] = iter(())
 

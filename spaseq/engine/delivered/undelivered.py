@@ -10,6 +10,8 @@ from weakref import ref
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match, view
 
+#: So many matches are made before anybody asks for them, at least.
+AT_ONCE: Final = 1_000
 #: What there is of a query that has found nothing yet: an own one would be a third of what its handle takes.
 _NO_MATCHES: Final[deque[MatchBatch]] = deque(maxlen=0)
 

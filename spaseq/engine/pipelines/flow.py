@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spaseq.alone import Single
-from spaseq.engine.pipelines.intake import Intake
+from spaseq.engine.pipelines.intake import Intake, Registered
 from spaseq.engine.pipelines.places import Places
 from spaseq.engine.pipelines.visits import Visits, group_of
-from spaseq.engine.registered import Registered
 from spaseq.engine.rejects import Kind, Rejects
 from spaseq.engine.turn import Turn
 from spaseq.events import Clock, EventBatch, Stamp

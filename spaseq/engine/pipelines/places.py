@@ -10,9 +10,8 @@ from typing import Final
 
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.groups.crowd import Crowd
-from spaseq.engine.pipelines.intake import Intake
+from spaseq.engine.pipelines.intake import Intake, Registered
 from spaseq.engine.pipelines.pipeline import Pipeline
-from spaseq.engine.registered import Registered
 from spaseq.engine.rejects import Rejects
 from spaseq.errors import EngineError, warn
 from spaseq.events import Clock, EventBatch
@@ -142,7 +141,8 @@ class Places:
             assert constants is not None
             seat = crowd.seat(query)
             crowd.join(first.handle, constants.constants)
-            first.handle.sit(seat, crowd, first)
+            first.handle.sit(seat)
+            first.handle = crowd
             return crowd
         return first.handle
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.groups.group import Group
 from spaseq.engine.pipelines.groups.seats import Seat
 from spaseq.engine.pipelines.stats import Seat as Place
@@ -19,10 +20,6 @@ from spaseq.limits import Limits
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary, Term
-
-if TYPE_CHECKING:
-    from spaseq.engine.handle import Handle
-
 
 #: Where nothing is to be looked for.
 _NOTHING: Final[Iterator[MatchBatch]] = iter(())
@@ -50,11 +47,9 @@ class Crowd:
     ) -> None:
         """``place``: the one that the queries have together; ``start``: when their first window begins."""
         self._start = start
-        self.dictionary = dictionary
-        self.kb = kb
+        self._dictionary, self._kb = dictionary, kb
         self.error: SpaseqError | None = None
         self.coming = _NOTHING
-        self.refresh = place.refresh
         self._place = place
         self._sharing = sharing
         self._limits = limits
@@ -70,7 +65,7 @@ class Crowd:
 
     def seat(self, query: Query) -> Seat:
         """A seat for one query more; ``join`` says who has its handle."""
-        return Seat(self, query, len(self._seated))
+        return Seat(query, len(self._seated), self._dictionary, self._kb, self._place.refresh, self._left)
 
     def join(self, handle: Handle, constants: Sequence[Term]) -> None:
         """The handle of the query that got the last seat, and its constants."""
@@ -78,7 +73,7 @@ class Crowd:
         self._seated.append(handle)
         self._live.append(handle)
 
-    def left(self) -> None:
+    def _left(self) -> None:
         """One of them is over, and none has begun."""
         while self._live and self._live[-1].seat.has_left:
             self._live.pop()
@@ -97,7 +92,7 @@ class Crowd:
         self._constants = {}
         varying = {i: of for i, of in enumerate(columns) if of.count(of[0]) < len(of)}
         self._group = Group(
-            seats, varying, self.dictionary, self.kb, self._sharing, self._limits, self._start
+            seats, varying, self._dictionary, self._kb, self._sharing, self._limits, self._start
         )
         self._group.on_many = self._take_some
         return self._group

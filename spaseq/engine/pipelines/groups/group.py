@@ -15,7 +15,7 @@ import numpy as np
 
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import GpmPart, SequencePattern
-from spaseq.engine.delivered.on_demand import nothing
+from spaseq.engine.pipelines.groups.seats import Row, Seat
 from spaseq.engine.pipelines.patterns import Patterns
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import GpmAnswers, Stats
@@ -40,28 +40,11 @@ from spaseq.results.select import Projector
 from spaseq.terms.dictionary import Dictionary, Term
 
 if TYPE_CHECKING:
-    from spaseq.engine.pipelines.groups.seats import Seat
     from spaseq.matching.enumeration.rest import Portion
 
 #: So many matches are enumerated for all queries of a group together, or so many for each set of constants.
 _AT_ONCE: Final = MOST
 _EACH: Final = 1 << 8
-
-
-class Row:
-    """A set of constants, and the seats of the queries that have them. ``name`` is the table's for it."""
-
-    __slots__ = ("name", "number", "seats")
-
-    def __init__(self, name: int, number: int, seats: list[Seat]) -> None:
-        self.name = name
-        self.number = number
-        self.seats = seats
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether one of its queries has matches that it is to enumerate."""
-        return any(seat.is_behind for seat in self.seats)
 
 
 class Tally:
@@ -108,6 +91,10 @@ class Tally:
     def of(self, gpm: str, row: int) -> tuple[int, int]:
         """How many events a GPM matched for a row, and with how many solutions."""
         return int(self._matched[gpm][row]), int(self._solutions[gpm][row])
+
+
+def _nothing() -> None:
+    """Where nobody is to be told."""
 
 
 def _distinct(numbers: Ids) -> Ids:
@@ -229,7 +216,7 @@ class Group:
         # How many these are.
         self._unhanded = 0
         #: Called when they are so many that somebody is to take them before there are more.
-        self.on_many: Callable[[], None] = nothing
+        self.on_many: Callable[[], None] = _nothing
         self._live = len(seats)
         rows: list[list[Seat]] = [[*seats]]
         made = self._template

@@ -4,26 +4,77 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from spaseq.automaton.normal import normalise
-from spaseq.engine.delivered.on_demand import AT_ONCE
-from spaseq.engine.delivered.undelivered import Undelivered
+from spaseq.engine.delivered.undelivered import AT_ONCE, Undelivered
 from spaseq.engine.delivered.unread import Unread
-from spaseq.engine.pipelines.groups.group import Group, Row
+from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import Stats
-from spaseq.events import EventBatch
+from spaseq.events import Clock, EventBatch
+from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Ask, Query
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.ordered.skipping import falls_back
 from spaseq.results.batch import MatchBatch
+from spaseq.results.reading import Reader
+from spaseq.terms.dictionary import Dictionary
 from spaseq.why.diagnosis import GpmStats
 from spaseq.why.evidence import Evidence
 from spaseq.why.sample import Sample
 
 if TYPE_CHECKING:
-    from spaseq.engine.pipelines.groups.crowd import Crowd
     from spaseq.matching.enumeration.rest import Portion, Rest
+
+
+class Row:
+    """A set of constants, and the seats of the queries that have them. ``name`` is the table's for it."""
+
+    __slots__ = ("name", "number", "seats")
+
+    def __init__(self, name: int, number: int, seats: list[Seat]) -> None:
+        self.name = name
+        self.number = number
+        self.seats = seats
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether one of its queries has matches that it is to enumerate."""
+        return any(seat.is_behind for seat in self.seats)
+
+
+class Shared(Protocol):
+    """What runs the queries as one: a ``Group``. See there."""
+
+    pipeline: Pipeline
+    behind: set[int]
+    reader: Reader
+    is_plain: bool
+
+    @property
+    def clock(self) -> Clock:
+        """What times are in."""
+        ...
+
+    def rank(self, stream: int) -> int:
+        """The place of a stream in the order of their IRIs."""
+        ...
+
+    def follow_too(self, seen: Callable[[EventBatch], None]) -> None:
+        """Call ``seen``, too, with the events to come."""
+        ...
+
+    def own(self, found: Iterable[Block]) -> Iterator[Block]:
+        """Matches of one row, without what says whose they are."""
+        ...
+
+    def counted(self, row: Row, stats: Stats) -> None:
+        """Bring the counts of a query's own up to date."""
+        ...
+
+    def remove(self, row: Row, seat: Seat) -> None:
+        """A query wants no more."""
+        ...
 
 
 class Seat:
@@ -34,23 +85,33 @@ class Seat:
     """
 
     __slots__ = (
-        "_crowd", "_found", "_group", "_is_handed_on", "_left", "_matches", "_over",
-        "_rest", "_row", "_rows", "_sample", "_seen", "_stats", "done", "may_leave", "query", "rank",
-        "unread",
+        "_dictionary", "_found", "_group", "_is_handed_on", "_kb", "_left", "_matches", "_on_leave", "_over",
+        "_refresh", "_rest", "_row", "_rows", "_sample", "_seen", "_stats", "done", "may_leave", "query",
+        "rank", "unread",
     )  # fmt: skip
 
-    def __init__(self, crowd: Crowd, query: Query, rank: int) -> None:
+    def __init__(
+        self,
+        query: Query,
+        rank: int,
+        dictionary: Dictionary,
+        kb: KnowledgeBase,
+        refresh: Callable[[Stats], None],
+        on_leave: Callable[[], None],
+    ) -> None:
+        """``refresh`` brings counts of events up to date; ``on_leave``: it is over, and has not begun."""
         self.query = query
         self.rank = rank
         self.done = query.modifiers.limit == 0
-        self._crowd = crowd
+        self._dictionary, self._kb = dictionary, kb
+        self._refresh, self._on_leave = refresh, on_leave
         self._left = query.modifiers.limit
         # Made when somebody asks; and what is counted here.
         self._stats: Stats | None = None
         self._matches = self._rows = 0
         self._seen: Callable[[EventBatch], None] | None = None
         self._sample: Sample | None = None
-        self._group: Group | None = None
+        self._group: Shared | None = None
         self._row: Row | None = None
         self._over = self.done
         self.may_leave = False
@@ -75,7 +136,7 @@ class Seat:
         """What the query has seen and done."""
         stats = self._counts()
         if not self._over:
-            self._crowd.refresh(stats)
+            self._refresh(stats)
             if self._group is not None and self._row is not None:
                 self._group.counted(self._row, stats)
         return stats
@@ -111,7 +172,7 @@ class Seat:
         """Where its matches wait for a reader."""
         self._found = found
 
-    def sit(self, group: Group, row: Row) -> None:
+    def sit(self, group: Shared, row: Row) -> None:
         """The query has its row from now on."""
         self._group, self._row = group, row
 
@@ -217,7 +278,7 @@ class Seat:
         stats.shared_with, stats.shared = 0, ()
         self._over = True
         if group is None:
-            self._crowd.left()
+            self._on_leave()
         elif row is not None:
             sample = self._sample or group.pipeline.observation.sample
             self._sample = None if sample is None else sample.copy()
@@ -260,7 +321,7 @@ class Seat:
             gpms={name: replace(counted) for name, counted in stats.gpms.items()},
             sample=None if sample is None else sample.batch(),
             begin=self.beginning,
-            dictionary=self._crowd.dictionary,
-            kb=self._crowd.kb,
+            dictionary=self._dictionary,
+            kb=self._kb,
             ended=self._over and self._sample is None,
         )
