@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -13,13 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import pyoxigraph as ox
 
 from spaseq.effort import Policy
-from spaseq.engine.handle import Handle
-from spaseq.engine.parts.core import Core
-from spaseq.engine.parts.pull import WallClock
-from spaseq.engine.parts.reading import Reading, Source, Steps
-from spaseq.engine.parts.registry import Bounds, Registry
-from spaseq.engine.parts.streams import Streams, StreamStats
-from spaseq.engine.pushed.arguments import (
+from spaseq.engine.arguments import (
     EventGraph,
     FarTimeError,
     GivenEvent,
@@ -30,10 +25,14 @@ from spaseq.engine.pushed.arguments import (
     stream_iri,
     time_given,
 )
-from spaseq.engine.pushed.pushing import Pushing
+from spaseq.engine.core import Core
+from spaseq.engine.handle import Handle
+from spaseq.engine.pushing import Pushing
+from spaseq.engine.reading import Reading, Source, Steps, WallClock
+from spaseq.engine.registry import Bounds, Registry
 from spaseq.engine.rejects import DeadLetters
-from spaseq.errors import EngineError
-from spaseq.events import EventBatch
+from spaseq.errors import EngineError, SourceError
+from spaseq.events import Clock, EventBatch
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
 from spaseq.language import as_query
@@ -127,13 +126,11 @@ class Engine:
             core.flow.shapes = Shapes(shapes)
             self.turn.prompts(lambda: False)  # an event that does not conform is reported at once
         if state is not None:
-            # Here, because compiled code takes a while to load.
-            from spaseq.engine.durable.checks import UNREPEATED
-            from spaseq.engine.durable.opening import opened
+            from spaseq.engine.durable.horizon import UNREPEATED
 
             if self._bounds.are_set:
                 raise EngineError(UNREPEATED)
-            core.state = opened(core, self._registry, state, commit_every, lateness, evaluator or "")
+            core.state = self._registry.restore(state, commit_every, lateness)
 
     def __repr__(self) -> str:
         self.turn.flush()
@@ -436,3 +433,56 @@ class Engine:
         """Up to where time is complete for the slowest query; None before the first event."""
         self.turn.flush()
         return self._streams.watermark()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStats:
+    """What there was of a stream: its ``events``, late ones included, malformed ones, late ones.
+
+    ``watermark``: before that, a UTC datetime or a tick, an event would be late; None if nobody knows.
+    """
+
+    events: int
+    bad: int
+    late: int
+    watermark: datetime | int | None
+
+
+class Streams:
+    """The streams that came or that a query reads, for who has the turn."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def stats(self) -> Mapping[str, StreamStats]:
+        """The streams that came or that a query reads, by IRI, and what there was of each."""
+        found: dict[str, StreamStats] = {}
+        for stream, (clock, time) in self._core.flow.streams().items():
+            iri = self._core.dictionary.term(stream).value
+            watermark = None if time is None or clock is None else clock.show(time)
+            found[iri] = StreamStats(self._core.flow.arrived(stream), *self._core.rejects.of(iri), watermark)
+        return found
+
+    def arrived(self) -> Mapping[str, int]:
+        """How many events of each stream came so far, late and malformed ones included."""
+        counts = self._core.rejects.unnumbered()
+        counts.update({self._core.dictionary.term(s).value: n for s, n in self._core.flow.arrivals.items()})
+        return dict(+counts)
+
+    def watermark(self) -> datetime | int | None:
+        """Up to where time is complete for the slowest query; None before the first event."""
+        reached = [(intake.order.time, intake.order.clock) for intake in self._core.flow.intakes]
+        known = [(time, clock) for time, clock in reached if time is not None]
+        if not known:
+            return None
+        time, clock = min(known, key=lambda pair: pair[0])
+        return (clock or Clock.TICKS).show(time)
+
+    def check_read(self) -> None:
+        """Raises ``SourceError`` if there is a stream of which all events were malformed."""
+        for stream, (count, letter) in self._core.rejects.first_bad().items():
+            if not self._core.flow.arrived(self._core.dictionary.pin(ox.NamedNode(stream))):
+                many = f"all {count} events are malformed, first" if count > 1 else "its only event,"
+                raise SourceError(
+                    f"nothing of <{stream}> could be read: {many} {letter.position}: {letter.reason}"
+                )

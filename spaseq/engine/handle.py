@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from spaseq.engine.delivered.on_demand import OnDemand, nothing
-from spaseq.engine.delivered.undelivered import AT_ONCE
-from spaseq.engine.pipelines.groups.seats import Seat
+from spaseq.engine.delivery import OnDemand, nothing
 from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.pipelines.seats import Seat
 from spaseq.engine.pipelines.stats import Stats
 from spaseq.engine.turn import Turn
+from spaseq.engine.undelivered import AT_ONCE
 from spaseq.errors import EngineError, SpaseqError
 from spaseq.events import EventBatch
 from spaseq.language.syntax import Ask, Query

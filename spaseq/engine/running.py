@@ -16,7 +16,7 @@ from spaseq.connect import LiveSource, parse_location
 from spaseq.effort import Policy, Shed, in_ms
 from spaseq.engine.engine import Engine
 from spaseq.engine.handle import Handle
-from spaseq.engine.parts.reading import Held, Source, Steps
+from spaseq.engine.reading import Held, Source, Steps
 from spaseq.engine.rejects import DeadLetters
 from spaseq.errors import EngineError, SourceError, SpaseqError
 from spaseq.gpm.kb import KnowledgeBase

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from spaseq.engine.parts.worker import Worker
+from spaseq.engine.asynchronous import Worker
 from spaseq.serve.errors import beyond
 from spaseq.serve.service import Service
 

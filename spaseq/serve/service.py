@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from spaseq.engine import AsyncEngine, AsyncHandle, Engine
-from spaseq.engine.parts.streams import StreamStats
+from spaseq.engine.engine import StreamStats
 from spaseq.errors import SpaseqError
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Ask, Construct, Query

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
 from spaseq.connect import LiveSource
-from spaseq.engine.pushed.arguments import stream_iri
+from spaseq.engine.arguments import stream_iri
 from spaseq.engine.running import StreamSource, _sources
 from spaseq.errors import EngineError, SourceError, warn
 from spaseq.events import Clock

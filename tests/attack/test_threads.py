@@ -340,7 +340,7 @@ class Spoiled:
         ("engine.pipelines.order.Reorder", "add", "T"),
         ("engine.pipelines.order.Reorder", "release", "T"),
         ("results.reading.Reader", "batches", "T"),
-        ("engine.pipelines.groups.seats.Seat", "read", "S"),
+        ("engine.pipelines.seats.Seat", "read", "S"),
     ],
 )
 def test_an_error_in_the_middle_ends_what_it_spoils(

@@ -12,7 +12,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode
 from spaseq.chunks import chunk as chunks
 from spaseq.chunks import pack
 from spaseq.chunks.chunk import Chunk
-from spaseq.engine.durable import entry
+from spaseq.engine.durable import journal as entry
 from spaseq.errors import EngineError
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.spectra.solutions import Solutions

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaseq
-from spaseq.engine.parts import core
+from spaseq.engine import core
 from spaseq.engine.pipelines import intake
 from spaseq.engine.pipelines.flow import Flow
 from spaseq.engine.pipelines.pipeline import Pipeline

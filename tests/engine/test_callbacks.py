@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 import spaseq
-from spaseq.engine.pushed.arguments import GivenEvent
+from spaseq.engine.arguments import GivenEvent
 from tests.streams import NS, events_of, letters, query
 
 EVENTS = [(letter.turtle, letter.time, f"{NS}{letter.name}") for letter in letters("a1 b2 a3 a4 b5 b6 a7 b8")]

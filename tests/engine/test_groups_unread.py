@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaseq
+from spaseq.engine import delivery
 from spaseq.engine import handle as handles
-from spaseq.engine.delivered import on_demand
-from spaseq.engine.pipelines.groups import group
+from spaseq.engine.pipelines import group
 from spaseq.matching.columns.blocks import share
 from spaseq.matching.enumeration import walking
 from spaseq.matching.sharing import by_enumeration
@@ -135,12 +135,12 @@ def _little_at_a_time() -> Iterator[None]:
     """Few matches are looked for at once, so that many wait in every state there is; terms are soon old."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(handles, "AT_ONCE", 3)
-        patch.setattr(on_demand, "AT_ONCE", 3)
+        patch.setattr(delivery, "AT_ONCE", 3)
         patch.setattr(group, "_AT_ONCE", 4)
         patch.setattr(group, "_EACH", 1)
         patch.setattr(walking, "_MATCHES", 2)
         patch.setattr(by_enumeration, "_WORTH", 1)
-        patch.setattr("spaseq.engine.parts.core._SWEEP_AFTER", 10)
+        patch.setattr("spaseq.engine.core._SWEEP_AFTER", 10)
         yield
 
 

@@ -16,11 +16,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import spaseq
-from spaseq.engine.parts import reading
+from spaseq.engine import inbox, reading
 from spaseq.engine.pipelines import visits
 from spaseq.engine.pipelines.intake import Registered
 from spaseq.engine.pipelines.pipeline import Pipeline
-from spaseq.engine.pushed import inbox
 from spaseq.events import EventBatch
 from spaseq.gpm import by_stream
 from spaseq.matching.sharing.automata import canonical as shared_names

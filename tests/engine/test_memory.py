@@ -11,8 +11,8 @@ import pyoxigraph as ox
 import pytest
 
 import spaseq
-from spaseq.engine.parts import core
-from spaseq.engine.parts.core import Core
+from spaseq.engine import core
+from spaseq.engine.core import Core
 from spaseq.language import checked
 from spaseq.matching.kernel import evaluator as kernel
 from spaseq.matching.kernel import sizing

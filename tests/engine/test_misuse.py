@@ -11,8 +11,8 @@ import pytest
 import rdflib
 
 import spaseq
+from spaseq.engine import arguments
 from spaseq.engine.pipelines.pipeline import Pipeline
-from spaseq.engine.pushed import arguments
 from spaseq.gpm import kb
 from spaseq.mcp.bounds import Bounds
 from spaseq.mcp.events import EventTools

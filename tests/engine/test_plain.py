@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaseq
-from spaseq.engine.pushed.plain import Plain
+from spaseq.engine.pushing import Plain
 from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.identified import identified_one
 from spaseq.terms.values import XSD

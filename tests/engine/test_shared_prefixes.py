@@ -16,7 +16,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import spaseq
-from spaseq.engine.parts import core
+from spaseq.engine import core
 from spaseq.engine.pipelines import intake
 from spaseq.matching.columns.alone import singles
 from spaseq.matching.sharing.member import Member

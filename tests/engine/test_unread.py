@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaseq
+from spaseq.engine import delivery
 from spaseq.engine import handle as handles
-from spaseq.engine.delivered import on_demand
 from spaseq.matching.enumeration import walking
 from tests.conftest import examples
 from tests.streams import NS, Letter, events_of, letters, query
@@ -137,9 +137,9 @@ def _little_at_a_time() -> Iterator[None]:
     """Few matches are looked for at once, so that many wait in every state there is; terms are soon old."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(handles, "AT_ONCE", 3)
-        patch.setattr(on_demand, "AT_ONCE", 3)
+        patch.setattr(delivery, "AT_ONCE", 3)
         patch.setattr(walking, "_MATCHES", 2)
-        patch.setattr("spaseq.engine.parts.core._SWEEP_AFTER", 10)
+        patch.setattr("spaseq.engine.core._SWEEP_AFTER", 10)
         yield
 
 

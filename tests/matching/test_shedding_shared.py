@@ -14,7 +14,7 @@ import pytest
 
 import spaseq
 from spaseq.effort import Effort, Pool, Shed, WorkClock
-from spaseq.engine.parts import registry
+from spaseq.engine import registry
 from spaseq.errors import SpaseqWarning
 from spaseq.matching.shedding.evaluator import Shedding
 

@@ -78,7 +78,7 @@ def test_a_live_dataset_keeps_so_many_events_and_matches() -> None:
 @pytest.mark.slow
 def test_memory_is_flat(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of everything that is ours: on Oxigraph, since rdflib's own store keeps entries of what it removed."""
-    monkeypatch.setattr("spaseq.engine.parts.core._SWEEP_AFTER", 100)
+    monkeypatch.setattr("spaseq.engine.core._SWEEP_AFTER", 100)
     engine, dataset = spaseq.Engine(), Dataset(store="Oxigraph")
     with (
         connect(dataset, engine, stream=TRADES, keep=KEEP) as connection,

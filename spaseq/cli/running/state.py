@@ -13,7 +13,7 @@ from spaseq.cli.arguments import UsageError
 from spaseq.cli.running.cursor import DOCUMENTS
 from spaseq.connect import hide
 from spaseq.engine import Engine, Source
-from spaseq.engine.durable.resume import check
+from spaseq.engine.durable.replay import check
 from spaseq.errors import EngineError
 from spaseq.language.syntax import Query
 from spaseq.results import Format, ResultWriter

@@ -1,9 +1,8 @@
 """State that outlives the process: what arrived, how far everything has come, in one SQLite file.
 
-``journal`` takes down what happens to an engine's queries, ``entry`` packs it, ``store`` keeps it, and
-``state`` brings these together; ``opening`` opens a file, and ``replay`` makes a new engine what the old one
-was, by doing the same once more. ``horizon`` says what is no longer needed, ``resume`` reads sources on from
-where they were.
+``journal`` records what happens to an engine's queries, as bytes, ``store`` keeps it, and ``state``, which
+to read first, commits both; ``replay`` makes a new engine what the old one was, by doing the same once more,
+and reads sources on from where they were. ``horizon`` says what is no longer needed, ``outbox`` sends records.
 """
 
 from __future__ import annotations

@@ -1,18 +1,20 @@
-"""What of the past is still needed, query by query, and which queries need all of it."""
+"""Which queries a state can bring back, and what of the past each of them still needs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from datetime import timedelta
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 from spaseq.automaton.normal import normalise
-from spaseq.engine.durable.entry import Orders
-from spaseq.engine.durable.journal import Kept
+from spaseq.engine.durable.journal import Kept, Orders
 from spaseq.engine.pipelines.cuts import begins_anew, looks_behind
 from spaseq.engine.pipelines.flow import Flow
+from spaseq.errors import EngineError
 from spaseq.events import BEGINNING, Clock
-from spaseq.language.syntax import Query
+from spaseq.gpm.expressions.walk import is_volatile, matching_calls
+from spaseq.language.syntax import Call, FunctionCall, Query
 from spaseq.matching.model import Bounds, bounds
 
 
@@ -92,3 +94,49 @@ def _by_count(kept: Sequence[Kept], now: Mapping[str, Any], at: int, windows: It
         if released is not None and order.get("position", released) <= released - 2 * (max(sizes) + 1):
             return int(order["watermark"]) - 1
     return BEGINNING
+
+
+#: What gives something else when it is asked again, on which it may hang whether something matches.
+_UNREPEATABLE: Final = frozenset({"RAND", "UUID", "STRUUID", "NOW"})
+
+_LONGEST_NAME: Final = 4_096
+
+#: Why no query of a state has a bound.
+UNREPEATED: Final = (
+    "a query under a bound sheds as the clock says, which no restart repeats: leave out the state, or "
+    "latency and memory"
+)
+
+
+def name_given(name: str | None) -> str:
+    """The name of a query. Raises ``EngineError`` if it is none."""
+    if name is None:
+        raise EngineError("with a state a query needs a name, by which it is known after a restart: name=…")
+    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
+        raise EngineError(
+            f"name={name!r:.80}: a name is a text of 1 to {_LONGEST_NAME} characters that can be printed"
+        )
+    return name
+
+
+def every_given(every: int | timedelta | None) -> int | timedelta | None:
+    """How often is committed. Raises ``EngineError`` for what says nothing of that."""
+    is_count = isinstance(every, int) and not isinstance(every, bool) and every > 0
+    if every is None or is_count or (isinstance(every, timedelta) and every >= timedelta(0)):
+        return every
+    raise EngineError(f"commit_every={every!r}: give a number of events above 0, a timedelta, or None")
+
+
+def repeatable(query: Query) -> None:
+    """Raises ``EngineError`` for a query whose matches would be others if its events came again."""
+    for call in matching_calls(query):
+        if isinstance(call, Call) and call.name in _UNREPEATABLE:
+            name = call.name
+        elif isinstance(call, FunctionCall) and is_volatile(call):
+            name = f"<{call.function.value}>"
+        else:
+            continue
+        raise EngineError(
+            f"{name}() gives something else each time, and a restart asks again: a query with a "
+            "state cannot have it in a pattern or FILTER"
+        )

@@ -1,28 +1,241 @@
-"""What happens to an engine's queries, taken down until the next commit, in entries of some thousands."""
+"""What happened, in order, and the bytes that it is kept as."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
-from pyoxigraph import NamedNode, Triple
+import numpy as np
+import numpy.typing as npt
+from pyoxigraph import NamedNode, RdfFormat, Triple, parse, serialize
 
-from spaseq.engine.durable.entry import (
-    Arrived,
-    Cancelled,
-    Changed,
-    Happening,
-    Held,
-    Moved,
-    Orders,
-    Promised,
-    Registered,
-    encode,
-)
-from spaseq.events import Clock, EventBatch
+from spaseq.events import Clock, EventBatch, concatenate
 from spaseq.terms.dictionary import Dictionary
+
+_COLUMNS: Final = ("stream", "graph", "s", "p", "o")
+
+#: What mostly rises, often by as much, is kept as its steps: that halves the file. They may overflow.
+_STEPS: Final = ("graph", "ends", "time")
+
+
+@dataclass(slots=True)
+class Arrived:
+    """Events of a stream, the first of which has the arrival number ``first``; ``joins``: more may follow.
+
+    ``next`` is the number that follows theirs.
+    """
+
+    stream: int
+    first: int
+    batches: list[EventBatch]
+    joins: bool = True
+    next: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.next = self.first + sum(map(len, self.batches))
+
+    def join(self, batch: EventBatch) -> None:
+        """Take the events that follow."""
+        self.batches.append(batch)
+        self.next += len(batch)
+
+    @property
+    def last(self) -> int:
+        """The time of the last one."""
+        return int(self.batches[-1].time[-1])
+
+    @property
+    def clock(self) -> Clock:
+        """What their times count."""
+        return self.batches[0].clock
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The queries went to their watermarks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """No event before a time will come, of a stream or of any."""
+
+    clock: Clock
+    time: int
+    stream: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A stream holds the others back from now on, or does not any more."""
+
+    stream: int
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The query of this number begins to see events."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The query of this number is out."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A background graph has these triples from now on, as N-Triples; None: it is gone."""
+
+    graph: str
+    triples: str | None
+
+    @classmethod
+    def of(cls, name: NamedNode, triples: Sequence[Triple] | None) -> Changed:
+        """A graph's new triples; blank nodes keep their labels."""
+        if triples is None:
+            return cls(name.value, None)
+        text = serialize(triples, format=RdfFormat.N_TRIPLES)
+        assert text is not None
+        return cls(name.value, text.decode())
+
+    def read(self) -> tuple[NamedNode, list[Triple] | None]:
+        """The graph's name, and its triples."""
+        if self.triples is None:
+            return NamedNode(self.graph), None
+        return NamedNode(self.graph), [quad.triple for quad in parse(self.triples, RdfFormat.N_TRIPLES)]
+
+
+Happening = Arrived | Moved | Promised | Held | Registered | Cancelled | Changed
+
+#: JSON: what the engine's orders were before the first of an entry's happenings.
+Orders = list[dict[str, Any]]
+
+
+def encode(orders: Orders, happenings: Sequence[Happening], dictionary: Dictionary) -> bytes:
+    """The bytes of an entry."""
+    # Here, because compiled code takes a while to load.
+    from spaseq.chunks.chunk import numbered, terms_out
+    from spaseq.chunks.pack import pack
+
+    def iri(stream: int) -> str:
+        return dictionary.term(stream).value
+
+    listed: list[list[object]] = []
+    batches: list[EventBatch] = []
+    for what in happenings:
+        match what:
+            case Arrived():
+                count = what.next - what.first
+                listed.append(["events", iri(what.stream), what.first, count, what.clock.value])
+                batches += what.batches
+            case Moved():
+                listed.append(["moved"])
+            case Promised(clock, time, stream):
+                listed.append(["promised", clock.value, time, None if stream is None else iri(stream)])
+            case Held(stream, holds):
+                listed.append(["held", iri(stream), holds])
+            case Registered(number):
+                listed.append(["registered", number])
+            case Cancelled(number):
+                listed.append(["cancelled", number])
+            case Changed(graph, triples):
+                listed.append(["changed", graph, triples])
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    if batches:
+        batch = concatenate(batches)
+        with dictionary.lock:
+            used, local = numbered(dictionary, [getattr(batch, name) for name in _COLUMNS])
+            arrays = {name: local[getattr(batch, name)] for name in _COLUMNS}
+            arrays |= terms_out(dictionary, used)
+        arrays |= {"time": batch.time, "sizes": np.diff(batch.offset).astype(np.int32)}
+        for name in _STEPS:
+            arrays[name] = np.diff(arrays[name], prepend=arrays[name].dtype.type(0))
+    return pack({"orders": orders, "happenings": listed}, arrays)
+
+
+def orders_of(data: bytes) -> Orders:
+    """What the orders were before an entry, without the rest of it. Raises EngineError if it is damaged."""
+    from spaseq.chunks.pack import unpack_header, unpacking
+
+    with unpacking():
+        orders: Orders = unpack_header(data)["orders"]
+    return orders
+
+
+def decode(data: bytes, dictionary: Dictionary) -> list[Happening]:
+    """What happened. Raises EngineError for bytes that are none of an entry's."""
+    from spaseq.chunks.pack import unpack, unpacking
+
+    header, arrays = unpack(data)
+    with unpacking():
+        return _happenings(header, _events(arrays, dictionary) if arrays else None, dictionary)
+
+
+def _events(arrays: dict[str, npt.NDArray[Any]], dictionary: Dictionary) -> EventBatch:
+    """The events of an entry. Raises ValueError, or KeyError, for arrays that are none of an entry's."""
+    from spaseq.chunks.chunk import check_shapes, chosen, terms_in
+
+    for name in _STEPS:
+        arrays[name] = np.cumsum(arrays[name], dtype=arrays[name].dtype)
+    with dictionary.lock:
+        ids = terms_in(dictionary, arrays)
+        stream, graph, *triples = (
+            chosen(ids, arrays[name], 0 if name == "graph" else 1) for name in _COLUMNS
+        )
+        count = len(arrays["time"])
+        offset = np.concatenate(([0], np.cumsum(arrays["sizes"], dtype=np.int64)))
+        batch = EventBatch(
+            dictionary, Clock.TICKS, stream, graph, arrays["time"].astype(np.int64),
+            np.zeros(count, dtype=np.int64), offset, *triples,
+        )  # fmt: skip
+        check_shapes(batch)
+        return batch
+
+
+def _happenings(
+    header: Mapping[str, Any], batch: EventBatch | None, dictionary: Dictionary
+) -> list[Happening]:
+    """What happened, as a header says; ``batch`` are the events of it."""
+    from spaseq.chunks.pack import require
+
+    happenings: list[Happening] = []
+    at = 0
+
+    def identity(iri: str) -> int:
+        return dictionary.pin(NamedNode(iri))
+
+    for kind, *said in header["happenings"]:
+        match kind:
+            case "events":
+                iri, first, count, clock = said
+                require(batch is not None and 0 < count <= len(batch) - at, "a number of events")
+                assert batch is not None
+                part = batch if count == len(batch) else batch.take(np.arange(at, at + count))
+                numbers = np.arange(first, first + count, dtype=np.int64)
+                part = replace(part, clock=Clock(clock), n=numbers)
+                happenings.append(Arrived(identity(iri), first, [part]))
+                at += count
+            case "moved":
+                happenings.append(Moved())
+            case "promised":
+                clock, time, iri = said
+                happenings.append(Promised(Clock(clock), time, None if iri is None else identity(iri)))
+            case "held":
+                happenings.append(Held(identity(said[0]), said[1]))
+            case "registered":
+                happenings.append(Registered(said[0]))
+            case "cancelled":
+                happenings.append(Cancelled(said[0]))
+            case "changed":
+                happenings.append(Changed(said[0], said[1]))
+    return happenings
+
 
 #: So many events make an entry whole. The last one, which is not, is written anew by each commit.
 BLOCK: Final = 2_048

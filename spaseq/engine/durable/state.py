@@ -15,12 +15,10 @@ from threading import RLock
 from typing import IO, Any, Final
 
 from spaseq.engine.durable import journal as taken
-from spaseq.engine.durable.entry import Changed, Orders
 from spaseq.engine.durable.horizon import keeps, unneeded
-from spaseq.engine.durable.journal import Journal
+from spaseq.engine.durable.journal import Changed, Journal, Orders
 from spaseq.engine.durable.outbox import Outbox
-from spaseq.engine.durable.replay import Add, Replay, Settings
-from spaseq.engine.durable.resume import Position
+from spaseq.engine.durable.replay import Add, Position, Replay, Settings
 from spaseq.engine.durable.store import Commit, Query, Store, changed
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.flow import Flow

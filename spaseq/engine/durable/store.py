@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
+import struct
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from spaseq.connect.sinks import Record
-from spaseq.engine.durable.wal import check_log
-from spaseq.engine.durable.whole import APPLICATION, TABLES, VERSION, check, is_empty, sealed
 from spaseq.errors import EngineError
 
 #: No record has this number.
@@ -243,3 +248,210 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 def changed(now: Mapping[Any, Any], before: Mapping[Any, Any]) -> dict[Any, Any]:
     """What is new, or other than before."""
     return {key: value for key, value in now.items() if before.get(key) != value}
+
+
+#: "SPSQ", by which SQLite files of this kind are known.
+APPLICATION: Final = 0x53505351
+#: The layout of the tables and of what is in them.
+VERSION: Final = 5
+
+#: The tables. The last column of a row is the checksum of the others (``sealed``).
+TABLES: Final = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, checksum INTEGER NOT NULL) STRICT;
+CREATE TABLE entry (seq INTEGER PRIMARY KEY, events INTEGER NOT NULL, data BLOB NOT NULL,
+    checksum INTEGER NOT NULL) STRICT;
+CREATE TABLE query (number INTEGER PRIMARY KEY, name TEXT NOT NULL, text TEXT NOT NULL,
+    entry INTEGER NOT NULL, base TEXT, checksum INTEGER NOT NULL) STRICT;
+CREATE TABLE taken (number INTEGER PRIMARY KEY, given INTEGER NOT NULL, checksum INTEGER NOT NULL) STRICT;
+CREATE TABLE source (stream TEXT PRIMARY KEY, position TEXT NOT NULL, checksum INTEGER NOT NULL) STRICT;
+CREATE TABLE output (path TEXT PRIMARY KEY, size INTEGER NOT NULL, checksum INTEGER NOT NULL) STRICT;
+CREATE TABLE reject (stream TEXT NOT NULL, kind TEXT NOT NULL, count INTEGER NOT NULL,
+    checksum INTEGER NOT NULL, PRIMARY KEY (stream, kind)) STRICT;
+CREATE TABLE record (seq INTEGER PRIMARY KEY, query TEXT NOT NULL, number INTEGER NOT NULL,
+    value BLOB NOT NULL, checksum INTEGER NOT NULL) STRICT;
+CREATE TABLE graph (iri TEXT PRIMARY KEY, triples TEXT, checksum INTEGER NOT NULL) STRICT;
+"""
+
+#: SQLite's errors (their lowest 8 bits) that are not about what is in a file.
+_ELSEWHERE: Final = frozenset(
+    {
+        sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_READONLY, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH,
+    }
+)  # fmt: skip
+
+
+def sealed(table: str, row: Iterable[object]) -> tuple[Any, ...]:
+    """Return a row of a table with its checksum, which says of which table it is."""
+    values = tuple(row)
+    found = zlib.crc32(table.encode())
+    for value in values:
+        data = value if isinstance(value, bytes) else b"" if value is None else f"={value}".encode()
+        found = zlib.crc32(data, zlib.crc32(b"%d " % len(data), found))
+    return (*values, found)
+
+
+def damaged(path: Path, what: object) -> EngineError:
+    """Return the error for a damaged state file."""
+    return EngineError(
+        f"{path}: the state file is damaged: {what}: go on from a copy (spaseq state import), or begin anew "
+        "with another file"
+    )
+
+
+def is_empty(connection: sqlite3.Connection) -> bool:
+    """Whether a file is new: no tables, and no mark of what made it."""
+    asked = ("SELECT count(*) FROM sqlite_master", "PRAGMA application_id", "PRAGMA user_version")
+    return not any(connection.execute(text).fetchone()[0] for text in asked)
+
+
+def check(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise EngineError unless a file is a state of this layout, and everything in it is whole.
+
+    Everything is read once; nothing is decoded.
+    """
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION:
+        raise EngineError(f"{path}: an SQLite file, but no state of spaseq's: name another file")
+    if version != VERSION:
+        age = "a newer" if version > VERSION else "an older"
+        raise EngineError(
+            f"{path}: written by {age} version of spaseq (layout {version}, this one reads {VERSION}): "
+            "use that version, or begin anew with another file"
+        )
+    try:
+        for what in _wrong(connection):
+            raise damaged(path, what)
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _ELSEWHERE:
+            raise
+        raise damaged(path, error) from error
+
+
+def _wrong(connection: sqlite3.Connection) -> Iterable[str]:
+    """What is wrong; the next thing can be asked for if nothing is."""
+    if _schema(connection) != _expected():
+        yield "its tables are not those of a state"
+    ((found,),) = connection.execute("PRAGMA integrity_check(1)")
+    if found != "ok":
+        yield found
+    for _, table, _, _ in filter(lambda row: row[0] == "table", _expected()):
+        for row in connection.execute(f"SELECT * FROM {table}"):
+            if sealed(table, row[:-1]) != row:
+                yield f"the checksum of a row of its table {table} is wrong"
+    numbers = [seq for (seq,) in connection.execute("SELECT seq FROM entry ORDER BY seq")]
+    if numbers and numbers != [*range(numbers[0], numbers[0] + len(numbers))]:
+        yield "its log has a gap"
+
+
+def _schema(connection: sqlite3.Connection) -> list[tuple[str, str, str, str]]:
+    return connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name").fetchall()
+
+
+@cache
+def _expected() -> list[tuple[str, str, str, str]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(TABLES)
+        return _schema(connection)
+
+
+#: Bytes of the log's header, and of the header before each page.
+_HEADER: Final = 32
+_FRAME: Final = 24
+#: Sizes of pages: that of 65,536 bytes is written as 1.
+_LEAST: Final = 512
+_MOST: Final = 65_536
+
+#: Two sums of 32 bits, as SQLite's checksums are.
+Sums = tuple[int, int]
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """A page in the log. ``stored``: its sums over the log up to here; ``words``: what they are made of."""
+
+    commits: bool
+    salts: bytes
+    stored: Sums
+    words: Words
+
+    def sums(self, before: Sums) -> Sums:
+        """Return what should be stored, if these are the sums of what is before the frame."""
+        return _summed(self.words, before)
+
+    def follows(self, before: Sums) -> bool:
+        """Whether the frame is whole, and was written after that."""
+        return self.sums(before) == self.stored
+
+
+def check_log(path: Path) -> None:
+    """Raise EngineError if the log of a state file is damaged before its last transaction.
+
+    Must be called while no connection to the file is open: the first one removes what it cannot read.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    if not path.is_file() or not log.is_file():
+        return
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(18)[16:], "big")
+    with log.open("rb") as file:
+        header = file.read(_HEADER)
+        frames = [*_frames(file, _MOST if size == 1 else size)]
+    if not frames:
+        return
+    salts, before = header[16:24], struct.unpack_from(">2I", header, 24)
+    is_known = _summed(_words(header[:24]), (0, 0)) == before
+    at = 0
+    while is_known and at < len(frames) and frames[at].salts == salts and frames[at].follows(before):
+        before = frames[at].stored
+        at += 1
+    for frame, following in pairwise(frames[at:]):
+        # Frames with other salts are what is left of an older log in the same file.
+        if (
+            frame.commits
+            and (following.salts == salts or not is_known)
+            and (following.follows(frame.stored) or following.follows(frame.sums(before)))
+        ):
+            raise damaged(log, "a transaction before the last one cannot be read")
+        before = frame.stored
+
+
+def _frames(file: IO[bytes], size: int) -> Iterator[_Frame]:
+    """The frames of a log, behind its header."""
+    if size < _LEAST or size & 7:
+        return
+    while len(data := file.read(_FRAME + size)) == _FRAME + size:
+        _, pages, *stored = struct.unpack_from(">2I8x2I", data)
+        yield _Frame(pages > 0, data[8:16], (stored[0], stored[1]), _words(data[:8] + data[_FRAME:]))
+
+
+def _words(data: bytes) -> Words:
+    """Words as the machine that wrote the log has them, which is of the kind that reads it."""
+    return np.frombuffer(data, np.uint32).astype(np.uint64)
+
+
+def _summed(words: Words, before: Sums) -> Sums:
+    """SQLite's checksum: for words ``a, b, …`` by two, ``s += a + t; t += b + s``, both modulo 2^32.
+
+    A step is linear: ``(s, t)`` becomes ``M (s, t) + (a, a + b)`` with ``M = ((1, 1), (1, 2))``.
+    """
+    p, q, r = _powers(len(words) // 2)
+    a, b = words[::2], words[::2] + words[1::2]
+    s, t = before
+    first = int(p[-1]) * s + int(q[-1]) * t + int((p[-2::-1] * a + q[-2::-1] * b).sum())
+    second = int(q[-1]) * s + int(r[-1]) * t + int((q[-2::-1] * a + r[-2::-1] * b).sum())
+    return first % 2**32, second % 2**32
+
+
+@cache
+def _powers(count: int) -> tuple[Words, Words, Words]:
+    """The powers of M from 0 to ``count``, ``((p, q), (q, r))`` each."""
+    powers = [(1, 0, 1)]
+    for _ in range(count):
+        p, q, r = powers[-1]
+        powers.append(((p + q) % 2**32, (q + r) % 2**32, (q + 2 * r) % 2**32))
+    p, q, r = np.array(powers, dtype=np.uint64).T
+    return p, q, r

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from spaseq.engine.durable.horizon import keeps
-from spaseq.engine.durable.store import reading
-from spaseq.engine.durable.whole import check
+from spaseq.engine.durable.store import check, reading
 from spaseq.errors import EngineError, QueryError
 from spaseq.language import checked
 from spaseq.language.syntax import Query

@@ -14,7 +14,7 @@ import pyoxigraph as ox
 
 from spaseq.alone import Single
 from spaseq.engine.handle import Handle
-from spaseq.engine.pipelines.groups.crowd import Crowd
+from spaseq.engine.pipelines.crowd import Crowd
 from spaseq.engine.pipelines.order import Reorder
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import Stats

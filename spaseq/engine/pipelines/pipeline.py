@@ -10,11 +10,10 @@ from spaseq.alone import Single
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort, Shed
-from spaseq.engine.delivered.unread import Unread
 from spaseq.engine.pipelines.answers import Answers
-from spaseq.engine.pipelines.observation import Observation
 from spaseq.engine.pipelines.patterns import Patterns
-from spaseq.engine.pipelines.stats import Seat, Shedder, Stats
+from spaseq.engine.pipelines.stats import Observation, Seat, Shedder, Stats
+from spaseq.engine.undelivered import Unread
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.evaluator import GpmEvaluator

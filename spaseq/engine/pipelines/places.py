@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from spaseq.engine.handle import Handle
-from spaseq.engine.pipelines.groups.crowd import Crowd
+from spaseq.engine.pipelines.crowd import Crowd
 from spaseq.engine.pipelines.intake import Intake, Registered
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.rejects import Rejects

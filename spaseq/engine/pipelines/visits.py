@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from spaseq.alone import Single
 from spaseq.engine.handle import Handle
-from spaseq.engine.pipelines.groups.crowd import Crowd
+from spaseq.engine.pipelines.crowd import Crowd
 from spaseq.engine.pipelines.intake import Registered, Visit
 from spaseq.engine.turn import Turn
 from spaseq.errors import warn_within

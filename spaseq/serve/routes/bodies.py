@@ -14,8 +14,8 @@ from typing import IO, Final, cast
 from fastapi import Request
 
 from spaseq.engine import Engine, Source
-from spaseq.engine.parts.worker import Worker
-from spaseq.engine.pushed.arguments import GivenTime
+from spaseq.engine.arguments import GivenTime
+from spaseq.engine.asynchronous import Worker
 from spaseq.errors import SourceError
 from spaseq.serve.errors import ApiError, beyond
 from spaseq.serve.routes.depends import chunks_of

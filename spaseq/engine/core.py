@@ -14,8 +14,8 @@ import numpy as np
 import pyoxigraph as ox
 
 from spaseq.alone import Single
+from spaseq.engine.inbox import Inbox
 from spaseq.engine.pipelines.flow import Flow
-from spaseq.engine.pushed.inbox import Inbox
 from spaseq.engine.rejects import DeadLetters, Rejects
 from spaseq.engine.turn import Turn
 from spaseq.errors import EngineError, warn
@@ -26,6 +26,7 @@ from spaseq.terms.dictionary import Dictionary, Term
 
 if TYPE_CHECKING:
     from spaseq.engine.durable.state import State
+
 
 #: So many new terms are not worth looking for old ones. A push waits while that many are forgotten.
 _SWEEP_AFTER: Final = 10_000

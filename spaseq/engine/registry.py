@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyoxigraph import NamedNode
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort, Policy, Pool, clock_given, latency_given, policy_given, weight_given
+from spaseq.engine.core import Core
 from spaseq.engine.handle import Handle
-from spaseq.engine.parts.core import Core
 from spaseq.engine.pipelines.cuts import begins_anew
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.errors import EngineError, warn
@@ -23,7 +24,9 @@ from spaseq.matching.templates.form import form
 from spaseq.results.match import Match
 
 if TYPE_CHECKING:
-    from spaseq.engine.durable.entry import Changed
+    from spaseq.engine.durable.journal import Changed
+    from spaseq.engine.durable.state import State
+
 
 #: What is called with every match.
 OnMatch = Callable[[Match], None]
@@ -75,6 +78,35 @@ class Registry:
         # Those that make a stream under a bound.
         self._makers: list[Pipeline] = []
 
+    def restore(self, path: str | Path, every: int | timedelta | None, lateness: timedelta) -> State:
+        """Go on with the state in a file.
+
+        Raises ``EngineError`` for a file that is no state, or in use, and for ``every`` if it says nothing.
+        """
+        # Here, because compiled code takes a while to load.
+        from spaseq.engine.durable.horizon import every_given
+        from spaseq.engine.durable.replay import Settings
+        from spaseq.engine.durable.state import State
+
+        core = self._core
+        core.turn.used = True  # a file that is open is not for a process that is forked off
+        settings = Settings(str(lateness), self._evaluator or "")
+        state = State(path, every_given(every), settings, core.flow, core.rejects, core.dictionary)
+        try:
+            with core.turn.deferral, core.turn.lock:
+                state.open(
+                    lambda query, start: self.add(query, None, None, start, outlives=True),
+                    core.forget,
+                    self.change,
+                )
+        except BaseException:
+            state.close()
+            raise
+        finally:
+            self.gone.clear()
+        self.named = state.handles
+        return state
+
     def change(self, what: Changed) -> None:
         """A background graph has other triples, as a state says."""
         name, triples = what.read()
@@ -91,7 +123,7 @@ class Registry:
         is_replaced: bool,
     ) -> Handle:
         """A query that has a name, or needs one; see ``Engine.register``."""
-        from spaseq.engine.durable.checks import UNREPEATED, name_given, repeatable
+        from spaseq.engine.durable.horizon import UNREPEATED, name_given, repeatable
 
         name, state = name_given(name), self._core.state
         known = self.named.get(name)

@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Final
 
 from spaseq.engine.handle import Handle
-from spaseq.engine.pipelines.groups.group import Group
-from spaseq.engine.pipelines.groups.seats import Seat
+from spaseq.engine.pipelines.group import Group
+from spaseq.engine.pipelines.seats import Seat
 from spaseq.engine.pipelines.stats import Seat as Place
 from spaseq.errors import SpaseqError
 from spaseq.events import EventBatch

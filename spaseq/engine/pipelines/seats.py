@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from spaseq.automaton.normal import normalise
-from spaseq.engine.delivered.undelivered import AT_ONCE, Undelivered
-from spaseq.engine.delivered.unread import Unread
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import Stats
+from spaseq.engine.undelivered import AT_ONCE, Undelivered, Unread
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Ask, Query

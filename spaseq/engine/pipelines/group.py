@@ -15,9 +15,9 @@ import numpy as np
 
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import GpmPart, SequencePattern
-from spaseq.engine.pipelines.groups.seats import Row, Seat
 from spaseq.engine.pipelines.patterns import Patterns
 from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.pipelines.seats import Row, Seat
 from spaseq.engine.pipelines.stats import GpmAnswers, Stats
 from spaseq.events import Clock, EventBatch, Ids
 from spaseq.gpm.discrimination import Needs, needs
@@ -41,6 +41,7 @@ from spaseq.terms.dictionary import Dictionary, Term
 
 if TYPE_CHECKING:
     from spaseq.matching.enumeration.rest import Portion
+
 
 #: So many matches are enumerated for all queries of a group together, or so many for each set of constants.
 _AT_ONCE: Final = MOST

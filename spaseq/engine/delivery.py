@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Final, TypeVar
 
-from spaseq.engine.delivered.undelivered import AT_ONCE, Undelivered
-from spaseq.engine.pipelines.groups.seats import Seat
 from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.pipelines.seats import Seat
 from spaseq.engine.turn import Turn
+from spaseq.engine.undelivered import AT_ONCE, Undelivered
 from spaseq.errors import EngineError, LimitError, SpaseqError
 from spaseq.events import EventBatch
 from spaseq.limits import Limits
