@@ -15,7 +15,7 @@ import pyoxigraph as ox
 
 from spaseq.alone import Single
 from spaseq.engine.inbox import Inbox
-from spaseq.engine.pipelines.flow import Flow
+from spaseq.engine.pipelines.dispatcher import Dispatcher
 from spaseq.engine.rejects import DeadLetters, Rejects
 from spaseq.engine.turn import Turn
 from spaseq.errors import EngineError, warn
@@ -56,7 +56,7 @@ class Core:
 
     A call does all that it has to do, in order, what callbacks ask for included; then it raises what was
     raised meanwhile. So no event and no match depends on what others raise. An interrupt that is noted
-    meanwhile leaves tasks and visits that have not begun to the next call. One that could not be deferred
+    meanwhile leaves tasks and jobs that have not begun to the next call. One that could not be deferred
     ends all queries.
     """
 
@@ -70,7 +70,7 @@ class Core:
         self.rejects = Rejects(dead_letters, strict, self.turn)
         self.dictionary = Dictionary(limits)
         self.sharing = Sharing()
-        self.flow = Flow(self.dictionary, self.sharing, self.rejects, self.turn, limits, lateness)
+        self.dispatcher = Dispatcher(self.dictionary, self.sharing, self.rejects, self.turn, limits, lateness)
         #: What is still to be done, in order: callbacks add to it while it is worked on.
         self.tasks: deque[Callable[[], None]] = deque()
         #: What comes before them.
@@ -121,7 +121,7 @@ class Core:
 
     def _abort(self, interrupt: BaseException) -> None:
         """End all queries: what was not deferred came in the middle of something."""
-        self.flow.abort(interrupt)
+        self.dispatcher.abort(interrupt)
         self.turn.raised.join(interrupt)
 
     def queue(self, task: Callable[[], None], events: int = 1) -> None:
@@ -144,16 +144,18 @@ class Core:
     @property
     def is_idle(self) -> bool:
         """Whether nothing waits, and nothing is in hand."""
-        return not (self.is_working or self.tasks or self.inbox.events or self.built or self.flow.is_behind)
+        return not (
+            self.is_working or self.tasks or self.inbox.events or self.built or self.dispatcher.is_behind
+        )
 
     def take(self, stream: int, clock: Clock, time: int, graph: int, terms: Sequence[int]) -> None:
         """``perform`` of the arrival of an event, while it ``is_idle``: its name, and its triples' terms."""
-        flow = self.flow
+        dispatcher = self.dispatcher
         self.turn.used = self.is_working = True
         try:
-            if not flow.passes(stream, clock, time, graph, terms):
-                stamp = Stamp(time, stream, flow.arrived(stream))
-                flow.arrive(stream, Single(self.dictionary, clock, stamp, graph, terms))
+            if not dispatcher.passes(stream, clock, time, graph, terms):
+                stamp = Stamp(time, stream, dispatcher.arrived(stream))
+                dispatcher.arrive(stream, Single(self.dictionary, clock, stamp, graph, terms))
         except Exception as error:
             self.turn.raised.add(error)
         except BaseException as interrupt:
@@ -164,7 +166,7 @@ class Core:
         if self.tasks:
             self.catch_up()
         self.forget()
-        if flow.visits.has_failed:
+        if dispatcher.jobs.has_failed:
             self._tell()
 
     def _work_off(self) -> None:
@@ -184,47 +186,47 @@ class Core:
 
     def _tell(self) -> None:
         """Warns of queries that failed, where nobody will ask their handles."""
-        if self.flow.visits.has_failed:
-            for handle in self.flow.visits.failed():
+        if self.dispatcher.jobs.has_failed:
+            for handle in self.dispatcher.jobs.failed():
                 if not handle.is_asked:
                     self.attempt(partial(warn, str(handle.error)))
 
     def catch_up(self, *, is_asked: bool = True) -> None:
         """What has waited arrives, unless something is in hand; all of it if somebody asks."""
-        inbox, flow = self.inbox, self.flow
+        inbox, dispatcher = self.inbox, self.dispatcher
         if self.is_working:
             return
         if self.built:
             self.arrive_built()
         if not self._is_behind:
             return
-        if inbox.size == 1 and is_asked and not flow.is_behind and self._take_waiting():
+        if inbox.size == 1 and is_asked and not dispatcher.is_behind and self._take_waiting():
             return
-        flow.arriving = [*flow.arriving, *inbox.batches(flow.arrived)]
-        inbox.events, inbox.size, flow.visits.is_asked = [], 0, is_asked
+        dispatcher.arriving = [*dispatcher.arriving, *inbox.batches(dispatcher.arrived)]
+        inbox.events, inbox.size, dispatcher.jobs.is_asked = [], 0, is_asked
         try:
             self._begin(self._move)
         finally:
-            flow.visits.is_asked = True
+            dispatcher.jobs.is_asked = True
 
     def _move(self) -> None:
-        self.attempt(self.flow.move)
+        self.attempt(self.dispatcher.move)
         self._work_off()
 
     @property
     def _is_behind(self) -> bool:
         """Whether something waits until somebody asks, or was left by an interrupt."""
-        return bool(self.inbox.events or self.flow.is_behind or self.tasks)
+        return bool(self.inbox.events or self.dispatcher.is_behind or self.tasks)
 
     def _take_waiting(self) -> bool:
         """``take`` of the only event that waits: somebody reads after each. False if it is no such."""
-        inbox, flow = self.inbox, self.flow
+        inbox, dispatcher = self.inbox, self.dispatcher
         ((stream, time, graph, terms),) = inbox
         clock = inbox.clock
         assert clock is not None
         self.is_working = True
         try:
-            if not flow.passes(stream, clock, time, graph, terms):
+            if not dispatcher.passes(stream, clock, time, graph, terms):
                 return False
             inbox.events, inbox.size = [], 0
         except BaseException as interrupt:
@@ -256,7 +258,7 @@ class Core:
         for stream, _, builder in built:
             if not self.is_closed:
                 batch = builder.build()
-                self.perform(partial(self.flow.arrive, stream, batch), len(batch))
+                self.perform(partial(self.dispatcher.arrive, stream, batch), len(batch))
 
     def forget(self) -> None:
         """Forgets the terms of events that are gone, whenever there are twice as many as were needed."""
@@ -276,8 +278,8 @@ class Core:
     def _commit(self, state: State, outputs: Mapping[str, IO[Any]]) -> None:
         """Deliver what an interrupt has left, and commit."""
         with self.turn.deferral.held():
-            if self.flow.is_behind:
-                self.flow.move()
+            if self.dispatcher.is_behind:
+                self.dispatcher.move()
             state.commit(outputs)
 
     # --- its end --------------------------------------------------------------------------------
@@ -310,7 +312,7 @@ class Core:
         with self.turn.deferral.held():
             self.perform(lambda: None)  # what waits
             self.is_closing = True
-            self._begin(partial(self.attempt, self.flow.close))
+            self._begin(partial(self.attempt, self.dispatcher.close))
         self.abandon()
 
     def _check_idle(self) -> None:

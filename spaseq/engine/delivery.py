@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Final, TypeVar
 
 from spaseq.engine.pipelines.pipeline import Pipeline
-from spaseq.engine.pipelines.seats import Seat
+from spaseq.engine.pipelines.subscription import Subscription
 from spaseq.engine.turn import Turn
 from spaseq.engine.undelivered import AT_ONCE, Undelivered
 from spaseq.errors import EngineError, LimitError, SpaseqError
@@ -23,7 +23,7 @@ _What = TypeVar("_What")
 _NOTHING: Final[Iterator[MatchBatch]] = iter(())
 
 
-class OnDemand:
+class Delivery:
     """What a query completes, for who has the turn. ``coming``: what was found, and not yet looked at."""
 
     __slots__ = (
@@ -33,7 +33,7 @@ class OnDemand:
 
     def __init__(
         self,
-        pipeline: Pipeline | Seat,
+        pipeline: Pipeline | Subscription,
         on_match: Callable[[Match], None] | None,
         limits: Limits,
         turn: Turn,

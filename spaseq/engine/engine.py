@@ -114,7 +114,7 @@ class Engine:
         self._kb = kb.unshared() if isinstance(kb, KnowledgeBase) else KnowledgeBase({} if kb is None else kb)
         self._core = core = Core(limits, lateness, dead_letters, strict)
         self.turn = core.turn
-        self._flow, self._rejects, self._dictionary = core.flow, core.rejects, core.dictionary
+        self._dispatcher, self._rejects, self._dictionary = core.dispatcher, core.rejects, core.dictionary
         self._registry = Registry(core, self._kb, evaluator)
         self._streams = Streams(core)
         self._pushing = Pushing(core, max_ahead)
@@ -123,7 +123,7 @@ class Engine:
             # Here, because pyshacl takes a while to load.
             from spaseq.gpm.shapes import Shapes
 
-            core.flow.shapes = Shapes(shapes)
+            core.dispatcher.shapes = Shapes(shapes)
             self.turn.prompts(lambda: False)  # an event that does not conform is reported at once
         if state is not None:
             from spaseq.engine.durable.horizon import UNREPEATED
@@ -135,7 +135,7 @@ class Engine:
     def __repr__(self) -> str:
         self.turn.flush()
         state = "closed" if self._core.is_closed else "open"
-        return f"<Engine: {state}, {self._flow.live} queries, {self.events} events>"
+        return f"<Engine: {state}, {self._dispatcher.live} queries, {self.events} events>"
 
     # --- queries ------------------------------------------------------------------------------
 
@@ -229,7 +229,7 @@ class Engine:
         with self.turn.deferral, self.turn.lock:
             core.check_open()
             identity = None if iri is None else core.dictionary.pin(iri)
-            core.do(partial(core.flow.promise, clock, value, identity))
+            core.do(partial(core.dispatcher.promise, clock, value, identity))
 
     def feed(self, *sources: Source) -> None:
         """Reads sources to their end, merged by time, and delivers what they complete.
@@ -278,8 +278,8 @@ class Engine:
                 raise EngineError("background graphs cannot be changed inside a callback")
             name = stream_iri(graph)
             self._core.catch_up()
-            if self._flow.journal is not None:
-                self._flow.journal.changed(name, triples)
+            if self._dispatcher.journal is not None:
+                self._dispatcher.journal.changed(name, triples)
             self._kb.change(name, triples)
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
@@ -289,7 +289,7 @@ class Engine:
         """
         self.turn.flush()
         with self.turn.deferral, self.turn.lock:
-            self._flow.seen = seen
+            self._dispatcher.seen = seen
 
     @property
     def kb(self) -> KnowledgeBase:
@@ -397,7 +397,7 @@ class Engine:
     @property
     def events(self) -> int:
         """How many events arrived, late ones included."""
-        return self._flow.events + self._core.waiting
+        return self._dispatcher.events + self._core.waiting
 
     def check_read(self) -> None:
         """Raises ``SourceError`` if there is a stream of which all events were malformed."""
@@ -457,21 +457,28 @@ class Streams:
     def stats(self) -> Mapping[str, StreamStats]:
         """The streams that came or that a query reads, by IRI, and what there was of each."""
         found: dict[str, StreamStats] = {}
-        for stream, (clock, time) in self._core.flow.streams().items():
+        for stream, (clock, time) in self._core.dispatcher.streams().items():
             iri = self._core.dictionary.term(stream).value
             watermark = None if time is None or clock is None else clock.show(time)
-            found[iri] = StreamStats(self._core.flow.arrived(stream), *self._core.rejects.of(iri), watermark)
+            found[iri] = StreamStats(
+                self._core.dispatcher.arrived(stream), *self._core.rejects.of(iri), watermark
+            )
         return found
 
     def arrived(self) -> Mapping[str, int]:
         """How many events of each stream came so far, late and malformed ones included."""
         counts = self._core.rejects.unnumbered()
-        counts.update({self._core.dictionary.term(s).value: n for s, n in self._core.flow.arrivals.items()})
+        counts.update(
+            {self._core.dictionary.term(s).value: n for s, n in self._core.dispatcher.arrivals.items()}
+        )
         return dict(+counts)
 
     def watermark(self) -> datetime | int | None:
         """Up to where time is complete for the slowest query; None before the first event."""
-        reached = [(intake.order.time, intake.order.clock) for intake in self._core.flow.intakes]
+        reached = [
+            (stream_set.order.time, stream_set.order.clock)
+            for stream_set in self._core.dispatcher.stream_sets
+        ]
         known = [(time, clock) for time, clock in reached if time is not None]
         if not known:
             return None
@@ -481,7 +488,7 @@ class Streams:
     def check_read(self) -> None:
         """Raises ``SourceError`` if there is a stream of which all events were malformed."""
         for stream, (count, letter) in self._core.rejects.first_bad().items():
-            if not self._core.flow.arrived(self._core.dictionary.pin(ox.NamedNode(stream))):
+            if not self._core.dispatcher.arrived(self._core.dictionary.pin(ox.NamedNode(stream))):
                 many = f"all {count} events are malformed, first" if count > 1 else "its only event,"
                 raise SourceError(
                     f"nothing of <{stream}> could be read: {many} {letter.position}: {letter.reason}"

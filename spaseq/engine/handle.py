@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from spaseq.engine.delivery import OnDemand, nothing
+from spaseq.engine.delivery import Delivery, nothing
 from spaseq.engine.pipelines.pipeline import Pipeline
-from spaseq.engine.pipelines.seats import Seat
 from spaseq.engine.pipelines.stats import Stats
+from spaseq.engine.pipelines.subscription import Subscription
 from spaseq.engine.turn import Turn
 from spaseq.engine.undelivered import AT_ONCE
 from spaseq.errors import EngineError, SpaseqError
@@ -24,7 +24,7 @@ from spaseq.why.diagnosis import Diagnosis
 from spaseq.why.evidence import Evidence
 
 
-class Handle(OnDemand):
+class Handle(Delivery):
     """A query in an engine. ``matches`` drains what it has found, if ``on_match`` does not get it.
 
     Several threads may use it, beside those that use the engine.
@@ -34,7 +34,7 @@ class Handle(OnDemand):
 
     def __init__(
         self,
-        pipeline: Pipeline | Seat,
+        pipeline: Pipeline | Subscription,
         on_match: Callable[[Match], None] | None,
         turn: Turn,
         limits: Limits,
@@ -86,14 +86,14 @@ class Handle(OnDemand):
         register = self.query.register
         return str(register.iri) if register is not None else f"SEQ({print_sequence(self.query.sequence)})"
 
-    def sit(self, seat: Seat) -> None:
+    def sit(self, subscription: Subscription) -> None:
         """The query, which has not begun, is to run as one with others."""
-        seat.may_leave = self._pipeline.may_leave
-        seat.has(self._found)
-        self._pipeline = seat
+        subscription.may_leave = self._pipeline.may_leave
+        subscription.has(self._found)
+        self._pipeline = subscription
 
     @property
-    def seat(self) -> Seat:
+    def subscription(self) -> Subscription:
         """The place of a query that runs as one with others."""
         assert not isinstance(self._pipeline, Pipeline)
         return self._pipeline
@@ -148,7 +148,7 @@ class Handle(OnDemand):
         return not self.is_behind and not self._found.size
 
     @property
-    def pipeline(self) -> Pipeline | Seat:
+    def pipeline(self) -> Pipeline | Subscription:
         """What computes its matches."""
         return self._pipeline
 

@@ -64,7 +64,7 @@ class Pushing:
 
     def __init__(self, core: Core, max_ahead: timedelta | None) -> None:
         self._core, self._max_ahead = core, max_ahead
-        self._turn, self._inbox, self._flow = core.turn, core.inbox, core.flow
+        self._turn, self._inbox, self._dispatcher = core.turn, core.inbox, core.dispatcher
         self._dictionary, self._rejects, self._limits = core.dictionary, core.rejects, core.limits
         self._numbers, self._plain = Numbers.of(self._dictionary), Plain(self._dictionary)
         # The ids of streams, which are pinned, by what they were called.
@@ -108,7 +108,7 @@ class Pushing:
                 if self._inbox.is_full:
                     core.catch_up(is_asked=False)
             elif isinstance(event, Single):
-                core.perform(partial(self._flow.arrive, stream, event))
+                core.perform(partial(self._dispatcher.arrive, stream, event))
             elif isinstance(event, _Bad):
                 core.perform(partial(self._reject, event))
             if turn.raised.first is not None or core.state is not None:
@@ -239,7 +239,7 @@ class Pushing:
             return self._hand
         if not waits:
             return Single(
-                self._dictionary, clock, Stamp(time, stream, self._flow.arrived(stream)), name, found
+                self._dictionary, clock, Stamp(time, stream, self._dispatcher.arrived(stream)), name, found
             )
         inbox = self._inbox
         event = row(stream, time, name, found)
@@ -267,7 +267,7 @@ class Pushing:
         if isinstance(event, _Bad):
             self._reject(event)
         elif isinstance(event, Single):
-            self._flow.arrive(event.at.stream, event)
+            self._dispatcher.arrive(event.at.stream, event)
 
     def _refuse(self, bad: _Bad) -> bool:
         """Rejects one of several events when those before it have arrived; false if that is an error."""
@@ -277,14 +277,16 @@ class Pushing:
 
     def _reject(self, bad: _Bad) -> None:
         iri = self._dictionary.term(bad.stream).value
-        before = self._flow.arrived(bad.stream) + self._inbox.count(bad.stream) + self._rejects.pushed(iri)
+        before = (
+            self._dispatcher.arrived(bad.stream) + self._inbox.count(bad.stream) + self._rejects.pushed(iri)
+        )
         letter = BadEvent(iri, f"event {before + 1}", bad.reason, bad.payload)
         self._rejects.malformed(letter, Kind.PUSHED)
 
     def _may_wait(self, stream: int, clock: Clock, time: int) -> bool:
         """Whether nobody can tell if an event arrives now, or when somebody asks."""
-        core, flow = self._core, self._flow
-        if core.is_working or core.tasks or flow.arriving or not self._turn.may_wait:
+        core, dispatcher = self._core, self._dispatcher
+        if core.is_working or core.tasks or dispatcher.arriving or not self._turn.may_wait:
             return False
         inbox = self._inbox
         if inbox.events:
@@ -294,7 +296,7 @@ class Pushing:
                 return True
         else:
             inbox.streams.clear()
-        if not flow.is_smooth(stream, clock, time):
+        if not dispatcher.is_smooth(stream, clock, time):
             return False
         inbox.clock = clock
         inbox.streams.add(stream)

@@ -112,7 +112,7 @@ class Steps(Iterator[None]):
         with core.turn.deferral, core.turn.lock:
             newest = self._newest()
             for stream in self._opened:
-                core.flow.hold(stream, True)
+                core.dispatcher.hold(stream, True)
             if state is not None:
                 state.on_commit.append(self._acknowledge)
         beats, idle = self._wall_clock is not None, self._idle
@@ -134,7 +134,7 @@ class Steps(Iterator[None]):
                 yield
                 if state is None:
                     self._acknowledge()
-                if core.flow.is_over:
+                if core.dispatcher.is_over:
                     return
         finally:
             # Whatever ended it: no thread and no connection outlives the reading.
@@ -146,27 +146,27 @@ class Steps(Iterator[None]):
 
     def _may_wait(self, stream: int, batch: EventBatch) -> bool:
         """Whether nobody can tell if events arrive now, or when somebody asks."""
-        core, flow = self._core, self._core.flow
+        core, dispatcher = self._core, self._core.dispatcher
         if self._is_asked or not len(batch) or not core.turn.may_wait or core.tasks or core.inbox.events:
             return False
         time = batch.time
         if (time[1:] < time[:-1]).any():
             return False
-        before = [waiting.time.item(-1) for of, waiting in flow.arriving if of == stream]
+        before = [waiting.time.item(-1) for of, waiting in dispatcher.arriving if of == stream]
         first = time.item(0)
         if first < max(before, default=first):
             return False
         # The first events say what all others are on.
-        is_first = flow.is_new(stream) and all(of.clock is batch.clock for _, of in flow.arriving)
-        return is_first or flow.is_smooth(stream, batch.clock, first)
+        is_first = dispatcher.is_new(stream) and all(of.clock is batch.clock for _, of in dispatcher.arriving)
+        return is_first or dispatcher.is_smooth(stream, batch.clock, first)
 
     def _wait(self, stream: int, batch: EventBatch) -> None:
         """Puts events where they wait until they are so many that it is worth to look at them."""
         core = self._core
-        core.flow.arriving, core.turn.is_behind = [*core.flow.arriving, (stream, batch)], True
-        queries = sum(len(intake.members) for intake in core.flow.intakes)
+        core.dispatcher.arriving, core.turn.is_behind = [*core.dispatcher.arriving, (stream, batch)], True
+        queries = sum(len(stream_set.members) for stream_set in core.dispatcher.stream_sets)
         enough = min(2 * ENOUGH if queries >= _MANY else ENOUGH, self._pace.size)
-        if sum(len(waiting) + len(waiting.p) for _, waiting in core.flow.arriving) >= enough:
+        if sum(len(waiting) + len(waiting.p) for _, waiting in core.dispatcher.arriving) >= enough:
             begun = perf_counter()
             core.catch_up()
             self._pace.took(perf_counter() - begun)
@@ -193,15 +193,15 @@ class Steps(Iterator[None]):
             self._passed(stream, batch)
             if not len(batch):
                 return
-        core.flow.hold(stream, isinstance(batch, EventBatch))
+        core.dispatcher.hold(stream, isinstance(batch, EventBatch))
         if isinstance(batch, EventBatch):
-            taken = core.flow.admit(stream, batch)
+            taken = core.dispatcher.admit(stream, batch)
             if clock is not None and len(taken):
                 clock.saw(stream, taken)
         elif clock is not None and batch is IDLE and (time := clock.time(stream)) is not None:
-            core.flow.promise(*time, stream)
+            core.dispatcher.promise(*time, stream)
         else:
-            core.flow.move()
+            core.dispatcher.move()
 
     def _passed(self, stream: int, batch: EventBatch) -> None:
         """Up to where the source has come with these events."""
@@ -263,7 +263,7 @@ class Reading:
                     core.contexts[stream] = options.context
                 opened[identity] = self._open(location, options, stream)
         is_asked |= any(isinstance(source, Live) for source in opened.values())
-        is_asked |= any(each is not None for each in (self._idle, core.state, core.flow.seen))
+        is_asked |= any(each is not None for each in (self._idle, core.state, core.dispatcher.seen))
         return Steps(core, opened, self._idle, self._wall_clock, is_asked)
 
     def _open(self, location: Location, options: SourceOptions, stream: ox.NamedNode) -> Iterator[EventBatch]:
@@ -345,7 +345,7 @@ class Reading:
                 gone = 0
                 with core.turn.deferral, core.turn.lock:
                     core.check_open()
-                    core.do(partial(core.flow.arrive, identity, batch))
+                    core.do(partial(core.dispatcher.arrive, identity, batch))
             yield len(batch) - gone
 
 

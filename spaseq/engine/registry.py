@@ -91,7 +91,7 @@ class Registry:
         core = self._core
         core.turn.used = True  # a file that is open is not for a process that is forked off
         settings = Settings(str(lateness), self._evaluator or "")
-        state = State(path, every_given(every), settings, core.flow, core.rejects, core.dictionary)
+        state = State(path, every_given(every), settings, core.dispatcher, core.rejects, core.dictionary)
         try:
             with core.turn.deferral, core.turn.lock:
                 state.open(
@@ -171,10 +171,16 @@ class Registry:
         # Where the partitions of one that is a part of many began anew nobody knows.
         is_alone = own is None or (outlives and begins_anew(prepared))
         key = None if own is None or is_alone else (*own.key, start)
-        if own is not None and key is not None and (crowd := core.flow.crowd(key, kb)) is not None:
-            seat = crowd.seat(prepared)
-            handle = Handle(seat, on_match, core.turn, core.limits, core.contexts, is_counted=outlives)
-            self._take_in(handle, partial(crowd.join, handle, own.constants))
+        if (
+            own is not None
+            and key is not None
+            and (subscribers := core.dispatcher.subscribers(key, kb)) is not None
+        ):
+            subscription = subscribers.subscription(prepared)
+            handle = Handle(
+                subscription, on_match, core.turn, core.limits, core.contexts, is_counted=outlives
+            )
+            self._take_in(handle, partial(subscribers.join, handle, own.constants))
             return handle
         pipeline = Pipeline(
             prepared,
@@ -196,9 +202,9 @@ class Registry:
             _warn_of(maker, prepared, pipeline.pattern)
         if pipeline.sheds and pipeline.output is not None:
             self._makers.append(pipeline)
-            for other in core.flow.queries:
+            for other in core.dispatcher.queries:
                 _warn_of(pipeline, other.pipeline.query, other.pipeline.pattern)
-        self._take_in(handle, partial(core.flow.add, pipeline, handle, key))
+        self._take_in(handle, partial(core.dispatcher.add, pipeline, handle, key))
         if on_match is not None:
             pipeline.load()
         return handle
@@ -209,7 +215,7 @@ class Registry:
             enter()
         except BaseException:
             handle.cancel()
-            self._core.flow.prune()
+            self._core.dispatcher.prune()
             raise
 
 

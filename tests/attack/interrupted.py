@@ -494,7 +494,7 @@ def registering(times: int) -> None:
         assert [len(list(handle.matches())) for handle in handles] == [
             len(expected(text, EVENTS)) for text in texts
         ]
-        assert engine._flow.live == len(texts)
+        assert engine._dispatcher.live == len(texts)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import pytest
 import rdflib
 
 import spaseq
-from spaseq.engine.pipelines.visits import Visits
+from spaseq.engine.pipelines.jobs import Jobs
 from spaseq.rdf import connect
 from tests.streams import NS, events_of, query
 
@@ -337,10 +337,10 @@ class Spoiled:
 @pytest.mark.parametrize(
     ("owner", "name", "other"),
     [
-        ("engine.pipelines.order.Reorder", "add", "T"),
-        ("engine.pipelines.order.Reorder", "release", "T"),
+        ("engine.pipelines.reordering.Reordering", "add", "T"),
+        ("engine.pipelines.reordering.Reordering", "release", "T"),
         ("results.reading.Reader", "batches", "T"),
-        ("engine.pipelines.seats.Seat", "read", "S"),
+        ("engine.pipelines.subscription.Subscription", "read", "S"),
     ],
 )
 def test_an_error_in_the_middle_ends_what_it_spoils(
@@ -376,7 +376,7 @@ def test_an_error_in_the_middle_ends_what_it_spoils(
 def test_an_interrupt_that_is_not_deferred_ends_all_queries(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = spaseq.Engine()
     handles = [engine.register(query(sequence)) for sequence in ("A", "A ; B")]
-    spoiled = Spoiled(monkeypatch, Visits, "_visit", KeyboardInterrupt())
+    spoiled = Spoiled(monkeypatch, Jobs, "_do", KeyboardInterrupt())
     engine.push(NS + "S", event("a", "0"), 0, name=f"{NS}a0")
     spoiled.left = 1
     with pytest.raises(KeyboardInterrupt):

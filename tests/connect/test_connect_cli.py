@@ -23,7 +23,7 @@ from spaseq.cli.running.report import Report
 from spaseq.cli.running.state import Kept
 from spaseq.engine import Handle
 from spaseq.engine.durable import summary
-from spaseq.engine.pipelines.flow import Flow
+from spaseq.engine.pipelines.dispatcher import Dispatcher
 from tests.connect.events import QUERY, STREAM, event, limited, server_sent
 from tests.connect.servers import PATIENCE, Answer, free_port, http, until
 
@@ -94,7 +94,7 @@ def test_sigterm_commits_what_a_live_run_has_read(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "within", [(Flow, "admit"), (Kept, "settled"), (Handle, "batches"), (Report, "write")]
+    "within", [(Dispatcher, "admit"), (Kept, "settled"), (Handle, "batches"), (Report, "write")]
 )
 def test_sigterm_commits_what_is_in_hand(
     here: Path, monkeypatch: pytest.MonkeyPatch, within: tuple[type, str]

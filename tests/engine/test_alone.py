@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import spaseq
 from spaseq.engine import core
-from spaseq.engine.pipelines import intake
-from spaseq.engine.pipelines.flow import Flow
+from spaseq.engine.pipelines import stream_set
+from spaseq.engine.pipelines.dispatcher import Dispatcher
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.matching.columns import history
 from spaseq.matching.columns.alone._kernel_alone import LARGE
@@ -267,14 +267,14 @@ def _answer(
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
         patch.setattr(core, "_SWEEP_AFTER", 5)
         # While events are kept to say why there is no match, they are more than that.
-        patch.setattr(intake, "Sample", partial(Sample, 1, 1))
-        patch.setattr(Flow, "passes", passes)
+        patch.setattr(stream_set, "Sample", partial(Sample, 1, 1))
+        patch.setattr(Dispatcher, "passes", passes)
         if by_tuples:
             patch.setattr(Joins, "take", lambda *_: LARGE)
         if by_columns:
             patch.setattr(Taking, "take", lambda *_, **__: None)
         if is_ordered:
-            patch.setattr(Flow, "_next", lambda *_: None)
+            patch.setattr(Dispatcher, "_next", lambda *_: None)
             patch.setattr(Pipeline, "heeds", lambda *_: True)
         for what in _script(rng):
             told.do(*what)
@@ -291,7 +291,7 @@ def test_nobody_can_tell(seed: int) -> None:
             for module in (reading, by_kernel, by_lazy):
                 patch.setattr(module, "FEW", seed % 3)
             patch.setattr(history, "_WORTH", 5)
-        answer = _answer(seed, Flow.passes)
+        answer = _answer(seed, Dispatcher.passes)
     assert answer == _answer(seed, lambda *_: False, by_tuples=True)
     assert answer == _answer(seed, lambda *_: False, by_columns=True)
     assert answer == _answer(seed, lambda *_: False, is_ordered=True)
@@ -305,7 +305,7 @@ def test_nobody_can_tell_who_is_held(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(globals(), "_text", partial(_text, skips_over_two=True))
         patch.setattr(history, "_WORTH", 5)
-        answer = _answer(seed, Flow.passes)
+        answer = _answer(seed, Dispatcher.passes)
         assert answer == _answer(seed, lambda *_: False, by_columns=True)
         assert answer == _answer(seed, lambda *_: False, is_ordered=True)
 
@@ -313,7 +313,7 @@ def test_nobody_can_tell_who_is_held(seed: int) -> None:
 @pytest.mark.slow
 def test_many_are_but_numbers() -> None:
     ways = Counter[bool]()
-    passes = Flow.passes
+    passes = Dispatcher.passes
 
     def counted(*event: Any) -> bool:
         passed = passes(*event)
@@ -338,7 +338,7 @@ def test_those_that_concern_a_query_are_kept_by_the_hundred(
         return take(singles)
 
     monkeypatch.setattr(Singles, "take", counted)
-    monkeypatch.setattr(intake, "Sample", partial(Sample, 1, 1))
+    monkeypatch.setattr(stream_set, "Sample", partial(Sample, 1, 1))
     engine = spaseq.Engine()
     text = f"""SELECT * WITHIN 900 SECONDS
         FROM STREAM S <{STREAM}> FROM STREAM T <{OTHER}>

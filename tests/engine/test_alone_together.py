@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaseq
-from spaseq.engine.pipelines import intake
-from spaseq.engine.pipelines.flow import Flow
-from spaseq.engine.pipelines.visits import Visits
+from spaseq.engine.pipelines import stream_set
+from spaseq.engine.pipelines.dispatcher import Dispatcher
+from spaseq.engine.pipelines.jobs import Jobs
 from spaseq.matching.columns import history
 from spaseq.why.sample import Sample
 from tests.conftest import examples
@@ -115,7 +115,7 @@ def _answer(seed: int, **options: Any) -> tuple[object, ...]:
         patch.setattr(test_alone, "_script", _script)
         patch.setattr(test_alone, "_Told", _Counted)
         patch.setattr(history, "_WORTH", 5)
-        return test_alone._answer(seed, options.pop("passes", Flow.passes), **options)
+        return test_alone._answer(seed, options.pop("passes", Dispatcher.passes), **options)
 
 
 @settings(max_examples=examples(50))
@@ -131,13 +131,13 @@ def test_nobody_can_tell(seed: int) -> None:
 @pytest.mark.few(1)
 def test_one_call_for_all(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only those are visited whose matches an event completes."""
-    asked, together = Counter[int](), Visits.see_together
+    asked, together = Counter[int](), Jobs.see_together
 
-    def counted(visits: Visits, group: Any, queries: Sequence[Any], *given: Any) -> None:
+    def counted(jobs: Jobs, group: Any, queries: Sequence[Any], *given: Any) -> None:
         asked[len(queries)] += 1
-        together(visits, group, queries, *given)
+        together(jobs, group, queries, *given)
 
-    monkeypatch.setattr(Visits, "see_together", counted)
+    monkeypatch.setattr(Jobs, "see_together", counted)
     engine, found = spaseq.Engine(), Counter[int]()
     for number in range(8):
         engine.register(
@@ -164,7 +164,7 @@ def test_a_group_that_is_followed_by_another(operator: str, monkeypatch: pytest.
     """Who comes later shares when the windows of before are over: nothing is lost, nor counted twice."""
 
     def told(count: int, passes: Callable[..., bool]) -> list[tuple[int, int, list[tuple[int, int]]]]:
-        monkeypatch.setattr(Flow, "passes", passes)
+        monkeypatch.setattr(Dispatcher, "passes", passes)
         engine, rng = spaseq.Engine(), random.Random(3)
         handles: list[spaseq.Handle] = []
         for time in range(3_000):
@@ -186,6 +186,6 @@ def test_a_group_that_is_followed_by_another(operator: str, monkeypatch: pytest.
         ]
 
     # The first of so many events are kept to say why there is no match.
-    monkeypatch.setattr(intake, "Sample", partial(Sample, 1, 1))
-    passes = Flow.passes
+    monkeypatch.setattr(stream_set, "Sample", partial(Sample, 1, 1))
+    passes = Dispatcher.passes
     assert told(4, passes) == told(4, lambda *_: False)

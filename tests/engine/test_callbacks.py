@@ -112,7 +112,7 @@ class _WordlessError(Exception):
 
 @pytest.mark.parametrize("size", [1, 8])
 def test_who_raises_what_has_no_words_loses_nothing(size: int) -> None:
-    """Asked for its text it raised in the middle of what the engine does, and a visit was made twice."""
+    """Asked for its text it raised in the middle of what the engine does, and a job was made twice."""
     engine = spaseq.Engine()
     read = engine.register(query("A : B", BOUND))
     seen: list[str] = []

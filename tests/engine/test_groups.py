@@ -17,7 +17,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import spaseq
-from spaseq.engine.pipelines import intake
+from spaseq.engine.pipelines import stream_set
 from spaseq.matching.enumeration.replay import Replay
 from spaseq.matching.templates.table import TableGpm
 from spaseq.terms.dictionary import Dictionary
@@ -456,7 +456,7 @@ def test_an_event_that_comes_alone_takes_no_columns_for_a_template(
     asked: str, concerned: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even of a thousand queries, where it concerns few of them."""
-    monkeypatch.setattr(intake, "Sample", partial(Sample, 1, 1))
+    monkeypatch.setattr(stream_set, "Sample", partial(Sample, 1, 1))
     engine, found = spaseq.Engine(), Counter[int]()
 
     def register(number: int) -> spaseq.Handle:

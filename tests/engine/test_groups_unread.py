@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import spaseq
 from spaseq.engine import delivery
 from spaseq.engine import handle as handles
-from spaseq.engine.pipelines import group
+from spaseq.engine.pipelines import query_set
 from spaseq.matching.columns.blocks import share
 from spaseq.matching.enumeration import walking
 from spaseq.matching.sharing import by_enumeration
@@ -88,8 +88,8 @@ def test_cancelled_queries_keep_what_they_have_in_common() -> None:
 def test_there_is_a_limit_to_what_waits_in_a_group(
     bounds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group, "_AT_ONCE", 100)
-    monkeypatch.setattr(group, "_EACH", 1)
+    monkeypatch.setattr(query_set, "_AT_ONCE", 100)
+    monkeypatch.setattr(query_set, "_EACH", 1)
     engine = spaseq.Engine(limits=spaseq.Limits(pending_matches=1500))
     read, unread = (engine.register(_cubes(bound)) for bound in bounds)
     count = 0
@@ -113,7 +113,7 @@ def test_what_cannot_wait_is_in_the_limit_while_it_is_found(
 ) -> None:
     """FILTERs between events are asked as matches are put together: these are arrays at once."""
     monkeypatch.setattr(share, "MOST", 1_000)
-    monkeypatch.setattr(group, "MOST", 1_000)
+    monkeypatch.setattr(query_set, "MOST", 1_000)
     engine = spaseq.Engine(limits=spaseq.Limits(pending_matches=5_000))
     texts = [
         _cubes(bound).replace("?c a :c", "FILTER(?cv > ?bv && ?bv > ?av) ?c a :c") for bound in (*bounds, 100)
@@ -136,8 +136,8 @@ def _little_at_a_time() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(handles, "AT_ONCE", 3)
         patch.setattr(delivery, "AT_ONCE", 3)
-        patch.setattr(group, "_AT_ONCE", 4)
-        patch.setattr(group, "_EACH", 1)
+        patch.setattr(query_set, "_AT_ONCE", 4)
+        patch.setattr(query_set, "_EACH", 1)
         patch.setattr(walking, "_MATCHES", 2)
         patch.setattr(by_enumeration, "_WORTH", 1)
         patch.setattr("spaseq.engine.core._SWEEP_AFTER", 10)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyoxigraph import NamedNode
 
 from spaseq.alone import Single
-from spaseq.engine.pipelines.order import Reorder
+from spaseq.engine.pipelines.reordering import Reordering
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.terms.dictionary import Dictionary
 
@@ -51,7 +51,7 @@ def test_one_by_one_is_as_in_batches(given_: list[tuple[int, list[int]]], latene
     results = []
     # In batches, one by one, as what comes alone, and as some of both.
     for way in range(4):
-        order = Reorder({streams[0]: 1, streams[1]: 0}, timedelta(seconds=lateness))
+        order = Reordering({streams[0]: 1, streams[1]: 0}, timedelta(seconds=lateness))
         for clock in order.clocks.values():
             clock.holds = held
         arrived = [0, 0]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import spaseq
 from spaseq.engine import core
-from spaseq.engine.pipelines import intake
+from spaseq.engine.pipelines import stream_set
 from spaseq.matching.columns.alone import singles
 from spaseq.matching.sharing.member import Member
 from spaseq.why.sample import Sample
@@ -201,7 +201,7 @@ def test_each_event_alone_is_as_the_reference_says(seed: int) -> None:
         patch.setattr(singles, "_LOG", rng.choice([9, 60, 1 << 13]))
         patch.setattr(core, "_SWEEP_AFTER", rng.choice([4, 10_000]))
         # While events are kept to say why there is no match, they are more than a few numbers.
-        patch.setattr(intake, "Sample", partial(Sample, *rng.choice([(1, 1), (2_000, 10_000)])))
+        patch.setattr(stream_set, "Sample", partial(Sample, *rng.choice([(1, 1), (2_000, 10_000)])))
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
         handle, expected = told.register(text, matches.append), judge.register(text)
         time = 0

@@ -10,7 +10,7 @@ from typing import Any, Final
 from spaseq.automaton.normal import normalise
 from spaseq.engine.durable.journal import Kept, Orders
 from spaseq.engine.pipelines.cuts import begins_anew, looks_behind
-from spaseq.engine.pipelines.flow import Flow
+from spaseq.engine.pipelines.dispatcher import Dispatcher
 from spaseq.errors import EngineError
 from spaseq.events import BEGINNING, Clock
 from spaseq.gpm.expressions.walk import is_volatile, matching_calls
@@ -29,29 +29,31 @@ def keeps(query: Query, others: Iterable[Query] = ()) -> str | None:
     return looks_behind(normalise(query))
 
 
-def unneeded(flow: Flow, kept: Sequence[Kept], now: Orders, gone: Set[int]) -> int:
+def unneeded(dispatcher: Dispatcher, kept: Sequence[Kept], now: Orders, gone: Set[int]) -> int:
     """How many entries, of the first ones, no match to come can need; for queries that ``keeps`` lets go.
 
     ``now``: what the orders have come to; ``gone``: streams made by queries that are over.
     """
-    of = {id(i): order for i, order in zip((i for i in flow.intakes if i.members), now, strict=True)}
+    of = {
+        id(i): order for i, order in zip((i for i in dispatcher.stream_sets if i.members), now, strict=True)
+    }
     since: dict[tuple[int, Clock], int] = {}
     counted: set[str] = set()
     # Those who read what queries make come first: they say what those need, to make it again.
-    for intake in sorted(flow.intakes, key=lambda intake: -intake.layer):
-        clock = intake.order.clock
-        if not intake.is_live or clock is None:
+    for stream_set in sorted(dispatcher.stream_sets, key=lambda stream_set: -stream_set.layer):
+        clock = stream_set.order.clock
+        if not stream_set.is_live or clock is None:
             continue  # it wants no events, or has none
-        windows = [bounds(q.pipeline.query.window, clock is Clock.TICKS, 0) for q in intake.live]
-        order = of[id(intake)]
+        windows = [bounds(q.pipeline.query.window, clock is Clock.TICKS, 0) for q in stream_set.live]
+        order = of[id(stream_set)]
         if any(window.counted for window in windows):
             counted.add(str(order["of"]))
-        made = {q.output for q in intake.live if q.output is not None}
+        made = {q.output for q in stream_set.live if q.output is not None}
         asked = [since[stream, clock] for stream in made if (stream, clock) in since]
-        time = min(_back(kept, order, at, windows) for at in (intake.order.watermark, *asked))
-        for stream in intake.streams:
+        time = min(_back(kept, order, at, windows) for at in (stream_set.order.watermark, *asked))
+        for stream in stream_set.streams:
             since[stream, clock] = min(since.get((stream, clock), time), time)
-            if stream in gone and intake.order.clocks[stream].newest >= time:
+            if stream in gone and stream_set.order.clocks[stream].newest >= time:
                 return 0
     count = 0
     for entry in kept:

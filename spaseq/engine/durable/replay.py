@@ -31,7 +31,7 @@ from spaseq.engine.durable.journal import (
 )
 from spaseq.engine.durable.store import Query, Store
 from spaseq.engine.handle import Handle
-from spaseq.engine.pipelines.flow import Flow
+from spaseq.engine.pipelines.dispatcher import Dispatcher
 from spaseq.engine.pipelines.stats import Stats
 from spaseq.errors import EngineError, QueryError
 from spaseq.events import EventBatch
@@ -77,7 +77,7 @@ class Replay:
     def __init__(
         self,
         store: Store,
-        flow: Flow,
+        dispatcher: Dispatcher,
         dictionary: Dictionary,
         journal: Journal,
         add: Add,
@@ -85,7 +85,7 @@ class Replay:
         change: Callable[[Changed], None],
         added: Added,
     ) -> None:
-        self._store, self._flow, self._dictionary = store, flow, dictionary
+        self._store, self._dispatcher, self._dictionary = store, dispatcher, dictionary
         self._journal, self._add, self._tidy, self._added = journal, add, tidy, added
         self._change = change
         self._queries = {query.number: query for query in store.queries()}
@@ -99,7 +99,7 @@ class Replay:
         """Does all of it. Raises ``EngineError`` for what cannot be read, and what the queries raise."""
         mark = json.loads(meta["mark"]) if "mark" in meta else None
         entries = self._store.sizes()
-        self._flow.is_replayed = True
+        self._dispatcher.is_replayed = True
         try:
             for graph, triples in self._store.graphs().items():
                 self._change(Changed(graph, triples))
@@ -122,10 +122,10 @@ class Replay:
                 self._journal.known(Kept(mark["seq"]))
                 self._journal.kept.clear()
         finally:
-            self._flow.is_replayed = False
+            self._dispatcher.is_replayed = False
         for iri, count in json.loads(meta.get("arrivals", "{}")).items():
-            self._flow.number(self._dictionary.pin(NamedNode(iri)), count)
-        self._flow.events = int(meta.get("events", 0))
+            self._dispatcher.number(self._dictionary.pin(NamedNode(iri)), count)
+        self._dispatcher.events = int(meta.get("events", 0))
 
     def _orders(self, seq: int) -> Orders:
         """What the orders were before an entry."""
@@ -154,17 +154,17 @@ class Replay:
         self._journal.known(kept)
 
     def _do(self, what: Happening) -> None:
-        flow = self._flow
+        dispatcher = self._dispatcher
         match what:
             case Arrived(stream, first, [batch]):
-                flow.number(stream, first)
-                flow.enter(stream, batch)
+                dispatcher.number(stream, first)
+                dispatcher.enter(stream, batch)
             case Moved():
-                flow.move()
+                dispatcher.move()
             case Promised(clock, time, stream):
-                flow.promise(clock, time, stream)
+                dispatcher.promise(clock, time, stream)
             case Held(stream, holds):
-                flow.hold(stream, holds)
+                dispatcher.hold(stream, holds)
             # Those that are not known were cancelled before the mark.
             case Registered(number) if number in self._queries:
                 self._register(self._queries[number])
@@ -177,11 +177,11 @@ class Replay:
         base = self._bases.get(query.number) if self._is_warming else None
         prepared = prepared or self._prepared(query)
         tumbling = prepared.window.kind is WindowKind.TUMBLING
-        rank = self._flow.registered
+        rank = self._dispatcher.registered
         handle = self._add(prepared, base["begin"] if base is not None and tumbling else None)
-        is_alone = self._flow.registered > rank
+        is_alone = self._dispatcher.registered > rank
         if is_alone and base is not None:
-            self._flow.queries[-1].pipeline.answers.warm(base.get("cuts", ()))
+            self._dispatcher.queries[-1].pipeline.answers.warm(base.get("cuts", ()))
         self._handles[query.number] = handle
         self._added(query, handle, rank if is_alone else None)
         if base is None:
@@ -208,7 +208,7 @@ class Replay:
         for order in orders:
             for iri, count in order.get("made", {}).items():
                 stream = self._dictionary.pin(NamedNode(iri))
-                self._flow.number(stream, max(count, self._flow.arrived(stream)))
+                self._dispatcher.number(stream, max(count, self._dispatcher.arrived(stream)))
 
     def _count(self, orders: Orders) -> None:
         """Windows of EVENTS count on from where they were when the orders were these.
@@ -226,12 +226,12 @@ class Replay:
         if not counts:
             return
         numbers = {id(handle): number for number, handle in self._handles.items()}
-        for query in self._flow.queries:
+        for query in self._dispatcher.queries:
             seen = [counts[n] for h in query.handle.members if (n := numbers.get(id(h))) in counts]
             if seen:
                 more, position = seen[0]
                 query.saw(more + position)
-                query.intake.before = position - query.intake.position
+                query.stream_set.before = position - query.stream_set.position
 
     def _restore(self, orders: Orders, first: int) -> None:
         """The queries that began before the first entry, their orders as far as they had come."""
@@ -255,14 +255,14 @@ class Replay:
 
     def _place(self, streams: frozenset[int], order: Mapping[str, Any]) -> None:
         """The newest queries of these streams are there: their order is as it was."""
-        intake = self._flow.newest(streams)
-        intake.order.restore(order)
-        intake.is_fresh = order["fresh"]
+        stream_set = self._dispatcher.newest(streams)
+        stream_set.order.restore(order)
+        stream_set.is_fresh = order["fresh"]
 
     def _resume(self, orders: Orders) -> None:
         """What is known was before the mark, when the orders were these; from now on it is new."""
         self._is_warming = False
-        self._flow.move()
+        self._dispatcher.move()
         self._number(orders)
         self._count(orders)
         for number, base in self._bases.items():
@@ -270,7 +270,7 @@ class Replay:
             if not base["over"]:
                 handle.resume(base["left"], _stats(base))
                 handle.recount(given, given - base["found"])
-        for query in self._flow.queries:
+        for query in self._dispatcher.queries:
             query.pipeline.answers.is_warming = False
 
 

@@ -21,7 +21,7 @@ from spaseq.engine.durable.outbox import Outbox
 from spaseq.engine.durable.replay import Add, Position, Replay, Settings
 from spaseq.engine.durable.store import Commit, Query, Store, changed
 from spaseq.engine.handle import Handle
-from spaseq.engine.pipelines.flow import Flow
+from spaseq.engine.pipelines.dispatcher import Dispatcher
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import COUNTS
 from spaseq.engine.rejects import Rejects
@@ -44,7 +44,7 @@ class State:
         path: str | Path,
         every: int | timedelta | None,
         settings: Settings,
-        flow: Flow,
+        dispatcher: Dispatcher,
         rejects: Rejects,
         dictionary: Dictionary,
     ) -> None:
@@ -63,7 +63,7 @@ class State:
         self.on_commit: list[Callable[[], None]] = []
         self._every = every
         self._settings = settings
-        self._flow, self._rejects, self._dictionary = flow, rejects, dictionary
+        self._dispatcher, self._rejects, self._dictionary = dispatcher, rejects, dictionary
         self._journal = Journal(dictionary, self._orders, self._joins, self._mixes)
         # All queries whose registration is in an entry, or in the base; and their handles.
         self._queries: dict[int, Query] = {}
@@ -93,7 +93,7 @@ class State:
         self._identity = self._meta.get("id", self._identity)
         self._settings.check(self._meta, self.store.path)
         replay = Replay(
-            self.store, self._flow, self._dictionary, self._journal, add, tidy, change, self._added
+            self.store, self._dispatcher, self._dictionary, self._journal, add, tidy, change, self._added
         )
         replay.run(self._meta)
         self._next = int(self._meta.get("next", 0))
@@ -102,14 +102,14 @@ class State:
         self._read = self.store.sources()
         self.positions = {stream: Position.of(text) for stream, text in self._read.items()}
         self.outputs = self.store.outputs()
-        self._events = self._flow.events
-        self._flow.journal = self._journal
-        self._flow.unhold()
+        self._events = self._dispatcher.events
+        self._dispatcher.journal = self._journal
+        self._dispatcher.unhold()
         self.commit({})
 
     def close(self) -> None:
         """Lets go of the file, and of where its records go."""
-        self._flow.journal = None
+        self._dispatcher.journal = None
         if self._outbox is not None:
             self._outbox.close()
         self.store.close()
@@ -126,11 +126,11 @@ class State:
 
     def register(self, name: str, query: syntax.Query, add: Callable[[], Handle]) -> Handle:
         """A query begins."""
-        number, rank = self._next, self._flow.registered
+        number, rank = self._next, self._dispatcher.registered
         self._journal.begin()
         self._numbers[rank] = number
         handle = add()
-        if self._flow.registered == rank:
+        if self._dispatcher.registered == rank:
             del self._numbers[rank]  # it joined others
         said = Query(number, name, query.text or str(query), self._journal.seq)
         self._journal.registered(number)
@@ -160,13 +160,15 @@ class State:
 
     def _mixes(self) -> bool:
         """Whether a query reads a stream that others make, beside one that it may be made of."""
-        return any(intake.layer and len(intake.streams) > 1 for intake in self._flow.intakes)
+        return any(
+            stream_set.layer and len(stream_set.streams) > 1 for stream_set in self._dispatcher.stream_sets
+        )
 
     def _cancel(self, number: int) -> None:
         """A query is taken out."""
         if number in self._of and number not in self._cancelled:
             self._cancelled.add(number)
-            if self._flow.journal is not None:
+            if self._dispatcher.journal is not None:
                 self._journal.cancelled(number)
             name = self._queries[number].name
             if self.handles.get(name) is self._of[number]:
@@ -178,7 +180,7 @@ class State:
     def is_due(self) -> bool:
         """Whether it is time for a commit."""
         if isinstance(self._every, int):
-            return self._flow.events - self._events >= self._every
+            return self._dispatcher.events - self._events >= self._every
         if self._every is None:
             return False
         passed = time.monotonic() - self._at
@@ -207,10 +209,10 @@ class State:
         commit.rejects = changed(rejects, self._rejected)
         commit.outputs = changed(sizes, self.outputs)
         commit.sources = changed(read, self._read)
-        arrivals = {self._dictionary.term(s).value: n for s, n in self._flow.arrivals.items()}
+        arrivals = {self._dictionary.term(s).value: n for s, n in self._dispatcher.arrivals.items()}
         meta = {
             "next": str(self._next),
-            "events": str(self._flow.events),
+            "events": str(self._dispatcher.events),
             "arrivals": json.dumps(arrivals),
             "id": self._identity,
             **self._settings.meta(),
@@ -231,7 +233,7 @@ class State:
             for number in commit.gone:
                 self._cancelled.discard(number)
                 del self._queries[number], self._of[number], self._given[number]
-        self._events, self._at = self._flow.events, time.monotonic()
+        self._events, self._at = self._dispatcher.events, time.monotonic()
         for told in self.on_commit:
             told()
 
@@ -245,7 +247,7 @@ class State:
             return None
         journal = self._journal
         entries = [*journal.kept, journal.unfinished]
-        count = unneeded(self._flow, entries, self._orders(), self._gone())
+        count = unneeded(self._dispatcher, entries, self._orders(), self._gone())
         gone = sum(entry.events for entry in entries[:count])
         if gone < max(taken.BLOCK, PER_QUERY * len(live), sum(entry.events for entry in entries[count:])):
             return None
@@ -267,9 +269,12 @@ class State:
         """Of the queries that are not over: their order, and how many events it has released."""
         numbers = {id(handle): number for number, handle in self._of.items()}
         return {
-            numbers[id(handle)]: (self._numbers[intake.members[0].rank], intake.before + intake.position)
-            for intake in self._flow.intakes
-            for query in intake.live
+            numbers[id(handle)]: (
+                self._numbers[stream_set.members[0].rank],
+                stream_set.before + stream_set.position,
+            )
+            for stream_set in self._dispatcher.stream_sets
+            for query in stream_set.live
             for handle in query.handle.members
         }
 
@@ -298,18 +303,18 @@ class State:
         """How far the orders of all queries have come; of each, its oldest query says which it is."""
         return [
             {
-                "first": self._numbers[intake.members[0].rank],
-                "of": sorted(self._dictionary.term(stream).value for stream in intake.streams),
-                "fresh": intake.is_fresh,
-                "position": intake.before + intake.position,
+                "first": self._numbers[stream_set.members[0].rank],
+                "of": sorted(self._dictionary.term(stream).value for stream in stream_set.streams),
+                "fresh": stream_set.is_fresh,
+                "position": stream_set.before + stream_set.position,
                 "made": {
-                    self._dictionary.term(made).value: self._flow.arrived(made)
-                    for made in sorted({q.output for q in intake.members if q.output is not None})
+                    self._dictionary.term(made).value: self._dispatcher.arrived(made)
+                    for made in sorted({q.output for q in stream_set.members if q.output is not None})
                 },
-                **intake.order.state(),
+                **stream_set.order.state(),
             }
-            for intake in self._flow.intakes
-            if intake.members
+            for stream_set in self._dispatcher.stream_sets
+            if stream_set.members
         ]
 
 

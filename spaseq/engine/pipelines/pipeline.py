@@ -12,7 +12,7 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort, Shed
 from spaseq.engine.pipelines.answers import Answers
 from spaseq.engine.pipelines.patterns import Patterns
-from spaseq.engine.pipelines.stats import Observation, Seat, Shedder, Stats
+from spaseq.engine.pipelines.stats import Observation, Place, Shedder, Stats
 from spaseq.engine.undelivered import Unread
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch, Stamp
@@ -144,9 +144,9 @@ class Pipeline:
     @property
     def stats(self) -> Stats:
         """What it has seen and done."""
-        seat = self.observation.seat
-        if seat is not None:
-            seat.refresh(self._stats)
+        place = self.observation.place
+        if place is not None:
+            place.refresh(self._stats)
             if self.member is not None:
                 self._stats.shared = self.member.shared
         return self._stats
@@ -251,7 +251,7 @@ class Pipeline:
         return (
             self._singly
             and self._quick is not None
-            and observation.seat is not None
+            and observation.place is not None
             and observation.seen is None
             and self.answers.cuts is None
             and (self.member is None or self.member.is_alone)
@@ -261,12 +261,12 @@ class Pipeline:
     def together(self) -> Member | None:
         """What it is in a group, if that takes events which come alone for all, and nobody else is told."""
         member, observation = self.member, self.observation
-        is_plain = self.matcher is member and observation.seat is not None and observation.seen is None
+        is_plain = self.matcher is member and observation.place is not None and observation.seen is None
         return member if is_plain and self.beginning is not None and self.output is None else None
 
-    def sit(self, seat: Seat, sample: Sample) -> None:
-        """From now on it gets those events that concern it; ``seat`` counts, and fills the ``sample``."""
-        self.observation.sit(seat, sample)
+    def sit(self, place: Place, sample: Sample) -> None:
+        """From now on it gets those events that concern it; ``place`` counts, and fills the ``sample``."""
+        self.observation.sit(place, sample)
 
     def share(self, cohort: Cohort) -> None:
         """Shares partial matches with others that see the same events from the first."""
@@ -334,7 +334,7 @@ class Pipeline:
         if self.member is not None and not self.member.is_alone:
             return self._of_group(self.member, batch, position)
         quick, observation = self._quick, self.observation
-        if quick is None or observation.seat is None or len(batch) > 1 or self.answers.cuts is not None:
+        if quick is None or observation.place is None or len(batch) > 1 or self.answers.cuts is not None:
             return self.process(batch, position)
         if observation.seen is not None:
             observation.seen(batch)
@@ -379,7 +379,7 @@ class Pipeline:
     def _of_group(self, member: Member, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
         """As ``take_one``, of an event that is taken with other queries: they have looked at it together."""
         observation = self.observation
-        is_plain = self.matcher is member and observation.seat is not None and observation.seen is None
+        is_plain = self.matcher is member and observation.place is not None and observation.seen is None
         if not is_plain or self.beginning is None:
             return self.process(batch, position)
         member.see(batch, position, self.beginning)
@@ -399,7 +399,7 @@ class Pipeline:
         if position is not None:
             self.position = position
         self.observation.show(batch)
-        if self.observation.seat is None:
+        if self.observation.place is None:
             self.patterns.count_events(batch)
         matcher = self.matcher or self._start(batch)
         if self.member is not None and self.member.is_shared_at(self.position):
@@ -476,7 +476,7 @@ class Pipeline:
         """It is over: what comes is not counted."""
         if self._effort is not None and self._effort.pool is not None:
             self._effort.pool.leave(self._effort)
-        if self.observation.seat is not None:
+        if self.observation.place is not None:
             self.count()
             stats = self.stats  # brought up to date
             if self.member is not None:
@@ -512,7 +512,7 @@ class Pipeline:
             make, context = self.evaluators(window), self.context
             self.matcher = Matcher(self.pattern, window, make, context.budget, context.order, context.texts)
             self.matcher.watcher = self.watcher or self.answers.cuts
-        if is_quick(self.matcher) and self.observation.seat is not None:
+        if is_quick(self.matcher) and self.observation.place is not None:
             self._quick = self.matcher
             self._singly = self.patterns.expect(self._quick, batch.clock)
         # LIMIT and ASK are over as matches are looked for; EMIT compares those of an event while it is there.

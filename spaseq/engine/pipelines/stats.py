@@ -58,7 +58,7 @@ def _added(counts: GpmStats, others: GpmStats, sign: int) -> GpmStats:
     return GpmStats(*(getattr(counts, f.name) + sign * getattr(others, f.name) for f in fields(counts)))
 
 
-class Seat(Protocol):
+class Place(Protocol):
     """A pipeline's place among others that have the same events, who counts them for it."""
 
     def refresh(self, stats: Stats) -> None:
@@ -112,7 +112,7 @@ class GpmAnswers(Protocol):
 class Observation:
     """What is kept, and told, of a query's events besides matches.
 
-    ``seen`` is called with them; ``is_wanted``: a caller has asked for them, or for a sample. ``seat``: what
+    ``seen`` is called with them; ``is_wanted``: a caller has asked for them, or for a sample. ``place``: what
     shares the events with other queries, and counts and samples them.
     """
 
@@ -120,36 +120,36 @@ class Observation:
         self.is_wanted = False
         self.seen: Callable[[EventBatch], None] | None = None
         self.sample: Sample | None = Sample()
-        self.seat: Seat | None = None
+        self.place: Place | None = None
 
-    def sit(self, seat: Seat, sample: Sample) -> None:
-        """Leave counting and sampling to ``seat`` from now on."""
-        self.seat, self.sample = seat, sample
+    def sit(self, place: Place, sample: Sample) -> None:
+        """Leave counting and sampling to ``place`` from now on."""
+        self.place, self.sample = place, sample
 
     def leave(self) -> None:
         """The query is over: keep what there is."""
-        if self.seat is not None:
-            self.seat.leave()
-            self.seat = None
+        if self.place is not None:
+            self.place.leave()
+            self.place = None
             self.sample = None if self.sample is None else self.sample.copy()
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
         """Call ``seen`` with the events from now on, which are all that there are."""
         self.seen, self.is_wanted = seen, True
-        if self.seat is not None:
-            self.seat.attend()
+        if self.place is not None:
+            self.place.attend()
 
     def show(self, batch: EventBatch) -> None:
-        """Show events to those that follow, and to the sample of a query that has no seat."""
+        """Show events to those that follow, and to the sample of a query that has no place."""
         if self.seen is not None:
             self.seen(batch)
-        if self.seat is None and self.sample is not None and self.sample.open:
+        if self.place is None and self.sample is not None and self.sample.open:
             self.sample.add(batch)
 
     def sampled(self, sample: Sample) -> None:
         """Give the events to come to another sample."""
-        if self.seat is not None:
-            self.seat.sampled(sample)
+        if self.place is not None:
+            self.place.sampled(sample)
 
     def keep(self, events: int) -> None:
         """Keep so many of the events to come as a sample."""

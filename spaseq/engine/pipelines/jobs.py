@@ -1,4 +1,4 @@
-"""What queries are to do: visits, which may wait until somebody asks.
+"""What queries are to do: jobs, which may wait until somebody asks.
 
 Of a few hundred events that were pushed, a query among many may have a few, and taking these costs as much as
 taking many: so they wait until they are enough to be worth it.
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from spaseq.alone import Single
 from spaseq.engine.handle import Handle
-from spaseq.engine.pipelines.crowd import Crowd
-from spaseq.engine.pipelines.intake import Registered, Visit
+from spaseq.engine.pipelines.stream_set import Job, Registered
+from spaseq.engine.pipelines.subscribers import Subscribers
 from spaseq.engine.turn import Turn
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch, concatenate
@@ -24,16 +24,16 @@ from spaseq.terms.dictionary import Dictionary
 if TYPE_CHECKING:
     from spaseq.matching.sharing.group import Group
 
-#: So many events of one query are worth a visit.
+#: So many events of one query are worth a job.
 ENOUGH: Final = 128
 #: So many events wait at most.
 MOST: Final = 4_096
 
 
-class Visits:
+class Jobs:
     """Has queries go on, with events or with time alone; an error inside one ends that one.
 
-    A visit stands in one place, from when it is added to when it is made. Once an interrupt is noted no
+    A job stands in one place, from when it is added to when it is made. Once an interrupt is noted no
     further one is made, and ``turn.is_behind`` says that some are left. ``is_asked``: somebody asks, and none
     waits.
     """
@@ -54,7 +54,7 @@ class Visits:
         self._is_alone = is_alone
         self._pass_on = pass_on
         # What each query is to do, in order; first who has waited longest.
-        self._queue: dict[Registered, list[Visit]] = {}
+        self._queue: dict[Registered, list[Job]] = {}
         # Of these the queries that got something since they were last found to wait.
         self._fresh: dict[Registered, None] = {}
         # Those that have begun since anything was done.
@@ -62,7 +62,7 @@ class Visits:
         # Those whose callbacks are perhaps owed matches.
         self._owing: set[Registered] = set()
         self.is_asked = True
-        self._failed: list[Handle | Crowd] = []
+        self._failed: list[Handle | Subscribers] = []
         self._dictionary, self._ill_typed = dictionary, IllTyped(dictionary)
 
     def warn_of_ill_typed(self, batch: EventBatch) -> None:
@@ -86,19 +86,19 @@ class Visits:
         """Whether there are any."""
         return bool(self._queue)
 
-    def take_over(self, other: Visits) -> None:
+    def take_over(self, other: Jobs) -> None:
         """Tell of the queries that failed there."""
         self._failed = other._failed
 
-    def add(self, visits: Iterable[Visit]) -> None:
-        """Further visits."""
-        for visit in visits:
-            query = visit.query
-            self._queue.setdefault(query, []).append(visit)
+    def add(self, jobs: Iterable[Job]) -> None:
+        """Further jobs."""
+        for job in jobs:
+            query = job.query
+            self._queue.setdefault(query, []).append(job)
             self._fresh[query] = None
 
     def work(self) -> None:
-        """Makes the visits that need not wait, by the order of queries."""
+        """Makes the jobs that need not wait, by the order of queries."""
         joined: dict[tuple[int, ...], EventBatch] = {}
         due, begun, self._begun = self._due(), self._begun, {}
         if len(begun) > 1:
@@ -117,12 +117,12 @@ class Visits:
         """
         before: EventBatch | None = None
         for query in begun:
-            visits, pipeline = self._queue[query], query.pipeline
-            batch = visits[0].batch
-            if batch is None or query.handle.is_over or isinstance(query.handle, Crowd):
+            jobs, pipeline = self._queue[query], query.pipeline
+            batch = jobs[0].batch
+            if batch is None or query.handle.is_over or isinstance(query.handle, Subscribers):
                 continue
             try:
-                pipeline.prepare(batch, is_shared=len(visits) == 1 and batch is before)
+                pipeline.prepare(batch, is_shared=len(jobs) == 1 and batch is before)
             except Exception as error:
                 self.fail([query], error)
             before = batch
@@ -152,7 +152,7 @@ class Visits:
         return query.is_sparse and self._is_alone(query) and _size(self._queue[query]) < ENOUGH
 
     def _make(self, query: Registered, joined: dict[tuple[int, ...], EventBatch]) -> None:
-        """Makes the visits of a query; ``joined``: batches by those that they were made of."""
+        """Makes the jobs of a query; ``joined``: batches by those that they were made of."""
         waiting = self._queue[query]
         if query in self._owing:
             self._owing.discard(query)
@@ -161,7 +161,7 @@ class Visits:
             waiting = self._queue[query] = [_joined(query, waiting, joined)]
         while waiting and not self._deferral.is_due:
             try:
-                self._visit(waiting.pop(0))
+                self._do(waiting.pop(0))
             except Exception as error:
                 self.fail([query], error)
         if self._deferral.is_due:
@@ -179,7 +179,7 @@ class Visits:
             self.fail([query], error)
 
     def _leave(self, query: Registered) -> None:
-        """Deliver what a query has found with the next visits: an interrupt was noted."""
+        """Deliver what a query has found with the next jobs: an interrupt was noted."""
         self._owing.add(query)
         self._queue.setdefault(query, [])
         self._turn.is_behind = True
@@ -190,32 +190,32 @@ class Visits:
         if self._deferral.noted is not None and self._deferral.is_due:
             self._leave(query)
         if query.handle.is_behind or query.pipeline.waits:
-            query.intake.waiting[query] = None
+            query.stream_set.waiting[query] = None
 
-    def _visit(self, visit: Visit) -> None:
+    def _do(self, job: Job) -> None:
         """A query goes on, with events or with time alone."""
-        query, batch, position = visit.query, visit.batch, visit.position
+        query, batch, position = job.query, job.batch, job.position
         pipeline, handle = query.pipeline, query.handle
         if batch is not None and not handle.is_over:
             if len(batch) > 1 or handle.is_behind:
                 self._find(query, query.process(batch, position), after_all=True)
             else:
-                self._take_one(visit, handle)
+                self._take_one(job, handle)
             self.warn_of_ill_typed(batch)
-        time = query.intake.order.time
+        time = query.stream_set.order.time
         moves = not handle.is_over and not query.is_behind
         if moves and time is not None and (handle.is_behind or pipeline.heeds(time, batch)):
             self._find(query, query.advance())
         if query.output is not None:
             self._pass_on(query, query.output)
         elif pipeline.waits or handle.is_behind:
-            query.intake.waiting[query] = None
+            query.stream_set.waiting[query] = None
         else:
-            query.intake.waiting.pop(query, None)
+            query.stream_set.waiting.pop(query, None)
 
-    def _take_one(self, visit: Visit, handle: Handle | Crowd) -> None:
+    def _take_one(self, job: Job, handle: Handle | Subscribers) -> None:
         """An event that came alone, which completes nothing, most of the time."""
-        query, batch, position = visit.query, visit.batch, visit.position
+        query, batch, position = job.query, job.batch, job.position
         assert batch is not None
         self._sharing.turn_to(batch)
         if handle.take(query.pipeline.take_one, batch, position - query.start):
@@ -236,7 +236,7 @@ class Visits:
         self.warn_of_ill_typed(event)
         if is_taken and group.error is None:
             queries = [query for query in queries if query.member and query.member.has_found]
-        self.add([Visit(query, event, position) for query in queries])
+        self.add([Job(query, event, position) for query in queries])
 
     def _find(
         self,
@@ -294,17 +294,17 @@ def _rank(query: Registered) -> int:
     return query.rank
 
 
-def _size(visits: list[Visit]) -> int:
-    return sum(len(visit.batch) for visit in visits if visit.batch is not None)
+def _size(jobs: list[Job]) -> int:
+    return sum(len(job.batch) for job in jobs if job.batch is not None)
 
 
-def _joined(query: Registered, visits: list[Visit], known: dict[tuple[int, ...], EventBatch]) -> Visit:
-    """Several visits as one."""
-    left = [visit for visit in visits if visit.batch is not None]
+def _joined(query: Registered, jobs: list[Job], known: dict[tuple[int, ...], EventBatch]) -> Job:
+    """Several jobs as one."""
+    left = [job for job in jobs if job.batch is not None]
     if len(left) < 2:
-        return left[0] if left else Visit(query, None, 0)
-    batches = [visit.batch for visit in left if visit.batch is not None]
+        return left[0] if left else Job(query, None, 0)
+    batches = [job.batch for job in left if job.batch is not None]
     key = tuple(map(id, batches))
     if key not in known:
         known[key] = concatenate(batches)
-    return Visit(query, known[key], left[0].position)
+    return Job(query, known[key], left[0].position)

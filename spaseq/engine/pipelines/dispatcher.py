@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spaseq.alone import Single
-from spaseq.engine.pipelines.intake import Intake, Registered
-from spaseq.engine.pipelines.places import Places
-from spaseq.engine.pipelines.visits import Visits, group_of
+from spaseq.engine.pipelines.jobs import Jobs, group_of
+from spaseq.engine.pipelines.routes import Routes
+from spaseq.engine.pipelines.stream_set import Registered, StreamSet
 from spaseq.engine.rejects import Kind, Rejects
 from spaseq.engine.turn import Turn
 from spaseq.events import Clock, EventBatch, Stamp
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from spaseq.gpm.shapes import Shapes
 
 
-class Flow(Places):
+class Dispatcher(Routes):
     """Registered queries, and how far their streams have come.
 
-    Those that read the same streams have their order and index in common (``intake``). What is raised inside
+    Those that read the same streams have their order and index in common: a ``StreamSet``. What is raised in
     a query ends that query, and only that (inside an order, those that share it); what a callback raises is
     collected where it is called. So an exception leaves each query either whole or over. An interrupt that is
-    noted leaves what was not begun in ``visits``. ``events`` counts those that arrived.
+    noted leaves what was not begun in ``jobs``. ``events`` counts those that arrived.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class Flow(Places):
         #: Told of all events as they arrive. It must not raise.
         self.seen: Callable[[EventBatch], None] | None = None
         super().__init__(dictionary, sharing, rejects, limits, lateness)
-        #: What must be done when things move on, besides what is stirred: what intakes have released.
-        self.visits = self._no_visits()
+        #: What must be done when things move on, besides what is stirred: what stream sets have released.
+        self.jobs = self._no_jobs()
         #: Events of several streams that have waited, in order: ``move`` takes them first.
         self.arriving: Sequence[tuple[int, EventBatch]] = ()
         #: What every event from outside has to conform to, if there is such a thing.
@@ -56,19 +56,19 @@ class Flow(Places):
         #: What takes down all that happens, if somebody asked for that.
         self.journal: Journal | None = None
 
-    def _no_visits(self) -> Visits:
-        return Visits(self._dictionary, self._sharing, self._turn, self._is_alone, self._pass_on)
+    def _no_jobs(self) -> Jobs:
+        return Jobs(self._dictionary, self._sharing, self._turn, self._is_alone, self._pass_on)
 
     def abort(self, interrupt: BaseException) -> None:
         """End all queries, and forget what they had: something was interrupted in the middle."""
-        self.visits.fail([query for query in self.queries if not query.handle.is_over], interrupt)
-        failed, self.visits, self.arriving = self.visits, self._no_visits(), ()
-        self.visits.take_over(failed)
+        self.jobs.fail([query for query in self.queries if not query.handle.is_over], interrupt)
+        failed, self.jobs, self.arriving = self.jobs, self._no_jobs(), ()
+        self.jobs.take_over(failed)
         self._clear()
 
     def unhold(self) -> None:
         """No stream is read."""
-        held = {s for i in self.intakes for s, clock in i.order.clocks.items() if clock.holds}
+        held = {s for i in self.stream_sets for s, clock in i.order.clocks.items() if clock.holds}
         for stream in held.difference(self._makers):
             self.hold(stream, False)
 
@@ -102,39 +102,41 @@ class Flow(Places):
 
         It does what ``enter`` and ``move`` do, without asking each time.
         """
-        visits, readers = self.visits, self._next(stream, event.clock, event.at.time)
+        jobs, readers = self.jobs, self._next(stream, event.clock, event.at.time)
         if readers is None or event.at.n != self._arrivals[stream]:
             return False
         self._arrivals[stream] += 1
         self.events += 1
-        for intake in readers:
-            self._give(intake, lambda intake: visits.add(intake.step(event)))
-        if visits.wait:
-            visits.work()
+        for stream_set in readers:
+            self._give(stream_set, lambda stream_set: jobs.add(stream_set.step(event)))
+        if jobs.wait:
+            jobs.work()
         return True
 
-    def _next(self, stream: int, clock: Clock, time: int) -> Sequence[Intake] | None:
+    def _next(self, stream: int, clock: Clock, time: int) -> Sequence[StreamSet] | None:
         """Who take an event that waits for nothing, as nothing waits for it; None if it is no such event."""
-        readers, visits = self._readers.get(stream), self.visits
-        if visits.wait or self._makers or self._stirred or self.arriving or not readers:
+        readers, jobs = self._readers.get(stream), self.jobs
+        if jobs.wait or self._makers or self._stirred or self.arriving or not readers:
             return None
-        if self.journal is not None or self.seen is not None or not visits.is_asked:
+        if self.journal is not None or self.seen is not None or not jobs.is_asked:
             return None
         if self.shapes is not None:
             return None
         several = len(readers) > 1
-        for intake in readers:
+        for stream_set in readers:
             # Of two of the same streams one may become a part of the other.
-            if not intake.is_next(clock, time) or (several and len(self._intakes[intake.streams]) > 1):
+            if not stream_set.is_next(clock, time) or (
+                several and len(self._stream_sets[stream_set.streams]) > 1
+            ):
                 return None
         return readers
 
-    def _give(self, intake: Intake, do: Callable[[Intake], None]) -> None:
+    def _give(self, stream_set: StreamSet, do: Callable[[StreamSet], None]) -> None:
         """Gives an event that has arrived to some who read it: an error in there ends those."""
         try:
-            do(intake)
+            do(stream_set)
         except Exception as error:
-            self.visits.fail(intake.live, error)
+            self.jobs.fail(stream_set.live, error)
 
     def passes(self, stream: int, clock: Clock, time: int, graph: int, terms: Sequence[int]) -> bool:
         """Takes an event by itself that one query, one group or nobody has to take; else says false.
@@ -151,9 +153,9 @@ class Flow(Places):
         group, position = None, 0
         if found:
             query = found[0]
-            position = query.intake.position
+            position = query.stream_set.position
             if len(found) == 1 and query.takes_alone:
-                unseen = query.intake.unseen(query, position) if query.asks_for_last else ()
+                unseen = query.stream_set.unseen(query, position) if query.asks_for_last else ()
             elif (group := group_of(found, clock)) is None:
                 return False
         before = self._arrivals[stream]
@@ -161,61 +163,61 @@ class Flow(Places):
         if len(readers) > 1:
             self._pass_by(readers, Single(self._dictionary, clock, at, graph, terms))
         else:
-            intake = readers[0]
-            order, place, passed = intake.order, intake.position, intake.passed
+            stream_set = readers[0]
+            order, place, passed = stream_set.order, stream_set.position, stream_set.passed
             of = order.clocks[stream]
-            if intake.looks_back:
-                passed = intake.followed(Single(self._dictionary, clock, at, graph, terms), place)
+            if stream_set.looks_back:
+                passed = stream_set.followed(Single(self._dictionary, clock, at, graph, terms), place)
             self._arrivals[stream], self.events = before + 1, self.events + 1
             of.newest = order.watermark = time
             of.newest_n = before
-            intake.position, intake.passed = place + 1, passed
-            intake.counts[stream] += 1
+            stream_set.position, stream_set.passed = place + 1, passed
+            stream_set.counts[stream] += 1
         if query is None:
             return True
         if group is not None:
-            visits = self.visits
+            jobs = self.jobs
             try:
-                visits.see_together(group, found, Single(self._dictionary, clock, at, graph, terms), position)
+                jobs.see_together(group, found, Single(self._dictionary, clock, at, graph, terms), position)
             except Exception as error:
-                visits.fail(found, error)
+                jobs.fail(found, error)
                 return True
-            if visits.wait:
-                visits.work()
+            if jobs.wait:
+                jobs.work()
             return True
         query.reached = position + 1
         try:
             coming = query.take_alone(at, graph, terms, position, unseen)
             if self._dictionary.ill_typed:
-                self.visits.warn_of_ill_typed(Single(self._dictionary, clock, at, graph, terms))
+                self.jobs.warn_of_ill_typed(Single(self._dictionary, clock, at, graph, terms))
             if query.pipeline.waits:
-                query.intake.waiting[query] = None
+                query.stream_set.waiting[query] = None
             if coming is None:
                 return True
             query.handle.coming = coming
         except Exception as error:
-            self.visits.fail((query,), error)
+            self.jobs.fail((query,), error)
             return True
-        self.visits.deliver(query)
+        self.jobs.deliver(query)
         return True
 
     def _concerned(
-        self, readers: Sequence[Intake], stream: int, terms: Sequence[int]
+        self, readers: Sequence[StreamSet], stream: int, terms: Sequence[int]
     ) -> Sequence[Registered] | None:
         """The queries that an event may concern which came alone; None if others are to be told of it."""
         found: Sequence[Registered] = ()
-        for intake in readers:
-            if not intake.is_plain:
+        for stream_set in readers:
+            if not stream_set.is_plain:
                 return None
-            own = intake.concerned(stream, terms)
+            own = stream_set.concerned(stream, terms)
             found = [*found, *own] if found else own
         return found
 
-    def _pass_by(self, readers: Sequence[Intake], event: Single) -> None:
+    def _pass_by(self, readers: Sequence[StreamSet], event: Single) -> None:
         """An event arrives that several orders have."""
         self._arrivals[event.at.stream], self.events = event.at.n + 1, self.events + 1
-        for intake in readers:
-            self._give(intake, lambda intake: intake.take_over(event))
+        for stream_set in readers:
+            self._give(stream_set, lambda stream_set: stream_set.take_over(event))
 
     def enter(self, stream: int, batch: EventBatch) -> None:
         """Takes events from outside; ``move`` says what becomes of them."""
@@ -241,84 +243,84 @@ class Flow(Places):
 
     def move(self) -> None:
         """Every query goes to its watermark, and what that completes is delivered."""
-        visits = self.visits
+        jobs = self.jobs
         if self.arriving:
             self._take_waiting()
         if self.journal is not None:
             self.journal.moved()
-        visits.work()
+        jobs.work()
         if self._makers:
             self._let_go()
         while self._stirred:
-            layer = min(intake.layer for intake in self._stirred)
-            intakes = [intake for intake in self._stirred if intake.layer == layer]
-            for intake in intakes:
-                del self._stirred[intake]
-            self._release(intakes)
-            for intake in intakes:
-                self._merge(intake)
+            layer = min(stream_set.layer for stream_set in self._stirred)
+            stream_sets = [stream_set for stream_set in self._stirred if stream_set.layer == layer]
+            for stream_set in stream_sets:
+                del self._stirred[stream_set]
+            self._release(stream_sets)
+            for stream_set in stream_sets:
+                self._merge(stream_set)
 
     def promise(self, clock: Clock, time: int, stream: int | None) -> None:
         """No event before ``time`` will come, of a stream or of any that no query makes."""
         if self.journal is not None:
             self.journal.promised(clock, time, stream)
         made = {s for s in self._makers if self._made_by(s)}
-        for intake in self.intakes if stream is None else self._readers.get(stream, ()):
-            streams = [s for s in intake.order.clocks if stream in (None, s) and s not in made]
-            intake.order.promise(clock, time, streams)
-            intake.is_fresh = False
-            self._stirred[intake] = None
+        for stream_set in self.stream_sets if stream is None else self._readers.get(stream, ()):
+            streams = [s for s in stream_set.order.clocks if stream in (None, s) and s not in made]
+            stream_set.order.promise(clock, time, streams)
+            stream_set.is_fresh = False
+            self._stirred[stream_set] = None
         self.move()
 
     def hold(self, stream: int, holds: bool) -> None:
         """A stream that is read holds the others back, one that has ended or is idle does not."""
         if self.journal is not None:
             self.journal.held(stream, holds)
-        for intake in self._readers.get(stream, ()):
-            if intake.order.clocks[stream].holds is not holds:
-                intake.order.clocks[stream].holds = holds
-                intake.is_fresh = False
-            self._stirred[intake] = None
+        for stream_set in self._readers.get(stream, ()):
+            if stream_set.order.clocks[stream].holds is not holds:
+                stream_set.order.clocks[stream].holds = holds
+                stream_set.is_fresh = False
+            self._stirred[stream_set] = None
 
     def close(self) -> None:
         """No event will come: every window ends."""
         self._closing = True
-        self.visits.work()
+        self.jobs.work()
         # Layer by layer: what queries make at the end is for others.
-        for layer in sorted({intake.layer for intake in self.intakes}):
-            intakes = [intake for intake in self.intakes if intake.layer == layer]
-            self._release(intakes, last=True)
-            for query in sorted((q for i in intakes for q in i.members), key=lambda q: q.rank):
-                self.visits.close(query)
+        for layer in sorted({stream_set.layer for stream_set in self.stream_sets}):
+            stream_sets = [stream_set for stream_set in self.stream_sets if stream_set.layer == layer]
+            self._release(stream_sets, last=True)
+            for query in sorted((q for i in stream_sets for q in i.members), key=lambda q: q.rank):
+                self.jobs.close(query)
 
     # --- inside -----------------------------------------------------------------------------------
 
     def _take(self, stream: int, batch: EventBatch) -> None:
         """Hands a stream's events to the queries that read it; rejects what comes too late."""
         numbered = batch.renumber(self._arrivals[stream])
-        readers = [intake for intake in self._readers.get(stream, ()) if intake.is_live]
+        readers = [stream_set for stream_set in self._readers.get(stream, ()) if stream_set.is_live]
         late: dict[int, tuple[int, Stamp | None]] = {}
-        misfit: Intake | None = None
+        misfit: StreamSet | None = None
         self._arrivals[stream] += len(batch)
         self.events += len(batch)
         if self.seen is not None:
             self.seen(numbered)
         if not readers:
             self._warn_unread(stream)
-        for intake in readers:
-            intake.is_fresh = False
-            if not intake.order.fits(numbered.clock):
-                misfit = intake
+        for stream_set in readers:
+            stream_set.is_fresh = False
+            if not stream_set.order.fits(numbered.clock):
+                misfit = stream_set
                 continue
-            self._stirred[intake] = None
+            self._stirred[stream_set] = None
             try:
-                found = intake.order.add(numbered)
+                found = stream_set.order.add(numbered)
             except Exception as error:
                 # The others still get the event, and are moved on by the next one.
-                self.visits.fail(intake.live, error)
+                self.jobs.fail(stream_set.live, error)
                 continue
-            intake.late += len(found)
-            moved_by = intake.order.moved_by
+            stream_set.late += len(found)
+            moved_by = stream_set.order.moved_by
             for index, watermark in found.items():
                 if index not in late or watermark > late[index][0]:
                     late[index] = watermark, moved_by
@@ -330,7 +332,7 @@ class Flow(Places):
     @property
     def is_behind(self) -> bool:
         """Whether something waits until somebody asks, or was left by an interrupt."""
-        return bool(self.arriving or self.visits.wait)
+        return bool(self.arriving or self.jobs.wait)
 
     def _take_waiting(self) -> None:
         """Hand on what has waited."""
@@ -338,53 +340,53 @@ class Flow(Places):
         for stream, batch in arriving:
             self.enter(stream, batch)
 
-    def _release(self, intakes: Iterable[Intake], *, last: bool = False) -> None:
+    def _release(self, stream_sets: Iterable[StreamSet], *, last: bool = False) -> None:
         """Lets queries have what the watermark has reached; ``last``: all that is left."""
-        visits = self.visits
-        for intake in intakes:
+        jobs = self.jobs
+        for stream_set in stream_sets:
             try:
-                visits.add(intake.release(last))
-                for query, batch in intake.beginning():
-                    visits.begin(query, batch)
+                jobs.add(stream_set.release(last))
+                for query, batch in stream_set.beginning():
+                    jobs.begin(query, batch)
             except Exception as error:
-                self.visits.fail(intake.live, error)
+                self.jobs.fail(stream_set.live, error)
                 continue
             most = self._limits.held_events
-            if most is not None and intake.order.held > most:
-                what = f"holding {intake.order.held} events back"
-                self.visits.fail(intake.live, self._limits.error("held_events", what))
-        visits.work()
+            if most is not None and stream_set.order.held > most:
+                what = f"holding {stream_set.order.held} events back"
+                self.jobs.fail(stream_set.live, self._limits.error("held_events", what))
+        jobs.work()
 
-    def _merge(self, intake: Intake) -> None:
-        """Makes one of two intakes that have come to the same state."""
-        alike, visits = self._intakes.get(intake.streams, []), self.visits
+    def _merge(self, stream_set: StreamSet) -> None:
+        """Makes one of two stream sets that have come to the same state."""
+        alike, jobs = self._stream_sets.get(stream_set.streams, []), self.jobs
         for other in alike[1:]:
             if not alike[0].equals(other):
                 continue
             moving = other.live
             try:
-                visits.add(alike[0].absorb(other))
+                jobs.add(alike[0].absorb(other))
                 alike.remove(other)
                 self._stirred.pop(other, None)
                 for stream in other.order.clocks:
                     self._readers[stream].remove(other)
             except Exception as error:
                 # Some have a place in both.
-                visits.fail(moving, error)
+                jobs.fail(moving, error)
                 raise
-            if visits.wait:
-                visits.work()
+            if jobs.wait:
+                jobs.work()
 
     def _is_alone(self, query: Registered) -> bool:
         """Whether the order of a query is the only one of its streams."""
-        return len(self._intakes.get(query.intake.streams, ())) == 1
+        return len(self._stream_sets.get(query.stream_set.streams, ())) == 1
 
     def _pass_on(self, query: Registered, output: int) -> None:
         """Gives the events of REGISTER STREAM to the queries that read that stream."""
         derived = query.pipeline.answers.derived()
         if derived is not None:
             self._take(output, derived)
-        time = query.intake.order.time
+        time = query.stream_set.order.time
         if time is not None:
             query.settled = query.pipeline.settled(time)
         self._advance_stream(output)

@@ -8,9 +8,9 @@ from itertools import chain
 from typing import Final
 
 from spaseq.engine.handle import Handle
-from spaseq.engine.pipelines.group import Group
-from spaseq.engine.pipelines.seats import Seat
-from spaseq.engine.pipelines.stats import Seat as Place
+from spaseq.engine.pipelines.query_set import QuerySet
+from spaseq.engine.pipelines.stats import Subscription as Place
+from spaseq.engine.pipelines.subscription import Subscription
 from spaseq.errors import SpaseqError
 from spaseq.events import EventBatch
 from spaseq.gpm.kb import KnowledgeBase
@@ -26,14 +26,14 @@ _NOTHING: Final[Iterator[MatchBatch]] = iter(())
 
 
 #: Matches of one of the queries, and who gets them.
-_Found = tuple[Seat, Sequence[Block]]
+_Found = tuple[Subscription, Sequence[Block]]
 
 
-class Crowd:
+class Subscribers:
     """The handles of queries that run as one; it does for the engine what the ``Handle`` of one would do.
 
-    ``error`` is the newest of theirs. ``coming``: what is still to be looked for, as a handle's; the group
-    has what is found.
+    ``error`` is the newest of theirs. ``coming``: what is still to be looked for, as a handle's; the query
+    set has what is found.
     """
 
     def __init__(
@@ -53,54 +53,56 @@ class Crowd:
         self._place = place
         self._sharing = sharing
         self._limits = limits
-        # Who has a seat, by rank, and the constants of each, as long as they are no group.
-        self._seated: list[Handle] = []
+        # Who has a subscription, by rank, and the constants of each, as long as they are no query set.
+        self._subscribed: list[Handle] = []
         self._constants: dict[int, Sequence[Term]] = {}
         # Of them, those who are not over, and perhaps some who are.
         self._live: list[Handle] = []
-        self._group: Group | None = None
+        self._query_set: QuerySet | None = None
         self._failed: list[Handle] = []
         # What was found, and not yet handed on.
         self._due: deque[_Found] = deque()
 
-    def seat(self, query: Query) -> Seat:
-        """A seat for one query more; ``join`` says who has its handle."""
-        return Seat(query, len(self._seated), self._dictionary, self._kb, self._place.refresh, self._left)
+    def subscription(self, query: Query) -> Subscription:
+        """A subscription for one query more; ``join`` says who has its handle."""
+        return Subscription(
+            query, len(self._subscribed), self._dictionary, self._kb, self._place.refresh, self._left
+        )
 
     def join(self, handle: Handle, constants: Sequence[Term]) -> None:
-        """The handle of the query that got the last seat, and its constants."""
-        self._constants[len(self._seated)] = constants
-        self._seated.append(handle)
+        """The handle of the query that got the last subscription, and its constants."""
+        self._constants[len(self._subscribed)] = constants
+        self._subscribed.append(handle)
         self._live.append(handle)
 
     def _left(self) -> None:
         """One of them is over, and none has begun."""
-        while self._live and self._live[-1].seat.has_left:
+        while self._live and self._live[-1].subscription.has_left:
             self._live.pop()
         if not self._live:
             self._place.leave()
 
-    def gather(self) -> Group | None:
+    def gather(self) -> QuerySet | None:
         """Makes those who are there one; None if they are so already, or all gone."""
-        if self._group is not None:
+        if self._query_set is not None:
             return None
-        live = [rank for rank, handle in enumerate(self._seated) if not handle.is_over]
+        live = [rank for rank, handle in enumerate(self._subscribed) if not handle.is_over]
         if not live:
             return None
-        seats = [self._seated[rank].seat for rank in live]
+        subscriptions = [self._subscribed[rank].subscription for rank in live]
         columns = zip(*[self._constants[rank] for rank in live], strict=True)
         self._constants = {}
         varying = {i: of for i, of in enumerate(columns) if of.count(of[0]) < len(of)}
-        self._group = Group(
-            seats, varying, self._dictionary, self._kb, self._sharing, self._limits, self._start
+        self._query_set = QuerySet(
+            subscriptions, varying, self._dictionary, self._kb, self._sharing, self._limits, self._start
         )
-        self._group.on_many = self._take_some
-        return self._group
+        self._query_set.on_many = self._take_some
+        return self._query_set
 
     def begin(self) -> None:
-        """The group has its place."""
+        """The query set has its place."""
         for handle in self._live:
-            handle.seat.begin()
+            handle.subscription.begin()
 
     @property
     def is_over(self) -> bool:
@@ -111,7 +113,7 @@ class Crowd:
 
     @property
     def members(self) -> list[Handle]:
-        """Those who have a seat and are not over."""
+        """Those who have a subscription and are not over."""
         return [handle for handle in self._live if not handle.is_over]
 
     @property
@@ -160,12 +162,12 @@ class Crowd:
         return True
 
     def _take(self) -> None:
-        """Takes what the group has found."""
-        if self._group is not None:
-            self._due.extend(self._group.take())
+        """Takes what the query set has found."""
+        if self._query_set is not None:
+            self._due.extend(self._query_set.take())
 
     def _take_some(self) -> None:
-        """Takes what the group has found so far, and hands it on: who keeps too much is over."""
+        """Takes what the query set has found so far, and hands it on: who keeps too much is over."""
         self._take()
         self._hand_on()
 
@@ -179,13 +181,13 @@ class Crowd:
     def _hand_on(self) -> None:
         """Gives matches to their handles."""
         while self._due:
-            seat, blocks = self._due.popleft()
-            handle = self._seated[seat.rank]
+            subscription, blocks = self._due.popleft()
+            handle = self._subscribed[subscription.rank]
             if not handle.is_over:
-                is_simple = len(blocks) == 1 and seat.reads_at_once
-                if not (is_simple and handle.receive(seat.read, blocks[0])):
-                    handle.add(seat.answers(blocks), all_at_once=False, after_all=True)
-                seat.got()
+                is_simple = len(blocks) == 1 and subscription.reads_at_once
+                if not (is_simple and handle.receive(subscription.read, blocks[0])):
+                    handle.add(subscription.answers(blocks), all_at_once=False, after_all=True)
+                subscription.got()
                 if handle.failure is not None:
                     self._note(handle)
 

@@ -40,7 +40,7 @@ class StreamClock:
     newest_n: int = field(default=-1, compare=False)
 
 
-class Reorder:
+class Reordering:
     """The events of one query's streams, held until its watermark reaches them.
 
     ``clock`` is that of the first event, ``held`` how many events wait.
@@ -77,7 +77,7 @@ class Reorder:
         time = max(clock.newest - self._lateness, clock.promised)
         return time if EARLIEST <= time <= LATEST and clock.newest > BEGINNING else None
 
-    def equals(self, other: Reorder) -> bool:
+    def equals(self, other: Reordering) -> bool:
         """Whether all events to come have the same fate in both, and both hold the same ones back."""
         return (
             self.clock is other.clock

@@ -14,10 +14,10 @@ import pyoxigraph as ox
 
 from spaseq.alone import Single
 from spaseq.engine.handle import Handle
-from spaseq.engine.pipelines.crowd import Crowd
-from spaseq.engine.pipelines.order import Reorder
 from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.pipelines.reordering import Reordering
 from spaseq.engine.pipelines.stats import Stats
+from spaseq.engine.pipelines.subscribers import Subscribers
 from spaseq.events import BEGINNING, Clock, EventBatch, Ids, Stamp, concatenate
 from spaseq.gpm.by_stream import ByStream
 from spaseq.matching.sharing.cohort import Cohort, Elements, Kin
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _SLACK: Final = 16
 
 
-class Visit:
+class Job:
     """A query that is to go on: with events, the first of them at this position, or as time has passed."""
 
     __slots__ = ("batch", "position", "query")
@@ -42,17 +42,17 @@ class Visit:
         self.query, self.batch, self.position = query, batch, position
 
 
-class Intake:
+class StreamSet:
     """What orders the events of some queries, and says whom they concern.
 
     ``position`` counts the events released so far, ``late`` those that came too late, ``counts`` the released
-    ones by stream. ``is_fresh``: nothing has happened, so that a new query may join. ``layer``: intakes that
-    read what queries make come after those of the queries.
+    ones by stream. ``is_fresh``: nothing has happened, so that a new query may join. ``layer``: stream sets
+    that read what queries make come after those of the queries.
     """
 
     def __init__(self, streams: Mapping[int, int], lateness: timedelta, elements: Elements) -> None:
-        """``streams`` as for ``Reorder``; ``elements`` are the engine's."""
-        self.order = Reorder(streams, lateness)
+        """``streams`` as for ``Reordering``; ``elements`` are the engine's."""
+        self.order = Reordering(streams, lateness)
         self.streams = frozenset(streams)
         self.members: list[Registered] = []
         self.position = 0
@@ -109,7 +109,7 @@ class Intake:
         self._over += query.is_over
         self.looks_back |= query.asks_for_last
 
-    def _seat(self, query: Registered) -> None:
+    def _put(self, query: Registered) -> None:
         """Puts a query where it is found by the events that concern it."""
         query.gather()
         if query.is_over:
@@ -132,29 +132,29 @@ class Intake:
         """Gives the events to come to a sample, until it is full."""
         self._samples.add(sample)
 
-    def absorb(self, other: Intake) -> list[Visit]:
-        """Takes over the queries of an intake of the same state (``equals``).
+    def absorb(self, other: StreamSet) -> list[Job]:
+        """Takes over the queries of an stream set of the same state (``equals``).
 
         Returns what they are to see of what the other one remembers: this one may remember events from before
         a query came, and not those that were late here, or, where nobody asked for them, none.
         """
         new = set(other._new)
-        visits = []
+        jobs = []
         for query in other.live:
             unseen = other._unseen(query, other.position) if query.asks_for_last else ()
             if unseen:
-                visits.append(Visit(query, concatenate(unseen), self.position - len(unseen)))
+                jobs.append(Job(query, concatenate(unseen), self.position - len(unseen)))
             query.move(other, self)
             self._enter(query)
             if query not in new:
-                self._seat(query)
+                self._put(query)
         self._kin.absorb({m: q.start for q in other.live if q not in new and (m := q.pipeline.member)})
         self.waiting.update(other.waiting)
         self._new += other._new
         self._samples |= other._samples
-        return visits
+        return jobs
 
-    def equals(self, other: Intake) -> bool:
+    def equals(self, other: StreamSet) -> bool:
         """Whether all that comes will be treated alike by both."""
         return not other.is_fresh and self.order.equals(other.order)
 
@@ -170,11 +170,11 @@ class Intake:
         for query in members:
             self._enter(query)
             if query not in new:
-                self._seat(query)
+                self._put(query)
 
     # --- events -------------------------------------------------------------------------------
 
-    def release(self, last: bool = False) -> list[Visit]:
+    def release(self, last: bool = False) -> list[Job]:
         """The queries that the events which the watermark has reached concern; ``last``: all events left."""
         if self._over > len(self.members) // 2 + _SLACK:
             self.prune()
@@ -184,7 +184,7 @@ class Intake:
         batch = self.order.drain() if last else self.order.release()
         if batch is not None:
             self._begin(batch)
-        visits: list[Visit] = []
+        jobs: list[Job] = []
         if batch is not None:
             begin, self.position = self.position, self.position + len(batch)
             self._count(batch)
@@ -210,14 +210,14 @@ class Intake:
             for query, key, unseen in given:
                 part = batch if key is None else parts[key]
                 at = begin if key is None else begin + wanted[key].item(0)
-                visits.append(Visit(query, concatenate([*unseen, part]), at - len(unseen)))
+                jobs.append(Job(query, concatenate([*unseen, part]), at - len(unseen)))
                 query.reached = self.position
             if self.looks_back:
                 self._pass(batch, begin)
         if self.waiting and (batch is not None or self.order.watermark != before):
-            touched = {visit.query for visit in visits}
-            visits += [Visit(query, None, 0) for query in self.waiting if query not in touched]
-        return visits
+            touched = {job.query for job in jobs}
+            jobs += [Job(query, None, 0) for query in self.waiting if query not in touched]
+        return jobs
 
     def is_next(self, clock: Clock, time: int) -> bool:
         """Whether an event is the only one to be released when it arrives, and moves no other query on."""
@@ -247,7 +247,7 @@ class Intake:
         self.position, self.passed = position + 1, passed
         self.counts[stream] += 1
 
-    def step(self, event: Single) -> list[Visit]:
+    def step(self, event: Single) -> list[Job]:
         """``release`` of such an event, which need not be added to the order."""
         if self._over > len(self.members) // 2 + _SLACK:
             self.prune()
@@ -259,16 +259,16 @@ class Intake:
         self.counts[stream] += 1
         if self._samples:
             self._show(event)
-        visits = []
+        jobs = []
         for query in sorted(self.concerned(stream, event.terms), key=_rank):
             if not query.handle.is_over:
                 given = self._unseen(query, position) if query.asks_for_last else ()
                 batch = concatenate([*given, event]) if given else event
-                visits.append(Visit(query, batch, position - len(given)))
+                jobs.append(Job(query, batch, position - len(given)))
                 query.reached = self.position
         if self.looks_back:
             self._pass(event, position)
-        return visits
+        return jobs
 
     def _show(self, batch: EventBatch) -> None:
         for sample in tuple(self._samples):
@@ -307,7 +307,7 @@ class Intake:
         new, self._new = self._new, []
         for query in new:
             if not query.handle.is_over:
-                self._seat(query)
+                self._put(query)
                 self._begun.append((query, batch))
         cohort = Cohort(self._elements)
         for query in new:
@@ -385,17 +385,17 @@ def _rank(query: Registered) -> int:
 
 
 class Registered:
-    """What computes a query's matches, and where it is among the events of its intake.
+    """What computes a query's matches, and where it is among the events of its stream set.
 
     ``output``: the stream that it makes by REGISTER STREAM; ``settled``: up to where that is complete.
-    ``rank``: its place in the order of registration. ``reached``: how many of the intake's events it was
+    ``rank``: its place in the order of registration. ``reached``: how many of the stream set's events it was
     given or passed over by; ``is_behind``: the matches that the time completes wait until others are looked
     for; ``is_over``: no event counts any more; ``is_closed``: its last window has ended.
     """
 
     def __init__(self, pipeline: Pipeline, handle: Handle, dictionary: Dictionary, rank: int) -> None:
         self.pipeline = pipeline
-        self.handle: Handle | Crowd = handle
+        self.handle: Handle | Subscribers = handle
         self.rank = rank
         self.settled = BEGINNING
         self.is_closed = False
@@ -406,25 +406,25 @@ class Registered:
         self.streams = {dictionary.pin(ox.NamedNode(iri)): rank for rank, iri in enumerate(iris)}
         self.output = dictionary.pin(pipeline.output) if pipeline.output is not None else None
         self.asks_for_last = pipeline.asks_for_last
-        self._intake: Intake | None = None
-        # What the intake had counted before the query came.
+        self._stream_set: StreamSet | None = None
+        # What the stream set had counted before the query came.
         self._start = self._late = 0
         self._counts: Counter[int] = Counter()
         self.is_over = pipeline.done
         #: What it is in a group that takes events which come alone for all of its members: see ``Pipeline``.
         self.member: Member | None = None
-        # The intake's time when it was over: matches that it left are looked for later, and not beyond that.
+        # The stream set's time when it was over: matches that it left are looked for up to that.
         self._ended: int | None = None
 
     @property
-    def intake(self) -> Intake:
+    def stream_set(self) -> StreamSet:
         """Where its events come from."""
-        assert self._intake is not None
-        return self._intake
+        assert self._stream_set is not None
+        return self._stream_set
 
     @property
     def start(self) -> int:
-        """How many of the intake's events came before it."""
+        """How many of the stream set's events came before it."""
         return self._start
 
     @property
@@ -448,29 +448,29 @@ class Registered:
             return False
         return not (self.handle.is_behind or self.handle.is_over)
 
-    def enter(self, intake: Intake, sample: Sample) -> None:
-        """Takes its place: the intake's events are its own from now on, the first of them in ``sample``."""
-        self._intake = intake
-        self._start = self.reached = intake.position
-        self._late, self._counts = intake.late, intake.counts.copy()
+    def enter(self, stream_set: StreamSet, sample: Sample) -> None:
+        """Take its place: the stream set's events are its own from now on; ``sample`` has the first."""
+        self._stream_set = stream_set
+        self._start = self.reached = stream_set.position
+        self._late, self._counts = stream_set.late, stream_set.counts.copy()
         self.pipeline.sit(self, sample)
 
     def saw(self, events: int) -> None:
-        """It has had so many events, or more, though its intake had none."""
-        self._start = min(self._start, self.intake.position - events)
+        """It has had so many events, or more, though its stream set had none."""
+        self._start = min(self._start, self.stream_set.position - events)
 
     def gather(self) -> None:
         """Its first events are about to come: if it stands for several queries, they become one."""
-        if isinstance(self.handle, Crowd) and (group := self.handle.gather()) is not None:
-            before, self.pipeline = self.pipeline, group.pipeline
+        if isinstance(self.handle, Subscribers) and (query_set := self.handle.gather()) is not None:
+            before, self.pipeline = self.pipeline, query_set.pipeline
             self.pipeline.answers.is_warming = before.answers.is_warming
             if before.observation.sample is not None:
                 self.pipeline.sit(self, before.observation.sample)
             self.handle.begin()
 
-    def move(self, old: Intake, new: Intake) -> None:
+    def move(self, old: StreamSet, new: StreamSet) -> None:
         """Changes its place for one where everything to come is alike."""
-        self._intake = new
+        self._stream_set = new
         self._start += new.position - old.position
         self.reached = new.position
         self._late += new.late - old.late
@@ -478,7 +478,7 @@ class Registered:
         self._counts.subtract(old.counts)
 
     def process(self, batch: EventBatch, position: int) -> Iterator[MatchBatch]:
-        """Takes events, the first of which is at a position of the intake's."""
+        """Takes events, the first of which is at a position of the stream set's."""
         return self.pipeline.process(batch, position - self._start)
 
     def take_alone(
@@ -501,7 +501,7 @@ class Registered:
         return coming if before is None else chain(before, coming or ())
 
     def advance(self) -> Iterator[MatchBatch]:
-        """Goes on to the intake's time, whatever that is when the matches are looked for.
+        """Goes on to the stream set's time, whatever that is when the matches are looked for.
 
         If the query is over by then, to what it was in the end: it has not seen the events since.
         """
@@ -510,39 +510,39 @@ class Registered:
 
     def _advance(self) -> Iterator[MatchBatch]:
         self.is_behind = False
-        time = self._ended if self.is_over else self.intake.order.time
+        time = self._ended if self.is_over else self.stream_set.order.time
         if time is not None:
             yield from self.pipeline.advance(time)
 
-    # --- what a pipeline asks of its seat -------------------------------------------------------
+    # --- what a pipeline asks of its place -------------------------------------------------------
 
     def refresh(self, stats: Stats) -> None:
         """Brings counts up to date, as long as the query is not over."""
-        if self.is_over or self._intake is None:
+        if self.is_over or self._stream_set is None:
             return
-        intake = self._intake
-        stats.events = intake.position - self._start
-        stats.late = intake.late - self._late
-        stats.watermark = intake.order.time
+        stream_set = self._stream_set
+        stats.events = stream_set.position - self._start
+        stats.late = stream_set.late - self._late
+        stats.watermark = stream_set.order.time
         for name, streams in self.pipeline.patterns.streams.items():
             stats.gpms[name].events = (
                 stats.events
                 if streams is None
-                else sum(intake.counts[stream] - self._counts[stream] for stream in streams)
+                else sum(stream_set.counts[stream] - self._counts[stream] for stream in streams)
             )
 
     def leave(self) -> None:
         """The query is over: nothing counts any more."""
         if not self.is_over:
-            self._ended = self.intake.order.time
+            self._ended = self.stream_set.order.time
             self.is_over = True
-            self.intake.leave()
+            self.stream_set.leave()
 
     def sampled(self, sample: Sample) -> None:
         """Another sample of the events to come."""
-        self.intake.samples(sample)
+        self.stream_set.samples(sample)
 
     def attend(self) -> None:
         """Every event is for it from now on."""
         self.member = None
-        self.intake.attend(self)
+        self.stream_set.attend(self)

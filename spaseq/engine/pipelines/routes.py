@@ -9,9 +9,9 @@ from datetime import timedelta
 from typing import Final
 
 from spaseq.engine.handle import Handle
-from spaseq.engine.pipelines.crowd import Crowd
-from spaseq.engine.pipelines.intake import Intake, Registered
 from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.pipelines.stream_set import Registered, StreamSet
+from spaseq.engine.pipelines.subscribers import Subscribers
 from spaseq.engine.rejects import Rejects
 from spaseq.errors import EngineError, warn
 from spaseq.events import Clock, EventBatch
@@ -26,7 +26,7 @@ from spaseq.terms.dictionary import Dictionary
 _SLACK: Final = 16
 
 
-class Places:
+class Routes:
     """The registered queries, by the streams that they read and make."""
 
     def __init__(
@@ -53,17 +53,17 @@ class Places:
         self._by_form: dict[tuple[object, ...], Registered] = {}
         self._elements = Elements()
         # Those of the same streams, the one that new queries may join last.
-        self._intakes: dict[frozenset[int], list[Intake]] = {}
-        self._readers: dict[int, list[Intake]] = {}
+        self._stream_sets: dict[frozenset[int], list[StreamSet]] = {}
+        self._readers: dict[int, list[StreamSet]] = {}
         self._makers: dict[int, list[Registered]] = {}
         # Those that must be looked at when things move on.
-        self._stirred: dict[Intake, None] = {}
+        self._stirred: dict[StreamSet, None] = {}
         self._closing = False
 
     def _clear(self) -> None:
         """Forget all queries."""
         self.queries, self._elements = [], Elements()
-        for known in (self._by_form, self._intakes, self._readers, self._makers, self._stirred):
+        for known in (self._by_form, self._stream_sets, self._readers, self._makers, self._stirred):
             known.clear()
 
     @property
@@ -77,9 +77,9 @@ class Places:
         return sum(query.handle.live for query in self.queries)
 
     @property
-    def intakes(self) -> Iterator[Intake]:
+    def stream_sets(self) -> Iterator[StreamSet]:
         """The orders of all queries."""
-        for alike in self._intakes.values():
+        for alike in self._stream_sets.values():
             yield from alike
 
     @property
@@ -87,15 +87,15 @@ class Places:
         """How many places queries have been given."""
         return self._registered
 
-    def newest(self, streams: frozenset[int]) -> Intake:
+    def newest(self, streams: frozenset[int]) -> StreamSet:
         """The order of the newest query of these streams."""
-        return self._intakes[streams][-1]
+        return self._stream_sets[streams][-1]
 
     def streams(self) -> dict[int, tuple[Clock | None, int | None]]:
         """The streams that came or are read, each with its clock and how far it has come; None if unknown."""
         found: dict[int, tuple[Clock | None, int | None]] = dict.fromkeys(self._arrivals, (None, None))
-        for stream, intakes in self._readers.items():
-            orders = [intake.order for intake in intakes]
+        for stream, stream_sets in self._readers.items():
+            orders = [stream_set.order for stream_set in stream_sets]
             reached = [order.reached(stream) for order in orders]
             known = [time for time in reached if time is not None]
             clocks = [order.clock for order in orders if order.clock is not None]
@@ -113,8 +113,8 @@ class Places:
         readers = self._readers.get(stream)
         if readers is None:
             return stream in self._unread
-        for intake in readers:
-            order = intake.order
+        for stream_set in readers:
+            order = stream_set.order
             of = order.clocks[stream]
             if order.clock is not clock or time < max(order.watermark, of.newest, of.promised):
                 return False
@@ -123,27 +123,29 @@ class Places:
     def is_new(self, stream: int) -> bool:
         """Whether who reads a stream has had no event of any."""
         readers = self._readers.get(stream, ())
-        return bool(readers) and all(intake.order.is_new for intake in readers)
+        return bool(readers) and all(stream_set.order.is_new for stream_set in readers)
 
-    def crowd(self, key: tuple[object, ...], kb: KnowledgeBase) -> Crowd | None:
+    def subscribers(self, key: tuple[object, ...], kb: KnowledgeBase) -> Subscribers | None:
         """Where a query of this form may join others that have seen nothing yet either."""
         first = self._by_form.get(key)
         if (
             first is None
-            or not first.intake.is_fresh
+            or not first.stream_set.is_fresh
             or first.handle.is_over
             or first.pipeline.observation.is_wanted
         ):
             return None
         if isinstance(first.handle, Handle):
-            crowd = Crowd(self._dictionary, kb, self._sharing, self._limits, first, first.pipeline.beginning)
+            subscribers = Subscribers(
+                self._dictionary, kb, self._sharing, self._limits, first, first.pipeline.beginning
+            )
             query, constants = first.pipeline.query, form(first.pipeline.query)
             assert constants is not None
-            seat = crowd.seat(query)
-            crowd.join(first.handle, constants.constants)
-            first.handle.sit(seat)
-            first.handle = crowd
-            return crowd
+            subscription = subscribers.subscription(query)
+            subscribers.join(first.handle, constants.constants)
+            first.handle.sit(subscription)
+            first.handle = subscribers
+            return subscribers
         return first.handle
 
     def add(self, pipeline: Pipeline, handle: Handle, key: tuple[object, ...] | None) -> None:
@@ -165,39 +167,39 @@ class Places:
         if query.output is not None:
             self._makers.setdefault(query.output, []).append(query)
             readers = self._readers.get(query.output, ())
-            for intake in readers:
-                intake.order.clocks[query.output].holds = True
+            for stream_set in readers:
+                stream_set.order.clocks[query.output].holds = True
             if readers:
-                for intake in self.intakes:
-                    intake.layer = self._layer(intake)
+                for stream_set in self.stream_sets:
+                    stream_set.layer = self._layer(stream_set)
 
-    def _place(self, query: Registered) -> Intake:
+    def _place(self, query: Registered) -> StreamSet:
         """Where a new query stands: with those that have seen nothing yet either."""
-        alike = self._intakes.setdefault(frozenset(query.streams), [])
+        alike = self._stream_sets.setdefault(frozenset(query.streams), [])
         if not alike or not alike[-1].is_fresh:
-            intake = Intake(query.streams, self._lateness, self._elements)
-            alike.append(intake)
+            stream_set = StreamSet(query.streams, self._lateness, self._elements)
+            alike.append(stream_set)
             for stream in query.streams:
-                self._readers.setdefault(stream, []).append(intake)
-                intake.order.clocks[stream].holds = bool(self._made_by(stream))
-            intake.layer = self._layer(intake)
+                self._readers.setdefault(stream, []).append(stream_set)
+                stream_set.order.clocks[stream].holds = bool(self._made_by(stream))
+            stream_set.layer = self._layer(stream_set)
         return alike[-1]
 
     def prune(self) -> None:
         """Forgets the queries that are over, wherever they stand, however far they had come there."""
         self.queries = [q for q in self.queries if not q.handle.is_over]
-        self._by_form = {key: query for key, query in self._by_form.items() if query.intake.is_fresh}
+        self._by_form = {key: query for key, query in self._by_form.items() if query.stream_set.is_fresh}
         self._worth_pruning = max(_SLACK, 2 * len(self.queries))
-        for streams, alike in list(self._intakes.items()):
-            for intake in alike:
-                intake.prune()
-            self._intakes[streams] = [intake for intake in alike if intake.members]
-            if not self._intakes[streams]:
-                del self._intakes[streams]
+        for streams, alike in list(self._stream_sets.items()):
+            for stream_set in alike:
+                stream_set.prune()
+            self._stream_sets[streams] = [stream_set for stream_set in alike if stream_set.members]
+            if not self._stream_sets[streams]:
+                del self._stream_sets[streams]
         self._readers = {}
-        for intake in self.intakes:
-            for stream in intake.order.clocks:
-                self._readers.setdefault(stream, []).append(intake)
+        for stream_set in self.stream_sets:
+            for stream in stream_set.order.clocks:
+                self._readers.setdefault(stream, []).append(stream_set)
         makers = {stream: [q for q in of if not q.handle.is_over] for stream, of in self._makers.items()}
         self._makers = {stream: of for stream, of in makers.items() if of}
 
@@ -217,10 +219,10 @@ class Places:
                 seen.add(stream)
                 asked += [read for maker in self._made_by(stream) for read in maker.streams]
 
-    def _layer(self, intake: Intake) -> int:
-        """One more than those of the intakes whose queries make what this one reads."""
-        makers = [q for stream in intake.order.clocks for q in self._made_by(stream)]
-        return 1 + max((self._layer(q.intake) for q in makers), default=-1)
+    def _layer(self, stream_set: StreamSet) -> int:
+        """One more than those of the stream sets whose queries make what this one reads."""
+        makers = [q for stream in stream_set.order.clocks for q in self._made_by(stream)]
+        return 1 + max((self._layer(q.stream_set) for q in makers), default=-1)
 
     def _advance_stream(self, output: int) -> None:
         """How far a stream has come that queries make, for those who read it."""
@@ -243,11 +245,11 @@ class Places:
 
     # --- streams that nobody reads, or that are told otherwise ---------------------------------
 
-    def _reject_clock(self, batch: EventBatch, intake: Intake) -> None:
+    def _reject_clock(self, batch: EventBatch, stream_set: StreamSet) -> None:
         if self.is_replayed:
             return
         for index in range(len(batch)):
-            self._rejects.misfit(batch, index, intake.order.clock)
+            self._rejects.misfit(batch, index, stream_set.order.clock)
 
     def _warn_unread(self, stream: int) -> None:
         if stream in self._unread or stream in self._readers:

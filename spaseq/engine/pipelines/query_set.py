@@ -1,7 +1,7 @@
 """Queries as one: equal ones, and those that differ in constants only, over a table of these.
 
-Each query has a seat. Where constants differ, the matcher has a partition for each set of them, before the
-partitions of the queries themselves; queries that have the same ones have it in common.
+Each query has a subscription. Where constants differ, the matcher has a partition for each set of them,
+before the partitions of the queries themselves; queries that have the same ones have it in common.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import GpmPart, SequencePattern
 from spaseq.engine.pipelines.patterns import Patterns
 from spaseq.engine.pipelines.pipeline import Pipeline
-from spaseq.engine.pipelines.seats import Row, Seat
 from spaseq.engine.pipelines.stats import GpmAnswers, Stats
+from spaseq.engine.pipelines.subscription import Row, Subscription
 from spaseq.events import Clock, EventBatch, Ids
 from spaseq.gpm.discrimination import Needs, needs
 from spaseq.gpm.kb import KnowledgeBase
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from spaseq.matching.enumeration.rest import Portion
 
 
-#: So many matches are enumerated for all queries of a group together, or so many for each set of constants.
+#: So many matches are enumerated for all queries together, or so many for each set of constants.
 _AT_ONCE: Final = MOST
 _EACH: Final = 1 << 8
 
@@ -188,18 +188,18 @@ class _TablePatterns(Patterns):
         return Asked(of.names, place, of.solve, of.join, gpm.streams, is_told, tell)
 
 
-class Group:
+class QuerySet:
     """Queries of one form, on their way through the engine together: their ``pipeline``.
 
-    The queries of ``seats`` all begin with the same event. ``varying``: by their places, the constants in
-    which they differ, each query's in turn. What is found stands in ``found``, by row, until it is taken.
+    All queries of ``subscriptions`` begin with the same event. ``varying``: by their places, the constants
+    in which they differ, each query's in turn. What is found stands in ``found``, by row, until it is taken.
     Where matches need not be enumerated at once, that is done for all queries together as long as they are
     few. Of many, each query gets those that are its own, and enumerates them when somebody asks for them.
     """
 
     def __init__(
         self,
-        seats: Sequence[Seat],
+        subscriptions: Sequence[Subscription],
         varying: Mapping[int, Sequence[Term]],
         dictionary: Dictionary,
         kb: KnowledgeBase,
@@ -207,7 +207,7 @@ class Group:
         limits: Limits,
         start: int | None = None,
     ) -> None:
-        query = seats[0].query
+        query = subscriptions[0].query
         self._template: Template | None = template(query, [*varying]) if varying else None
         self._rows: dict[int, Row] = {}
         self._followers: list[Callable[[EventBatch], None]] = []
@@ -218,15 +218,15 @@ class Group:
         self._unhanded = 0
         #: Called when they are so many that somebody is to take them before there are more.
         self.on_many: Callable[[], None] = _nothing
-        self._live = len(seats)
-        rows: list[list[Seat]] = [[*seats]]
+        self._live = len(subscriptions)
+        rows: list[list[Subscription]] = [[*subscriptions]]
         made = self._template
         if made is not None:
             names = [name for name, _ in made.parameters]
             self._table = Parameters(names, made.member, [*varying.values()], dictionary)
             rows = [[] for _ in range(len(self._table))]
-            for seat, number in zip(seats, self._table.of_queries, strict=True):
-                rows[number].append(seat)
+            for subscription, number in zip(subscriptions, self._table.of_queries, strict=True):
+                rows[number].append(subscription)
         self._tally = Tally([gpm.name for gpm in query.gpms], len(rows))
         taken = query if made is None else made.query
         taken = replace(taken, modifiers=replace(taken.modifiers, limit=None))
@@ -256,22 +256,22 @@ class Group:
         named = range(len(rows)) if made is None else self._table.rows.tolist()
         for number, (name, some) in enumerate(zip(named, rows, strict=True)):
             row = self._rows[name] = Row(name, number, some)
-            for seat in some:
-                seat.sit(self, row)
+            for subscription in some:
+                subscription.sit(self, row)
 
     # --- queries go -------------------------------------------------------------------------------
 
     @property
-    def seats(self) -> Iterator[Seat]:
+    def subscriptions(self) -> Iterator[Subscription]:
         """Those of the queries that are not over."""
         for row in self._rows.values():
-            yield from row.seats
+            yield from row.subscriptions
 
-    def remove(self, row: Row, seat: Seat) -> None:
+    def remove(self, row: Row, subscription: Subscription) -> None:
         """A query wants no more."""
-        row.seats.remove(seat)
+        row.subscriptions.remove(subscription)
         self._live -= 1
-        if not row.seats:
+        if not row.subscriptions:
             del self._rows[row.name]
             if self._template is not None:
                 self._table.remove(row.number)
@@ -290,7 +290,7 @@ class Group:
     # --- what is found ----------------------------------------------------------------------------
 
     def _read(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
-        """Puts matches where their seats find them: the first part of their key says whose they are."""
+        """Put matches where their subscriptions find them, by the first part of their key."""
         pipeline = self.pipeline
         if pipeline.answers.is_warming:
             for _ in found:
@@ -341,8 +341,8 @@ class Group:
             if row is not None:
                 self.found.setdefault(name, [])
                 self.behind.add(name)
-                for seat in row.seats:
-                    seat.leave_to(portion)
+                for subscription in row.subscriptions:
+                    subscription.leave_to(portion)
 
     def own(self, found: Iterable[Block]) -> Iterator[Block]:
         """Matches of one row, without what says whose they are."""
@@ -353,14 +353,14 @@ class Group:
             for parts in shares_of_all((block,)):
                 yield from (part for _, part in parts)
 
-    def take(self) -> list[tuple[Seat, list[Block]]]:
+    def take(self) -> list[tuple[Subscription, list[Block]]]:
         """What was found since the last time, in the order in which the queries were registered."""
         found, self.found, self._unhanded = self.found, {}, 0
         given = [
-            (seat, items)
+            (subscription, items)
             for name, items in found.items()
             if (row := self._rows.get(name)) is not None
-            for seat in row.seats
+            for subscription in row.subscriptions
         ]
         return sorted(given, key=lambda pair: pair[0].rank) if len(given) > 1 else given
 

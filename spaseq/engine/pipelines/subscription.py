@@ -1,4 +1,4 @@
-"""What single queries have of a group that runs them as one."""
+"""What single queries have of a query set that runs them as one."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 
 
 class Row:
-    """A set of constants, and the seats of the queries that have them. ``name`` is the table's for it."""
+    """A set of constants, and the subscriptions of the queries with these. ``name``: the table's."""
 
-    __slots__ = ("name", "number", "seats")
+    __slots__ = ("name", "number", "subscriptions")
 
-    def __init__(self, name: int, number: int, seats: list[Seat]) -> None:
+    def __init__(self, name: int, number: int, subscriptions: list[Subscription]) -> None:
         self.name = name
         self.number = number
-        self.seats = seats
+        self.subscriptions = subscriptions
 
     @property
     def is_behind(self) -> bool:
         """Whether one of its queries has matches that it is to enumerate."""
-        return any(seat.is_behind for seat in self.seats)
+        return any(subscription.is_behind for subscription in self.subscriptions)
 
 
 class Shared(Protocol):
-    """What runs the queries as one: a ``Group``. See there."""
+    """What runs the queries as one: a ``QuerySet``. See there."""
 
     pipeline: Pipeline
     behind: set[int]
@@ -71,22 +71,22 @@ class Shared(Protocol):
         """Bring the counts of a query's own up to date."""
         ...
 
-    def remove(self, row: Row, seat: Seat) -> None:
+    def remove(self, row: Row, subscription: Subscription) -> None:
         """A query wants no more."""
         ...
 
 
-class Seat:
-    """What one query has of a group: its LIMIT, its counts, its form of answers.
+class Subscription:
+    """What one query has of a query set: its LIMIT, its counts, its form of answers.
 
     It does for a ``Handle`` what a ``Pipeline`` of the query's own would do, ``may_leave`` and ``unread`` as
     there. ``rank``: its place among the others.
     """
 
     __slots__ = (
-        "_dictionary", "_found", "_group", "_is_handed_on", "_kb", "_left", "_matches", "_on_leave", "_over",
-        "_refresh", "_rest", "_row", "_rows", "_sample", "_seen", "_stats", "done", "may_leave", "query",
-        "rank", "unread",
+        "_dictionary", "_found", "_is_handed_on", "_kb", "_left", "_matches", "_on_leave", "_over",
+        "_query_set", "_refresh", "_rest", "_row", "_rows", "_sample", "_seen", "_stats", "done", "may_leave",
+        "query", "rank", "unread",
     )  # fmt: skip
 
     def __init__(
@@ -110,12 +110,12 @@ class Seat:
         self._matches = self._rows = 0
         self._seen: Callable[[EventBatch], None] | None = None
         self._sample: Sample | None = None
-        self._group: Shared | None = None
+        self._query_set: Shared | None = None
         self._row: Row | None = None
         self._over = self.done
         self.may_leave = False
         self.unread: Unread | None = None
-        # What the group has found for it, and not enumerated, and whether that was handed on with what was;
+        # What the query set has found for it and not enumerated, whether that was handed on with what was,
         # and where that is which nobody has.
         self._rest: Rest | None = None
         self._is_handed_on = False
@@ -123,12 +123,12 @@ class Seat:
 
     def count(self) -> None:
         """See ``Pipeline.count``."""
-        if self._group is not None:
-            self._group.pipeline.count()
+        if self._query_set is not None:
+            self._query_set.pipeline.count()
 
     @property
     def output(self) -> None:
-        """No query that makes a stream has a seat."""
+        """No query that makes a stream has a subscription."""
 
     @property
     def stats(self) -> Stats:
@@ -136,8 +136,8 @@ class Seat:
         stats = self._counts()
         if not self._over:
             self._refresh(stats)
-            if self._group is not None and self._row is not None:
-                self._group.counted(self._row, stats)
+            if self._query_set is not None and self._row is not None:
+                self._query_set.counted(self._row, stats)
         return stats
 
     def _counts(self) -> Stats:
@@ -154,7 +154,7 @@ class Seat:
     @property
     def beginning(self) -> int | None:
         """When the first window began."""
-        return None if self._group is None else self._group.pipeline.beginning
+        return None if self._query_set is None else self._query_set.pipeline.beginning
 
     @property
     def left(self) -> int | None:
@@ -164,24 +164,24 @@ class Seat:
     def resume(self, left: int | None) -> None:
         """What comes from now on is its own; ``left`` as its LIMIT left it."""
         self._left = left
-        if self._group is not None:
-            self._group.pipeline.answers.is_warming = False
+        if self._query_set is not None:
+            self._query_set.pipeline.answers.is_warming = False
 
     def has(self, found: Undelivered) -> None:
         """Where its matches wait for a reader."""
         self._found = found
 
-    def sit(self, group: Shared, row: Row) -> None:
+    def sit(self, query_set: Shared, row: Row) -> None:
         """The query has its row from now on."""
-        self._group, self._row = group, row
+        self._query_set, self._row = query_set, row
 
     def begin(self) -> None:
         """The first events are about to come."""
-        if self._group is not None:
+        if self._query_set is not None:
             if self._sample is not None:
-                self._group.pipeline.observation.sampled(self._sample)
+                self._query_set.pipeline.observation.sampled(self._sample)
             if self._seen is not None:
-                self._group.follow_too(self._seen)
+                self._query_set.follow_too(self._seen)
 
     def leave_to(self, portion: Portion) -> None:
         """It is to enumerate these itself, behind all that was found before."""
@@ -210,26 +210,26 @@ class Seat:
         found = self._found
         if self.unread is None and (found is None or found.size < AT_ONCE):
             return  # as most of a thousand
-        if self._row is not None and self._group is not None and self.is_behind:
-            self._group.behind.add(self._row.name)
+        if self._row is not None and self._query_set is not None and self.is_behind:
+            self._query_set.behind.add(self._row.name)
 
     def _of_rest(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
-        assert self._group is not None
-        return self._answers(self._group.own(found))
+        assert self._query_set is not None
+        return self._answers(self._query_set.own(found))
 
     @property
     def reads_at_once(self) -> bool:
         """Whether what was found is what it answers: nothing is left out, computed or looked for."""
-        group = self._group
-        return self._left is None and self._rest is None and group is not None and group.is_plain
+        query_set = self._query_set
+        return self._left is None and self._rest is None and query_set is not None and query_set.is_plain
 
     def read(self, found: Block) -> MatchBatch:
         """Its matches, if it ``reads_at_once``."""
-        group = self._group
-        assert group is not None
+        query_set = self._query_set
+        assert query_set is not None
         self._matches += len(found)
         self._rows += found.solution_count()
-        return MatchBatch(group.reader, self.query, found, group.clock)
+        return MatchBatch(query_set.reader, self.query, found, query_set.clock)
 
     def answers(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         """Its matches, of those of its row; unless they may be left, with those that it is to enumerate."""
@@ -244,16 +244,16 @@ class Seat:
             yield from self._of_rest(rest.unread())
 
     def _answers(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
-        group, skip = self._group, self.query.skip
-        assert group is not None
+        query_set, skip = self._query_set, self.query.skip
+        assert query_set is not None
         only_first = isinstance(self.query.form, Ask)
         for block in found:
             wanted = block.part(0, 1) if only_first else block
-            for batch, rows in group.reader.batches(self.query, wanted, group.clock, self._left):
+            for batch, rows in query_set.reader.batches(self.query, wanted, query_set.clock, self._left):
                 self._matches += len(batch)
                 self._rows += rows
                 if skip is not None and skip.gpm is not None:  # else no match has to be made for that
-                    unskipped = sum(falls_back(skip, wanted[i], group.rank) for i in range(len(batch)))
+                    unskipped = sum(falls_back(skip, wanted[i], query_set.rank) for i in range(len(batch)))
                     self._counts().unskipped += unskipped
                 if len(batch) < len(wanted):
                     wanted = wanted.part(len(batch), len(wanted))
@@ -269,22 +269,22 @@ class Seat:
 
     def leave(self) -> None:
         """The query is over: what comes is not counted, and costs nothing."""
-        group, row = self._group, self._row
+        query_set, row = self._query_set, self._row
         if self._over:
             return
         self.count()
         stats = self.stats
         stats.shared_with, stats.shared = 0, ()
         self._over = True
-        if group is None:
+        if query_set is None:
             self._on_leave()
         elif row is not None:
-            sample = self._sample or group.pipeline.observation.sample
+            sample = self._sample or query_set.pipeline.observation.sample
             self._sample = None if sample is None else sample.copy()
             self._row = None
             if self._rest is not None:
                 self._rest.keep()
-            group.remove(row, self)
+            query_set.remove(row, self)
 
     def drop(self) -> None:
         """Forgets all that is not yet a match: the query is over."""
@@ -296,22 +296,22 @@ class Seat:
     def keep(self, events: int) -> None:
         """Keeps so many of the events to come as a sample."""
         self._sample = Sample(events, 10 * events)
-        if self._group is not None and self._row is not None:
-            self._group.pipeline.observation.sampled(self._sample)
+        if self._query_set is not None and self._row is not None:
+            self._query_set.pipeline.observation.sampled(self._sample)
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
         """Calls ``seen`` with the events to come, which are all that there are."""
         self._seen = seen
-        if self._group is not None and self._row is not None:
-            self._group.follow_too(seen)
+        if self._query_set is not None and self._row is not None:
+            self._query_set.follow_too(seen)
 
     def evidence(self) -> Evidence:
         """What is known of the query, for a diagnosis."""
         self.count()
-        stats, group = self.stats, self._group
+        stats, query_set = self.stats, self._query_set
         sample = self._sample
-        if sample is None and group is not None and self._row is not None:
-            sample = group.pipeline.observation.sample
+        if sample is None and query_set is not None and self._row is not None:
+            sample = query_set.pipeline.observation.sample
         return Evidence(
             pattern=normalise(self.query),
             events=stats.events,
