@@ -57,14 +57,14 @@ _ALL = [
     ),
     *_faults(
         "engine",
-        ("Reorder.add", "behind > self._lateness", "behind >= self._lateness"),
-        ("Reorder.release", "self.watermark - 1 if len(holding) > 1 else self.watermark", "self.watermark"),
+        ("Reordering.add", "behind > self._lateness", "behind >= self._lateness"),
+        ("Reordering.release", "self.watermark - 1 if len(holding) > 1 else self.watermark", "self.watermark"),
         (
-            "Reorder._reached",
+            "Reordering._reached",
             "max(clock.newest - self._lateness, clock.promised, self._least)",
             "clock.newest - self._lateness",
         ),
-        ("Flow.enter", "if self._arrivals[stream] > before:", "if self._arrivals[stream] > before + 1:"),
+        ("Dispatcher.enter", "if self._arrivals[stream] > before:", "if self._arrivals[stream] > before + 1:"),
         ("Rejects.still", "with self._lock:\n            yield", "yield"),
         ("Core.check_unclosed", "if self.is_closing:", "if False:"),
     ),

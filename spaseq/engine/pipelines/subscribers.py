@@ -9,7 +9,7 @@ from typing import Final
 
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.query_set import QuerySet
-from spaseq.engine.pipelines.stats import Subscription as Place
+from spaseq.engine.pipelines.stats import Place
 from spaseq.engine.pipelines.subscription import Subscription
 from spaseq.errors import SpaseqError
 from spaseq.events import EventBatch
