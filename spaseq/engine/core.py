@@ -136,8 +136,9 @@ class Core:
         """The end of a call: commits if that is due, and raises what was raised since the call began."""
         if self.is_working or self.is_taking:
             return
-        if self.state is not None and self.state.is_due and not self.is_closed:
-            self.perform(partial(self._commit, self.state, {}))
+        state = self.state
+        if state is not None and state.is_due and not (self.is_closed or self.turn.deferral.is_due):
+            self.perform(partial(self._commit, state, {}))
         if self.turn.raised.first is not None and (raised := self.turn.raised.take()) is not None:
             raise raised
 
