@@ -19,7 +19,7 @@ from typing import Final
 
 _getsignal, _setsignal = _signal.getsignal, _signal.signal
 
-#: Seconds between two looks for an interrupt, which is still at once for who has pressed Ctrl-C.
+#: Seconds between two looks for an interrupt (a guess: a delay that users do not notice).
 _LONGEST: Final = 0.05
 
 

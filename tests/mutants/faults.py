@@ -58,13 +58,21 @@ _ALL = [
     *_faults(
         "engine",
         ("Reordering.add", "behind > self._lateness", "behind >= self._lateness"),
-        ("Reordering.release", "self.watermark - 1 if len(holding) > 1 else self.watermark", "self.watermark"),
+        (
+            "Reordering.release",
+            "self.watermark - 1 if len(holding) > 1 else self.watermark",
+            "self.watermark",
+        ),
         (
             "Reordering._reached",
             "max(clock.newest - self._lateness, clock.promised, self._least)",
             "clock.newest - self._lateness",
         ),
-        ("Dispatcher.enter", "if self._arrivals[stream] > before:", "if self._arrivals[stream] > before + 1:"),
+        (
+            "Dispatcher.enter",
+            "if self._arrivals[stream] > before:",
+            "if self._arrivals[stream] > before + 1:",
+        ),
         ("Rejects.still", "with self._lock:\n            yield", "yield"),
         ("Core.check_unclosed", "if self.is_closing:", "if False:"),
     ),

@@ -100,7 +100,7 @@ class Answers:
                 if len(batch) < len(wanted):
                     wanted = wanted.part(len(batch), len(wanted))
                 yield batch
-                self._dictionary.spending.restart()  # the time of who took it is not the query's
+                self._dictionary.spending.restart()  # the caller's time is not the query's
                 if self.is_over:
                     return
 

@@ -1,4 +1,4 @@
-"""What queries are to do: jobs, which may wait until somebody asks.
+"""What queries are to do: jobs, which may wait until matches are read.
 
 Of a few hundred events that were pushed, a query among many may have a few, and taking these costs as much as
 taking many: so they wait until they are enough to be worth it.
@@ -53,14 +53,14 @@ class Jobs:
         self._sharing, self._turn, self._deferral = sharing, turn, turn.deferral
         self._is_alone = is_alone
         self._pass_on = pass_on
-        # What each query is to do, in order; first who has waited longest.
+        # What each query is to do, in order; the one that has waited longest is first.
         self._queue: dict[Registered, list[Job]] = {}
         # Of these the queries that got something since they were last found to wait.
         self._fresh: dict[Registered, None] = {}
         # Those that have begun since anything was done.
         self._begun: dict[Registered, None] = {}
-        # Those whose callbacks are perhaps owed matches.
-        self._owing: set[Registered] = set()
+        # Queries with matches that their callbacks have perhaps not been given.
+        self._unfinished: set[Registered] = set()
         self.is_asked = True
         self._failed: list[Handle | Subscribers] = []
         self._dictionary, self._ill_typed = dictionary, IllTyped(dictionary)
@@ -147,15 +147,15 @@ class Jobs:
         return sorted(due, key=_rank) if len(due) > 1 else due
 
     def _may_wait(self, query: Registered) -> bool:
-        """Whether a query need not go on until somebody asks."""
+        """Whether a query need not go on until its matches are read."""
         # Where there are several orders of the same streams, one may become a part of the other.
         return query.is_sparse and self._is_alone(query) and _size(self._queue[query]) < ENOUGH
 
     def _make(self, query: Registered, joined: dict[tuple[int, ...], EventBatch]) -> None:
         """Makes the jobs of a query; ``joined``: batches by those that they were made of."""
         waiting = self._queue[query]
-        if query in self._owing:
-            self._owing.discard(query)
+        if query in self._unfinished:
+            self._unfinished.discard(query)
             query.handle.deliver()
         if len(waiting) > 1 and query.is_sparse:
             waiting = self._queue[query] = [_joined(query, waiting, joined)]
@@ -180,7 +180,7 @@ class Jobs:
 
     def _leave(self, query: Registered) -> None:
         """Deliver what a query has found with the next jobs: an interrupt was noted."""
-        self._owing.add(query)
+        self._unfinished.add(query)
         self._queue.setdefault(query, [])
         self._turn.is_behind = True
 
@@ -227,7 +227,7 @@ class Jobs:
     def see_together(self, group: Group, queries: Sequence[Registered], event: Single, position: int) -> None:
         """A group takes an event that came alone, for all its members; adds those whose matches it completes.
 
-        ``queries``: whom it concerns.
+        ``queries``: those that it concerns.
         """
         first = queries[0]
         assert first.member is not None

@@ -112,7 +112,7 @@ class Pipeline:
         self._singly = False
         #: What it is among those that share partial matches; None if it shares none.
         self.member: Member | None = None
-        #: Whether somebody asks ``unread`` for matches; and that, if the evaluator can leave them there.
+        #: Whether ``unread`` is read for matches; and that, if the matcher can leave them there.
         self.may_leave = False
         self.unread: Unread | None = None
         #: When the first window began.
@@ -154,7 +154,7 @@ class Pipeline:
     def count(self) -> None:
         """Brings up to date what is counted now and then: events that came alone, what was given up, limits.
 
-        For who has the turn.
+        Must be called in the turn.
         """
         if self.sheds and isinstance(self.matcher, Shedder):
             self.matcher.update()
@@ -246,7 +246,7 @@ class Pipeline:
 
     @property
     def takes_alone(self) -> bool:
-        """Whether ``take_alone`` can be asked, and nobody else is to be told of the event."""
+        """Whether ``take_alone`` can be called, and nothing else must see the event."""
         observation = self.observation
         return (
             self._singly
@@ -259,7 +259,7 @@ class Pipeline:
 
     @property
     def together(self) -> Member | None:
-        """What it is in a group, if that takes events which come alone for all, and nobody else is told."""
+        """What it is in a group, if that takes single events for all, and nothing else must see them."""
         member, observation = self.member, self.observation
         is_plain = self.matcher is member and observation.place is not None and observation.seen is None
         return member if is_plain and self.beginning is not None and self.output is None else None
@@ -324,7 +324,7 @@ class Pipeline:
         """
         self._spending.restart()
         if self.member is not None and position is not None and self.beginning is not None:
-            # What these events are to the others cannot wait until somebody asks for this query's matches.
+            # What these events are to the others cannot wait until this query's matches are read.
             self.member.see(batch, position, self.beginning)
         return self._process(batch, position)
 
