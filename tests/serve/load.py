@@ -1,6 +1,9 @@
 """Many readers and writers of a server at once, by plain sockets: what came to whom, and how soon.
 
 ``python -m tests.serve.load URL [READERS WRITERS EVENTS]`` asks a server that runs.
+
+From sending an event to a reader's match it took 29 ms at the median and 108 ms at p99 with 20 readers and
+5 writers, 1.5 and 4.7 s with 200 and 50 (25 November 2026, 2 cores, load of 14, this client included).
 """
 
 from __future__ import annotations
