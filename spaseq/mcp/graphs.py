@@ -15,15 +15,20 @@ from spaseq.mcp.bounds import Bounds
 from spaseq.paths import KnowledgeGraph, Path
 from spaseq.paths import retrieve as retrieve_paths
 from spaseq.paths.explain import explain as explain_path
+from spaseq.paths.graph.linking.candidates import taken_for
 from spaseq.paths.graph.linking.candidates import topics as find_topics
+from spaseq.paths.graph.names import names_of
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.rendering import path_text
+from spaseq.paths.retrieval.answers import read_paths, read_topics
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import from_rdflib
 
 Topics = Annotated[
-    str | list[str],
-    Field(description="What it is about: a name (a label, or the end of an IRI), an IRI, or several."),
+    str | list[str] | dict[str, Any],
+    Field(
+        description="What it is about: a name (a label, or the end of an IRI), an IRI, or a list of these."
+    ),
 ]
 Ends = Annotated[str | list[str] | None, Field(description="Names or terms; any node if it is not given.")]
 Expression = Annotated[
@@ -35,10 +40,11 @@ Expression = Annotated[
     ),
 ]
 Relations = Annotated[
-    list[list[str] | str],
+    list[Any] | dict[str, Any] | str,
     Field(
-        description="Each is a list of relation names as the tool relations tells them, ^ before those from "
-        'object to subject, as ["^starred", "directed_by"]; or a path expression as text.'
+        description="A list of relation paths. Each is a list of relation names as the tool relations gives "
+        'them, ^ before those from object to subject, as [["^starred", "directed_by"]]; or a path expression '
+        "as text."
     ),
 ]
 Rows = Annotated[int | None, Field(description="At most so many answers; the server has a limit, too.")]
@@ -62,8 +68,10 @@ class GraphTools:
         Ask this first: retrieve takes relation paths by these names.
         """
         most = self.bounds.most(rows)
-        found = self.graph.now.relations_of(topic, hops, most)
-        names, prefixes = found.graph.names, found.graph.prefixes
+        now = self.graph.now
+        nodes, warnings = _topics(now.snapshot, topic)
+        found = now.relations_of(nodes, hops, most)
+        names = now.names
         shown = found.paths[:most]
         return {
             "topics": [names.node(node) for node in found.topics],
@@ -76,10 +84,7 @@ class GraphTools:
                 for path in shown
             ],
             "warnings": [
-                *(
-                    f"the graph has no node {print_term(from_rdflib(term), prefixes)}"
-                    for term in found.unknown
-                ),
+                *warnings,
                 *(["there are more relation paths"] if found.truncated or len(shown) < len(found) else []),
             ],
         }
@@ -100,8 +105,8 @@ class GraphTools:
     ) -> dict[str, Any]:
         """Which nodes of the knowledge graph a path expression joins; with a mode, by which paths."""
         now = self.graph.now
-        begins, strange_begins = _ends(now, sources)
-        ends, strange_ends = _ends(now, targets)
+        begins, strange_begins = _ends(now.snapshot, sources)
+        ends, strange_ends = _ends(now.snapshot, targets)
         prefixes = now.prefixes
         warnings = [
             *now.check(expression),
@@ -124,6 +129,13 @@ class GraphTools:
         topic: Topics,
         relations: Relations,
         question: Annotated[str | None, Field(description="What the paths are ranked by.")] = None,
+        mode: Annotated[
+            str | None,
+            Field(
+                description="WALK, TRAIL (no edge twice), SIMPLE or ACYCLIC (no node twice). If it is not "
+                "given, relation names are walked, but never straight back; path expressions are trails."
+            ),
+        ] = None,
         rows: Rows = None,
     ) -> dict[str, Any]:
         """What the knowledge graph says about a topic, along relation paths: the paths best for the question.
@@ -131,21 +143,20 @@ class GraphTools:
         text has the facts, one a line; paths how they hang together.
         """
         most = min(10, self.bounds.rows) if rows is None else self.bounds.most(rows)
-        found = retrieve_paths(self.graph, relations, topic, most, question=question)
-        if relations and len(found.rejected) == len(relations):
+        now = self.graph.now
+        planned = read_paths(relations)
+        nodes, warnings = _topics(now.snapshot, topic)
+        found = retrieve_paths(now, planned, nodes, most, question=question, mode=mode)
+        if planned and len(found.rejected) == len(planned):
             reasons = "\n".join(rejected.reason for rejected in found.rejected)
             raise RetrievalError(f"none of the relations can be used\n{reasons}")
-        prefixes = found.graph.prefixes
         return {
             "text": found.text(),
             "paths": [{"score": ranked.score, "text": ranked.text} for ranked in found],
             "warnings": [
+                *warnings,
                 *(f"left out {rejected.expression}: {rejected.reason}" for rejected in found.rejected),
                 *found.warnings,
-                *(
-                    f"the graph has no node {print_term(from_rdflib(term), prefixes)}"
-                    for term in found.unknown
-                ),
                 *(["there are more paths: some were not looked at"] if found.truncated else []),
             ],
         }
@@ -154,6 +165,14 @@ class GraphTools:
         """How a path expression is understood, and what is doubtful about it in this graph."""
         explanation = explain_path(expression, self.graph)
         return {"text": str(explanation), "warnings": [*explanation.warnings]}
+
+
+def _topics(graph: Snapshot, given: str | list[str] | dict[str, Any]) -> tuple[list[int], list[str]]:
+    """Return names and terms as nodes, and what to say of those that are not nodes of the graph."""
+    is_name = isinstance(given, str) and not given.lstrip().startswith(("[", "{"))
+    nodes, strangers, linked = find_topics(graph, given if is_name else read_topics(given), alike=True)
+    missing = [f"the graph has no node {print_term(term, graph.prefixes)}" for term in strangers]
+    return nodes.tolist(), [*taken_for(linked), *missing]
 
 
 def _ends(graph: Snapshot, given: str | list[str] | None) -> tuple[Any, tuple[Term, ...]]:
@@ -166,9 +185,9 @@ def _ends(graph: Snapshot, given: str | list[str] | None) -> tuple[Any, tuple[Te
     return nodes, strangers
 
 
-def _shown(graph: Snapshot, term: Any) -> str:
+def _shown(graph: KnowledgeGraph, term: Any) -> str:
     return print_term(from_rdflib(term), graph.prefixes)
 
 
 def _path(path: Path) -> dict[str, str]:
-    return {"text": path_text(path, path.graph.names), "path": str(path)}
+    return {"text": path_text(path, names_of(path.graph)), "path": str(path)}

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import networkx as nx
 
 from spaseq.automaton.canvas import CHARACTER, Drawn, Point, document
 from spaseq.automaton.layered import Place
 from spaseq.automaton.routes import arrows
-from spaseq.paths.graph.names import Names
+from spaseq.paths.graph.names import Names, names_of
 from spaseq.paths.path import Path
-
-if TYPE_CHECKING:
-    from spaseq.paths.retrieval.retrieved import Ranked
+from spaseq.paths.retrieval.retrieved import Ranked
 
 _HEIGHT: Final = 30.0
 _PADDING: Final = 12.0
@@ -41,7 +39,7 @@ def to_networkx(result: Iterable[Path | Ranked]) -> Any:
     for item in result:
         path = item if isinstance(item, Path) else item.path
         score = {} if isinstance(item, Path) else {"score": item.score}
-        names = names or path.graph.names
+        names = names or names_of(path.graph)
         labels = [path.start.n3()] if path.stranger is not None else map(names.node, path.nodes)
         for depth, (term, label) in enumerate(zip(path.terms, labels, strict=True)):
             network.add_node(term, label=label)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spaseq.automaton.draw import as_json
 from spaseq.automaton.nfa import NFA
 from spaseq.automaton.show import label
 from spaseq.automaton.show import show as show_sequence
+from spaseq.paths.graph.knowledge import KnowledgeGraph
+from spaseq.paths.graph.names import doubts
+from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.compile import Compiled, compile_path
 from spaseq.paths.language.expression import Step, endless, show
 from spaseq.paths.language.parser import parse
 from spaseq.paths.search.pairs import rare_cut
-
-if TYPE_CHECKING:
-    from spaseq.paths.graph.knowledge import KnowledgeGraph
-    from spaseq.paths.graph.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ def explain(
         1 ends a path
     length     unbounded: all walks cannot be asked for, but all trails
     """
-    known = None if graph is None else graph.now
+    known = None if graph is None else graph.snapshot
     compiled = compile_path(parse(path, prefixes)) if known is None else known.compile(path)
     expression = compiled.expression
     return Explanation(
@@ -104,7 +103,7 @@ def explain(
         edges={} if known is None else _edges(compiled, known),
         first=None if known is None else _first(path, known),
         middle=None if known is None else _middle(compiled, path, known),
-        warnings=() if known is None else known.check(path),
+        warnings=() if known is None else doubts(known, path),
     )
 
 

@@ -1,6 +1,6 @@
 """Path retrieval as a retriever of LlamaIndex's: a language model plans, the graph answers.
 
-Needs ``spaseq[llamaindex]``. How it is planned: ``spaseq.paths.retrieval.planning``. The best paths for the
+Needs ``spaseq[llamaindex]``. The plan is made by ``spaseq.paths.retrieval.planning``. The best paths for the
 question are nodes of text.
 """
 
@@ -14,13 +14,13 @@ from uuid import NAMESPACE_URL, uuid5
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 from llama_index.core.output_parsers.base import OutputParserException
-from llama_index.core.output_parsers.utils import parse_json_markdown
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from spaseq.paths.graph.knowledge import KnowledgeGraph
 from spaseq.paths.rendering import path_json
+from spaseq.paths.retrieval.answers import AnswerError
 from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.retrieval.planning import Planner
 from spaseq.paths.retrieval.ranking import CachedEmbed
@@ -33,19 +33,20 @@ _AS_IT_IS: Final = PromptTemplate("{text}")
 class SpaseqRetriever(BaseRetriever):
     """Retrieves the ``k`` best paths of a graph for a question.
 
-    ``llm`` is any language model of LlamaIndex's. ``hops``: of so many relations are the paths that it is
-    shown. ``embed_model`` ranks paths by the question, each text embedded once; without it, it is words that
-    count. ``budget`` and ``labels`` are as for ``spaseq.paths.retrieve``; ``options`` those of LlamaIndex's
-    ``BaseRetriever``.
+    ``llm`` is any language model of LlamaIndex's. ``hops``: the most relations of a path that it is
+    shown. ``embed_model`` ranks paths by the question, each text embedded once; without it words count.
+    ``options``: ``budget``, ``labels`` and ``mode`` as for ``spaseq.paths.retrieve``, and those of
+    LlamaIndex's ``BaseRetriever``.
 
     A node is a path, best first, with its score: its text, which alone is for models, and as ``metadata`` its
-    ``nodes`` and ``triples``, terms as in the SPARQL 1.1 results format. The id is the path's, always the
-    same. There are none if the graph has nothing that is called as the question says. Names and relations
-    that the graph does not know are left out, with a warning to the logger ``spaseq``.
+    ``nodes`` and ``triples``, terms as in the SPARQL 1.1 results format. The id depends on the path alone. A
+    name of no node is taken for the one spelled most like it; then ``linked`` says so. There is no node if
+    no node of the graph has a name like those in the question. Names and relations that the graph does not
+    know are left out, with a warning to the logger ``spaseq``.
 
-    Raises TypeError for a graph or a model that is none, RetrievalError for numbers that make no sense,
-    QueryError for labels that no edge has; when retrieving OutputParserException if what the model answers is
-    no JSON list. ``aretrieve`` does it in a thread.
+    Raises TypeError for another graph or model, RetrievalError for numbers that make no sense,
+    QueryError for labels that no edge has; when retrieving OutputParserException for an answer of the model
+    without names or relation paths (see ``spaseq.paths.retrieval.answers``). ``aretrieve`` runs in a thread.
     """
 
     def __init__(
@@ -55,8 +56,10 @@ class SpaseqRetriever(BaseRetriever):
         k: int = 10,
         hops: int = 2,
         embed_model: BaseEmbedding | None = None,
+        *,
         budget: Budget | None = None,
         labels: Any = (),
+        mode: str | None = None,
         **options: Any,
     ) -> None:
         if not isinstance(llm, LLM):
@@ -64,31 +67,27 @@ class SpaseqRetriever(BaseRetriever):
         super().__init__(**options)
         embed = None if embed_model is None else CachedEmbed(embed_model.get_text_embedding_batch)
         self._llm = llm
-        self._planner = Planner(graph, k, hops, embed, budget, labels)
+        self._planner = Planner(graph, k, hops, embed, budget, labels, mode)
 
     def retrieval(self, question: str) -> Retrieval:
-        """All that was found, the topics and what was left out included."""
-        return self._planner.retrieval(question, self._ask)
-
-    def _ask(self, prompt: str) -> list[Any]:
-        """What the model answers, which is a list."""
-        text = self._llm.predict(_AS_IT_IS, text=prompt)
-        answer = parse_json_markdown(text)
-        if not isinstance(answer, list):
-            raise OutputParserException(f"the model was asked for a JSON list and answered {text!r}")
-        return answer
+        """Return all that was found, with topics and warnings."""
+        try:
+            return self._planner.retrieval(question, lambda prompt: self._llm.predict(_AS_IT_IS, text=prompt))
+        except AnswerError as error:
+            raise OutputParserException(str(error)) from error
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return [_node(ranked) for ranked in self.retrieval(query_bundle.query_str)]
+        found = self.retrieval(query_bundle.query_str)
+        return [_node(ranked, found) for ranked in found]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
 
 
-def _node(ranked: Ranked) -> NodeWithScore:
-    metadata = path_json(ranked.path)
+def _node(ranked: Ranked, found: Retrieval) -> NodeWithScore:
+    metadata = found.metadata(ranked)
     node = TextNode(
-        id_=str(uuid5(NAMESPACE_URL, json.dumps(metadata))),
+        id_=str(uuid5(NAMESPACE_URL, json.dumps(path_json(ranked.path)))),
         text=ranked.text,
         metadata=metadata,
         excluded_llm_metadata_keys=[*metadata],

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from spaseq.language.syntax.printing import print_term
+from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import RdflibTerm, to_rdflib
-
-if TYPE_CHECKING:
-    from spaseq.paths.graph.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

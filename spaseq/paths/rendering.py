@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import rdflib
 
 from spaseq.paths.graph.names import Names
+from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.path import Path
 from spaseq.results.writers._json import json_term
 from spaseq.terms.interop import RdflibTerm
-
-if TYPE_CHECKING:
-    from spaseq.paths.graph.snapshot import Snapshot
 
 #: An edge by the numbers of subject, predicate and object.
 Numbers = tuple[int, int, int]

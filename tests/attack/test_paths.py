@@ -459,7 +459,7 @@ def test_an_index_is_forgotten_when_it_grows_too_large() -> None:
     for number in range(200):
         text = f":a/(:b|!:x{number})/[:a]/:a"
         assert found_pairs(text)(graph) == found_pairs(text)(fresh)
-    assert graph.now.relations.added < 1 << 15 < fresh.now.relations.added
+    assert graph.snapshot.relations.added < 1 << 15 < fresh.snapshot.relations.added
 
 
 # --- texts

@@ -101,7 +101,7 @@ class Both:
 
     def sparql(self, query: Query, ends: list[Term] | None) -> str:
         """The query that Oxigraph gets."""
-        path = gmark.as_sparql(self.graph.now.compile(query.text).expression.root)
+        path = gmark.as_sparql(self.graph.snapshot.compile(query.text).expression.root)
         values = ""
         if ends is not None:
             values = f"VALUES {'?s' if query.sources else '?t'} {{ {' '.join(map(str, ends))} }}"
@@ -111,7 +111,7 @@ class Both:
         """The sources or targets, spread evenly over those with an edge a path begins with; None: all."""
         if not (number := query.sources or query.targets):
             return None
-        product = self.graph.now.product(query.text, backwards=bool(query.targets))
+        product = self.graph.snapshot.product(query.text, backwards=bool(query.targets))
         leaves = np.zeros(self.graph.nodes, dtype=np.bool_)
         for row in product.starting.tolist():
             leaves |= product.relations.sources(row)

@@ -103,10 +103,10 @@ def _bare(
 
 def _against_bare(graphs: Both) -> Measurement:
     query = Query(CLOSURE, sources=200)
-    graph, relations = graphs.graph, graphs.graph.now.relations
+    graph, relations = graphs.graph, graphs.graph.snapshot.relations
     first, second = (relations.single(NamedNode(f"urn:{letter}"), inverse=False) for letter in "ab")
     ends = graphs.ends(query)
-    sources = graph.now.numbers(ends)[0].astype(np.int32)
+    sources = graph.snapshot.numbers(ends)[0].astype(np.int32)
 
     def bare() -> int:
         seen, queue = np.zeros(graph.nodes, dtype=np.int32), np.empty(graph.nodes + 1, dtype=np.int32)

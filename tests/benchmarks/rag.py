@@ -1,9 +1,11 @@
-"""Retrieval for language models on MetaQA: recall, CPU, saved graphs, changes, and what coming back is worth.
+"""Retrieval for language models on MetaQA and PathQuestion: recall, modes, CPU, saved graphs, changes.
 
 The graph is as graphs come: IRIs that say nothing, names as ``rdfs:label``. Recall at k of a question is the
 part of its answers that the k best paths end in. The plan is all relation paths of as many hops as the
 question has that MetaQA's questions know, so that ranking by the question's words has to find the right one;
 or the question's own path, as a planner that is always right would say.
+
+On PathQuestion the plan is the gold path, or all gold paths of its questions; each mode is measured.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ from spaseq.paths import Budget, KnowledgeGraph, load, retrieve
 from spaseq.paths import open as open_graph
 from tests.benchmarks.measure import Measurement, check, side_by_side
 from tests.conftest import SHARED
+from tests.paths import pathquestion
 from tests.paths.metaqa import BASE, Question, questions, triples
 
 _DATA: Path = SHARED / "metaqa"
+_PATHS: Path = SHARED / "pathquestion"
 _LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 _K = 10
 
@@ -30,6 +34,9 @@ Triples = list[tuple[str, str, str]]
 
 def benchmark(quick: bool) -> Iterator[Measurement]:
     """Everything that is measured, where the data is there."""
+    if _PATHS.exists():
+        for name in pathquestion.SETS:
+            yield from _modes(name, 60 if quick else 12)
     if not _DATA.exists():
         yield Measurement("rag", "not measured", None, "the data is not there")
         return
@@ -46,6 +53,33 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
         yield from _returning(graph, numbers, hops, some)
     yield from _reopening(graph, known)
     yield from _updates(graph, quick)
+
+
+def _modes(name: str, every: int) -> Iterator[Measurement]:
+    """Gold paths shown and found, and hits at 1 when all gold paths of the set are the plan."""
+    graph, asked = pathquestion.graph(_PATHS, name), pathquestion.questions(_PATHS, name)
+    plans = sorted({question.relations for question in asked})
+    asked, hops = asked[::every], len(asked[0].relations)
+    topics = [pathquestion.iri(question.topic) for question in asked]
+    gold = [{pathquestion.iri(answer) for answer in question.answers} for question in asked]
+    shown = mean(
+        question.relations in {path.relations for path in graph.relations_of(topic, hops, examples=0)}
+        for question, topic in zip(asked, topics, strict=True)
+    )
+    for mode in (None, "TRAIL", "WALK"):
+        found, hits = list[bool](), list[bool]()
+        for question, topic, answers in zip(asked, topics, gold, strict=True):
+            own = retrieve(graph, [question.relations], topic, 10_000, mode=mode)
+            found.append({str(ranked.path.end) for ranked in own} >= answers)
+            best = retrieve(graph, plans, topic, 1, question=question.text, mode=mode)
+            hits.append(any(str(ranked.path.end) in answers for ranked in best))
+        yield Measurement(
+            "rag",
+            f"gold path of {name} found, {mode or 'no mode'}",
+            mean(found),
+            "all questions",
+            facts={"hits at 1": mean(hits), "among relations_of": shown, "questions": len(asked)},
+        )
 
 
 def _labelled(named: Triples, numbers: dict[str, int]) -> Triples:

@@ -88,6 +88,33 @@ def test_relations_then_retrieve() -> None:
     assert "(Kismet, directed by, William Dieterle)" in retrieved["text"].splitlines()
 
 
+def test_what_models_write_is_read() -> None:
+    """A name that is misspelled, one path instead of a list, an object round it, text with JSON in it."""
+    wanted, *found = asked(
+        *(
+            ("retrieve", {"topic": topic, "relations": relations})
+            for topic, relations in (
+                ("Edward Arnold", [["^starred", "directed_by"]]),
+                (["Edwrd Arnold"], ["^starred", "directed_by"]),
+                ({"topics": ["Edward Arnold"]}, {"paths": [["^starred", "directed_by"]]}),
+                ('["Edward Arnold"]', '<think>…</think>```json\n[["^starred", "directed_by"]]\n```'),
+            )
+        )
+    )
+    assert len(wanted["paths"]) == 2
+    assert [one["paths"] for one in found] == [wanted["paths"]] * 3
+    assert found[0]["warnings"] == ["no node is called Edwrd Arnold: Edward Arnold is taken"]
+    (relations,) = asked(("relations", {"topic": "Edwrd Arnold"}))
+    assert relations["topics"] == ["Edward Arnold"]
+    assert relations["warnings"] == ["no node is called Edwrd Arnold: Edward Arnold is taken"]
+
+
+def test_modes_of_a_retrieval() -> None:
+    given = {"topic": "Kismet", "relations": [["starred", "^starred", "starred"]]}
+    walked, trails = asked(("retrieve", {**given, "mode": "WALK"}), ("retrieve", given))
+    assert (len(walked["paths"]), len(trails["paths"])) == (2, 0)
+
+
 @pytest.mark.slow
 def test_paths_and_pairs() -> None:
     expression = "^<urn:starred>/<urn:directed_by>"
@@ -139,7 +166,8 @@ def test_what_is_doubtful_is_told() -> None:
         (("explain", {"expression": "nosuch:p"}), ("<path>:1:1", "^")),
         (("paths", {"expression": ".", "mode": "TRIAL"}), ("did you mean TRAIL",)),
         (("paths", {"expression": ".", "rows": -1}), ("rows=-1",)),
-        (("relations", {"topic": "Edwrd Arnold"}), ("<topic>:1:1", "did you mean Edward Arnold")),
+        (("relations", {"topic": "Greta Garbo"}), ("<topic>:1:1: no node of the graph is called so", "^")),
+        (("retrieve", {"topic": "Kismet", "relations": "none"}), ('["^starred", "directed_by"]', "none: ")),
         (("retrieve", {"topic": "Kismet", "relations": [["starring"]]}), ("did you mean starred",)),
         (("check", {"query": "SELECT ?x"}), ("<query>:1:10", "^")),
         (("register", {"query": FALLS.replace("FILTER(?q", "FILTER(?z")}),

@@ -20,7 +20,8 @@ from pyoxigraph import NamedNode
 
 from spaseq.paths import KnowledgeGraph, load
 from spaseq.paths.graph.names import Names
-from spaseq.paths.retrieval.prefixes import Prefixes, walk
+from spaseq.paths.retrieval.prefixes import Prefixes
+from spaseq.paths.retrieval.walking import walk
 from spaseq.paths.search._kernel import Nodes
 
 BASE = "http://example.org/"
@@ -107,7 +108,7 @@ def answer(graph: KnowledgeGraph, asked: Sequence[Question]) -> list[Nodes]:
     for path, numbers in groups.items():
         there = [number for number in numbers if nodes[number] is not None]
         topics = np.array([nodes[number] for number in there], dtype=np.int64)
-        begins, ends = walk(Prefixes(graph.now, [names.expression(path)]), np.unique(topics)).ends()
+        begins, ends = walk(Prefixes(graph.snapshot, [names.expression(path)]), np.unique(topics)).ends()
         low, high = (np.searchsorted(begins, topics, side).tolist() for side in ("left", "right"))
         for number, i, j in zip(there, low, high, strict=True):
             found[number] = ends[i:j]

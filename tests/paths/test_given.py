@@ -97,12 +97,12 @@ def test_terms_are_known_when_they_are_given_again() -> None:
     for _ in range(3):
         for given in (terms, [*terms, stranger], ["urn:a", *terms[::-1]], [*terms, *terms], [1, *terms]):
             wanted = {graph.node(term) if not isinstance(term, int) else term for term in given}
-            numbers, strange = graph.now.numbers(iter(given))
+            numbers, strange = graph.snapshot.numbers(iter(given))
             assert set(numbers.tolist()) == wanted - {None}
             assert len(numbers) == len(wanted - {None})
             assert list(strange) == [Literal("a")] * (stranger in given)
-    assert graph.now.numbers([])[0].tolist() == []
-    assert graph.now.numbers({})[0].dtype == np.int64
+    assert graph.snapshot.numbers([])[0].tolist() == []
+    assert graph.snapshot.numbers({})[0].dtype == np.int64
 
 
 def test_literals_that_are_asked_for_again() -> None:
@@ -116,9 +116,9 @@ def test_literals_that_are_asked_for_again() -> None:
     graph = load([(rdflib.URIRef("urn:s"), rdflib.URIRef("urn:p"), o) for o in (*literals[:-1], *nodes[1:])])
     for _ in range(2):
         for asked in (literals, [*reversed(literals), *nodes[1:]], nodes[1:]):
-            numbers, strange = graph.now.numbers(asked)
+            numbers, strange = graph.snapshot.numbers(asked)
             known = [term for term in asked if term != literals[-1]]
             assert [graph.term(number) for number in numbers.tolist()] == known
             assert len(strange) == (literals[-1] in asked)
     with pytest.raises((TypeError, QueryError, KeyError)):
-        graph.now.numbers([("1", None, None)])
+        graph.snapshot.numbers([("1", None, None)])

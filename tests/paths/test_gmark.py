@@ -26,9 +26,9 @@ def test_as_oxigraph(scenario: str, edges: int, count: int, shared: Callable[[st
     assert (len(graph), len(texts)) == (edges, count)
     answers = 0
     for text in texts:
-        sparql = as_sparql(graph.now.compile(text).expression.root)
+        sparql = as_sparql(graph.snapshot.compile(text).expression.root)
         for backwards in (False, True):
-            nodes = graph.now.product(text, backwards=backwards).candidates()
+            nodes = graph.snapshot.product(text, backwards=backwards).candidates()
             for node in nodes[:: max(1, len(nodes) // ENDS)].tolist():
                 end = graph.ox_term(node)
                 assert isinstance(end, NamedNode)

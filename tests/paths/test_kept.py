@@ -188,7 +188,7 @@ def _used(file: Path) -> object:
     """All that a graph of a file says."""
     graph = load(file)
     names = [graph.link(name, k=2) for name in ("C", "age", "noone")]
-    return everything(graph), answers(graph), [str(names)], graph.predicates
+    return everything(graph), answers(graph), [str(names)], str(graph.names.alike("age")), graph.predicates
 
 
 def _damages(built: Path, times: int, seed: int) -> None:

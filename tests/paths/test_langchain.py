@@ -68,7 +68,7 @@ def test_what_the_graph_does_not_know_is_told(caplog: pytest.LogCaptureFixture) 
     found = asked.retrieval(QUESTION)
     assert [ranked.text for ranked in found] == [text.split(" → ")[0] for text in TEXTS]
     assert [rejected.place for rejected in found.rejected] == [0, 2]
-    for said in ("did you mean Edward Arnold", "urn:nobody", "left out 7", "did you mean starred"):
+    for said in ("Edward Arnold is taken", "urn:nobody", "left out 7", "did you mean starred"):
         assert said in caplog.text
 
 
@@ -81,8 +81,25 @@ def test_nothing_is_called_so(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.mark.parametrize("answers", [["Edward Arnold, I think"], ['{"a": 1}'], [TOPICS, "no"]])
 def test_a_model_that_does_not_answer_with_a_list(answers: list[str]) -> None:
-    with pytest.raises(OutputParserException):
+    form = r'\[\["\^starred"' if answers[0] == TOPICS else r'\["Ada Lovelace"\]'
+    with pytest.raises(OutputParserException, match=form):
         retriever(*answers).invoke(QUESTION)
+
+
+def test_a_misspelled_topic_is_found_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    asked = retriever(
+        '<think>Arnold?</think> {"topics": ["Edwrad Arnold"]}', 'So: ["^starred", "directed_by"]'
+    )
+    documents = asked.invoke(QUESTION)
+    assert {document.page_content for document in documents} == set(TEXTS)
+    assert "no node is called Edwrad Arnold: Edward Arnold is taken" in caplog.text
+    (linked,) = documents[0].metadata["linked"]
+    assert (linked["asked"], linked["name"]) == ("Edwrad Arnold", "Edward Arnold")
+    asked = retriever(TOPICS, PATHS)
+    assert "linked" not in asked.invoke(QUESTION)[0].metadata
+    assert len(retriever(TOPICS, PATHS, mode="acyclic").invoke(QUESTION)) == 2
+    with pytest.raises(ValidationError, match="mode 'ANY'"):
+        retriever(mode="ANY")
 
 
 def test_labels_and_embeddings() -> None:

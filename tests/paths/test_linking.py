@@ -83,10 +83,54 @@ def test_spelling(graph: KnowledgeGraph) -> None:
         graph.link("Kismet", k=-1)
 
 
+@pytest.mark.parametrize(
+    ("written", "by"),
+    [
+        ("Arnold, Edward", "order"),
+        ("ARNOLD EDWARD", "order"),
+        ("E. Arnold", "short"),
+        ("Arnold, E.", "short"),
+        ("E Arnold", "short"),
+        ("Arnold", "short"),
+        ("films with Edward Arnold in them", "phrase"),
+        ("Edward Arnold's", "phrase"),
+    ],
+)
+def test_other_ways_to_write_a_name(graph: KnowledgeGraph, written: str, by: str) -> None:
+    best = graph.link(written)[0]
+    assert (best.label, best.by, best.asked) == ("Edward Arnold", by, written)
+    assert not best.is_called_so
+    assert 0.5 < best.score < 1
+    with pytest.raises(QueryError, match="did you mean Edward Arnold"):
+        graph.relations_of(written)
+
+
+def test_a_longer_name_in_a_phrase_comes_first(graph: KnowledgeGraph) -> None:
+    found = graph.link("was Kismet (1955) directed by William Dieterle?")
+    assert [candidate.label for candidate in found[:3]] == ["William Dieterle", "Kismet", "Kismet"]
+    assert {candidate.by for candidate in found[:3]} == {"phrase"}
+
+
+def test_what_is_in_no_name() -> None:
+    graph = load([("urn:p:Ada_Lovelace", "urn:knows", "urn:p:Charles_Babbage")])
+    assert graph.link("B. Lovelace")[0].by == "spelling"
+    assert [candidate.label for candidate in graph.link("C. Babbage", k=1)] == ["Charles Babbage"]
+    assert graph.link("J. Babbage")[0].by == "spelling"
+    assert graph.link("A.") == graph.link("of it") == []
+
+
+def test_all_nodes_of_a_name_are_topics() -> None:
+    edges = [(f"urn:n:{i}", "urn:knows", "urn:n:x") for i in range(16)]
+    graph = load([*edges, *((s, "http://www.w3.org/2000/01/rdf-schema#label", "Ada") for s, _, _ in edges)])
+    assert len(graph.relations_of("ada").topics) == 16
+    assert len(retrieve(graph, [["knows"]], "Ada", k=20)) == 16
+    assert len(graph.link("Ada")) == 10
+
+
 def test_labels_by_any_predicate() -> None:
     graph = load([("urn:x:1", "urn:title", "The Third Man"), ("urn:x:1", "urn:knows", "urn:x:2")])
     (by_value,) = graph.link("third man the") or [None]
-    assert by_value is None or by_value.by == "spelling"
+    assert by_value is None or by_value.by == "order"
     assert [(str(c.term), c.by) for c in graph.link("The Third Man")] == [("The Third Man", "literal")]
     found = graph.link("the third man", labels=["urn:title"])
     assert [(str(c.term), c.score, c.by) for c in found] == [("urn:x:1", 1.0, "label")]

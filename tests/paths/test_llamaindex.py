@@ -108,7 +108,7 @@ def test_what_the_graph_does_not_know_is_told(caplog: pytest.LogCaptureFixture) 
     found = asked.retrieval(QUESTION)
     assert [ranked.text for ranked in found] == [text.split(" → ")[0] for text in TEXTS]
     assert [rejected.place for rejected in found.rejected] == [0, 2]
-    for said in ("did you mean Edward Arnold", "urn:nobody", "left out 7", "did you mean starred"):
+    for said in ("Edward Arnold is taken", "urn:nobody", "left out 7", "did you mean starred"):
         assert said in caplog.text
 
 
@@ -121,6 +121,17 @@ def test_nothing_is_called_so() -> None:
 def test_a_model_that_does_not_answer_with_a_list(answers: list[str]) -> None:
     with pytest.raises(OutputParserException):
         retriever(*answers).retrieve(QUESTION)
+
+
+def test_ordinary_output_and_a_misspelled_topic() -> None:
+    asked = retriever(
+        '<think>Arnold?</think> {"topics": ["Edwrad Arnold"]}', 'So: ["^starred", "directed_by"]'
+    )
+    found = asked.retrieve(QUESTION)
+    wanted = retriever(TOPICS, PATHS).retrieve(QUESTION)
+    assert [one.node.node_id for one in found] == [one.node.node_id for one in wanted]
+    assert found[0].metadata["linked"][0]["name"] == "Edward Arnold"
+    assert "linked" not in wanted[0].metadata
 
 
 def test_labels_and_embeddings() -> None:

@@ -11,7 +11,7 @@ from pyoxigraph import Literal, NamedNode
 
 import spaseq.paths
 from spaseq.paths import KnowledgeGraph, load
-from spaseq.paths.graph.linking.candidates import Linker
+from spaseq.paths.graph.linking.candidates import Linker, linker_of
 from spaseq.paths.graph.linking.index import Index, key
 from spaseq.paths.graph.names import LABELS, local_name
 
@@ -61,7 +61,7 @@ def test_the_index_has_every_name_in_order(rows: list[Any], labels: tuple[str, .
     graph = load(rows)
     labels = tuple(iri for iri in labels if graph.predicate_number(iri) is not None)
     numbers = tuple(n for iri in labels if (n := graph.predicate_number(iri)) is not None)
-    assert entries_of(graph.now.linker_by(numbers).index) == sorted(names_of(graph, labels))
+    assert entries_of(linker_of(graph.snapshot, numbers).index) == sorted(names_of(graph, labels))
 
 
 @given(_triples, st.lists(st.tuples(st.booleans(), _triples), max_size=4))
@@ -72,10 +72,10 @@ def test_names_after_changes_are_those_of_a_graph_made_anew(
     for added, some in changes:
         assert graph.linker is not None
         (graph.add if added else graph.remove)(some)
-        fresh = Linker.of(graph.now)
+        fresh = Linker.of(graph.snapshot)
         assert [*map(graph.linker.degree, range(graph.nodes))] == fresh.degrees.tolist()
         for name in [*_TEXTS, "ab", "a_B", "Abc", "x:ab", "strase"]:
-            found, wanted = graph.link(name), fresh.link(graph.now, name, 10)
+            found, wanted = graph.link(name), fresh.link(graph.snapshot, name, 10)
             assert sorted(map(repr, found)) == sorted(map(repr, wanted))
     with TemporaryDirectory() as folder:
         graph.save(f"{folder}/g.spaseq")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -63,7 +64,7 @@ def test_text_for_a_prompt(films: KnowledgeGraph) -> None:
 
 def test_long_and_broken_names_stay_on_their_line() -> None:
     graph = load([("urn:a", "urn:says", "so\n" + "very " * 40 + "long")])
-    (line,) = graph.relations_of("urn:a").text().splitlines()
+    (line,) = graph.relations_of("urn:a").text().splitlines()  # and none back again
     assert len(line) < 80
     assert line.endswith("…")
 
@@ -90,6 +91,17 @@ def test_topics(films: KnowledgeGraph) -> None:
     assert counted(films.relations_of(":nobody")) == []
     with pytest.raises(QueryError, match="did you mean Edward Arnold"):
         films.relations_of("Edwrad Arnold")
+
+
+def test_paths_that_come_back_to_the_topic() -> None:
+    """As ``retrieve`` answers them: the spouse's spouse is the topic, and has a gender."""
+    triples = [("carlos", "spouse", "lilli"), ("lilli", "spouse", "carlos"), ("carlos", "gender", "male")]
+    graph = load([(f"urn:{s}", f"urn:{p}", f"urn:{o}") for s, p, o in triples])
+    found = dict(counted(graph.relations_of("carlos", hops=3)))
+    assert found["spouse", "spouse", "gender"] == 1
+    assert found["spouse", "spouse"] == 1
+    left = dict(counted(graph.relations_of("carlos", hops=3, returning=False)))
+    assert left == {("spouse",): 1, ("^spouse",): 1, ("gender",): 1}
 
 
 def test_as_json(films: KnowledgeGraph) -> None:
@@ -123,30 +135,36 @@ EDGES = st.lists(
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(EDGES, st.sets(NODES, min_size=1, max_size=2), st.integers(1, 3))
-def test_equal_to_walking(edges: list[tuple[str, str, str]], topics: set[str], hops: int) -> None:
+@given(EDGES, st.sets(NODES, min_size=1, max_size=2), st.integers(1, 3), st.booleans())
+def test_equal_to_walking(
+    edges: list[tuple[str, str, str]], topics: set[str], hops: int, returning: bool
+) -> None:
     """The same as sets of nodes that one goes along by hand, and as what `retrieve` walks."""
     graph = load(edges)
     here = [topic for topic in sorted(topics) if graph.node(topic) is not None]
-    reached: dict[tuple[str, ...], set[str]] = {(): set(here)}
+    # Where a path is, and its last edge with the direction, against which it does not go on.
+    reached: dict[tuple[str, ...], set[tuple[str, Any]]] = {(): {(topic, None) for topic in here}}
     wanted: dict[tuple[str, ...], int] = {}
     for _ in range(hops):
-        further: dict[tuple[str, ...], set[str]] = {}
-        for path, nodes in reached.items():
-            for s, p, o in edges:
-                for name, source, target in ((p[4:], s, o), ("^" + p[4:], o, s)):
-                    if source in nodes and target not in here:
-                        further.setdefault((*path, name), set()).add(target)
+        further: dict[tuple[str, ...], set[tuple[str, Any]]] = {}
+        for path, places in reached.items():
+            for edge in edges:
+                s, p, o = edge
+                for name, source, target, ahead in ((p[4:], s, o, True), ("^" + p[4:], o, s, False)):
+                    if any(at == source and last != (edge, not ahead) for at, last in places) and (
+                        returning or target not in here
+                    ):
+                        further.setdefault((*path, name), set()).add((target, (edge, ahead)))
         reached = further
-        wanted |= {path: len(nodes) for path, nodes in further.items()}
-    found = graph.relations_of(sorted(topics), hops, k=1000, examples=2)
+        wanted |= {path: len({at for at, _ in places}) for path, places in further.items()}
+    found = graph.relations_of(sorted(topics), hops, k=1000, examples=2, returning=returning)
     assert dict(counted(found)) == wanted
     assert not found.truncated
     lengths = [(len(path.relations), -path.count) for path in found]
     assert lengths == sorted(lengths)
     if len(here) == 1:
         for path in found.paths[:5]:
-            walked = retrieve(graph, [path.relations], here[0], 1000, mode="WALK", returning=False)
+            walked = retrieve(graph, [path.relations], here[0], 1000, returning=returning)
             ends = {ranked.path.nodes[-1] for ranked in walked}
             assert len(ends) == path.count
             assert set(path.examples) <= ends

@@ -97,6 +97,6 @@ def test_a_limit_ends_a_search_before_it_has_found_all() -> None:
     graph = random_graph(2_000, 10_000)
     found = graph.pairs("<urn:p>+", 0, limit=1)
     assert (len(found), found.truncated) == (1, True)
-    workspace = graph.now.workspaces.take(graph.now.memory("a test"))
+    workspace = graph.snapshot.workspaces.take(graph.snapshot.memory("a test"))
     assert 0 < np.count_nonzero(workspace.seen) < 50
     assert len(graph.pairs("<urn:p>+", 0)) > 1_000

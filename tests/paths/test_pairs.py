@@ -126,9 +126,10 @@ def test_in_chunks_on_copied_arrays(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairs, "_WORTH", 1)
         patch.setattr(pairs, "_RARER", rarer)
-        plan = pairs.plan_pairs(graph.now, Expression(path, {}, parse("<urn:x>").source), sources, targets)
+        asked = Expression(path, {}, parse("<urn:x>").source)
+        plan = pairs.plan_pairs(graph.snapshot, asked, sources, targets)
     room = workspace.Workspace(graph.nodes, Memory(Limits(), "a path"))
-    arrays = plan.product.arrays(alone=True)
+    arrays = plan.product.alone()
     found: Found = {(term, term) for term in plan.strangers}
     for begin in range(0, len(plan.begins), 2):
         chunk = plan.begins[begin : begin + 2].astype(np.int32)
@@ -143,7 +144,7 @@ def test_in_chunks_on_copied_arrays(
 @given(graphs(edges=20), paths)
 def test_every_path_takes_one_edge_of_the_cut(triples: frozenset[Triple], path: Path) -> None:
     graph = load(triples)
-    product = graph.now.product(Expression(path, {}, parse("<urn:x>").source))
+    product = graph.snapshot.product(Expression(path, {}, parse("<urn:x>").source))
     if (cut := product.cut) is None:
         return
     assert cut.edges == sum(product.relations.size(row) for _, row, _ in cut.transitions)

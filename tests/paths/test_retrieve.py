@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,25 @@ def test_the_question_decides(films: KnowledgeGraph) -> None:
     assert scores == sorted(scores, reverse=True)
     found = retrieve(films, [YEARS, DIRECTORS], ARNOLD, k=2, question="in which release years")
     assert [ranked.expressions for ranked in found] == [(0,), (0,)]
+
+
+def test_a_list_of_relations_is_walked_but_not_straight_back() -> None:
+    """Each edge may be taken again, as a plan may mean. Without a mode a path expression is a trail."""
+    pairs = [("ann", "bob"), ("bob", "ann"), ("cid", "cid")]
+    graph = load([(f"urn:{s}", "urn:spouse", f"urn:{o}") for s, o in pairs])
+    thrice, expression = ["spouse"] * 3, "/".join(["<urn:spouse>"] * 3)
+    for topic, end in (("ann", "bob"), ("cid", "cid")):
+        (ranked,) = retrieve(graph, [thrice], topic)
+        assert str(ranked.path.end) == f"urn:{end}"
+        assert len(retrieve(graph, [expression], topic)) == 0
+        assert len(retrieve(graph, [expression], topic, mode="WALK")) == 1
+        assert len(retrieve(graph, [thrice], topic, mode="TRAIL")) == 0
+    both = retrieve(graph, [thrice, expression, thrice[:2]], "ann")
+    assert [(len(ranked.path), ranked.expressions) for ranked in both] == [(2, (2,)), (3, (0,))]
+    assert len(retrieve(graph, [["spouse", "^spouse"]], "ann")) == 0
+    assert len(retrieve(graph, [["spouse", "^spouse"]], "ann", mode="WALK")) == 1
+    budget = Budget(latency=timedelta(seconds=100))
+    assert len(retrieve(graph, [thrice], "ann", budget=budget)) == 1
 
 
 def test_weights(films: KnowledgeGraph) -> None:

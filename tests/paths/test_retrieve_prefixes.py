@@ -13,7 +13,8 @@ from spaseq.paths import KnowledgeGraph, load
 from spaseq.paths.language.expression import Expression, NodeTest, Path, endless, read
 from spaseq.paths.language.modes import Mode
 from spaseq.paths.language.parser import parse
-from spaseq.paths.retrieval.prefixes import Prefixes, Walks, walk
+from spaseq.paths.retrieval.prefixes import Prefixes
+from spaseq.paths.retrieval.walking import Walks, walk
 from spaseq.terms.dictionary import Term
 from tests.paths.naive import Triple, Walk, matching, nodes_of, walks
 from tests.paths.strategies import graphs, paths
@@ -49,7 +50,7 @@ def test_as_trying_all_paths_has_it(
     if sum(1 for node in nodes for _ in islice(walks(node, triples, LONGEST, mode), MOST)) >= MOST:
         return
     graph = load(triples)
-    prefixes = Prefixes(graph.now, expressions(some))
+    prefixes = Prefixes(graph.snapshot, expressions(some))
     found = walk(prefixes, np.arange(graph.nodes), mode, returning=returning, most=ROOM)
     if found.truncated:
         return
@@ -84,7 +85,7 @@ def tree(width: int) -> KnowledgeGraph:
 
 
 def walked(graph: KnowledgeGraph, *some: str, most: int | None = None) -> Walks:
-    return walk(Prefixes(graph.now, some), np.array([graph.node("urn:root")]), most=most)
+    return walk(Prefixes(graph.snapshot, some), np.array([graph.node("urn:root")]), most=most)
 
 
 def test_a_common_prefix_is_walked_once() -> None:
@@ -114,7 +115,7 @@ def test_nothing_to_walk() -> None:
     graph = tree(3)
     assert len(walked(graph)) == 1
     assert len(walked(graph, "<urn:b>")) == 1
-    assert len(walk(Prefixes(graph.now, ["<urn:a>"]), np.zeros(0, dtype=np.int64))) == 0
+    assert len(walk(Prefixes(graph.snapshot, ["<urn:a>"]), np.zeros(0, dtype=np.int64))) == 0
 
 
 @pytest.mark.parametrize("most", [0, 1, 2, 5, 16, 100, 299, 300, 10_000])
@@ -148,7 +149,7 @@ def test_what_is_left_of_many_is_spread_evenly() -> None:
 def test_coming_back(mode: Mode, returning: bool, ends: list[str]) -> None:
     graph = load([(f"urn:{s}", "urn:p", f"urn:{o}") for s, o in ("ab", "bc", "ca")])
     topic = np.array([graph.node("urn:a")])
-    found = walk(Prefixes(graph.now, ["<urn:p>+"]), topic, mode, returning=returning)
+    found = walk(Prefixes(graph.snapshot, ["<urn:p>+"]), topic, mode, returning=returning)
     terms: list[Term] = [graph.ox_term(int(found.node[i])) for i in found.complete()]
     assert [str(term) for term in terms] == [f"<urn:{end}>" for end in ends]
 
@@ -156,12 +157,12 @@ def test_coming_back(mode: Mode, returning: bool, ends: list[str]) -> None:
 def test_a_circle_is_complete() -> None:
     graph = load([(f"urn:{s}", "urn:p", f"urn:{o}") for s, o in ("ab", "ba", "ac")])
     topic = np.array([graph.node("urn:a")])
-    found = walk(Prefixes(graph.now, ["<urn:p>+"]), topic, Mode.SIMPLE, returning=True)
+    found = walk(Prefixes(graph.snapshot, ["<urn:p>+"]), topic, Mode.SIMPLE, returning=True)
     assert sorted(len(found.path(i)) for i in found.complete().tolist()) == [1, 1, 2]
 
 
 def test_a_loop_is_one_edge_whichever_way_it_is_taken() -> None:
     graph = load([("urn:a", "urn:p", "urn:a")])
     topic = np.array([graph.node("urn:a")])
-    found = walk(Prefixes(graph.now, ["<urn:p>|^<urn:p>"]), topic, returning=True)
+    found = walk(Prefixes(graph.snapshot, ["<urn:p>|^<urn:p>"]), topic, returning=True)
     assert len({found.path(i) for i in found.complete().tolist()}) == 1

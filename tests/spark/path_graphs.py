@@ -78,7 +78,7 @@ def asked(
 ) -> tuple[spaseq.paths.KnowledgeGraph, Expression]:
     """A graph and an expression of which something can be learnt: states, and pairs that it joins."""
     g = spaseq.paths.load(sorted(triples, key=str))
-    expression = Expression(path, {}, g.now.compile("<urn:x>").expression.source)
+    expression = Expression(path, {}, g.snapshot.compile("<urn:x>").expression.source)
     assume(automaton_of(compile_path(expression)).size > 1)
     assume(len(g.pairs(expression, sources, targets)) > 2)
     return g, expression

@@ -171,8 +171,9 @@ def retrieve(
         int | None, typer.Option(metavar="SIZE", parser=size, help="What its paths may take: best effort.")
     ] = None,
     mode: Annotated[
-        str, typer.Option(metavar="MODE", help="WALK, TRAIL, SIMPLE or ACYCLIC paths.")
-    ] = "TRAIL",
+        str | None,
+        typer.Option(metavar="MODE", help="WALK, TRAIL, SIMPLE or ACYCLIC paths."),
+    ] = None,
     returning: Annotated[
         bool,
         typer.Option("--returning/--no-returning", help="Whether paths may come back to the topic."),

@@ -42,7 +42,7 @@ def answer_retrieve(
     question: str | None,
     k: int,
     budget: Budget,
-    mode: str,
+    mode: str | None,
     returning: bool,
     form: RetrieveFormat,
     out: Path | None,

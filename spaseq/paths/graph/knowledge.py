@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from operator import index
+from os import PathLike
 from typing import Any, Final
 from weakref import WeakSet
 
 from spaseq.limits import Limits
-from spaseq.paths.graph.linking.candidates import Linker
+from spaseq.paths.graph.linking.candidates import Candidate, Linker, label_predicates, linker_of
+from spaseq.paths.graph.linking.changes import carry_names
 from spaseq.paths.graph.loading import triples_of
-from spaseq.paths.graph.names import Names
-from spaseq.paths.graph.questions import Questions
+from spaseq.paths.graph.names import Names, doubts, names_of
 from spaseq.paths.graph.saved.contents import Contents
-from spaseq.paths.graph.snapshot import Snapshot
+from spaseq.paths.graph.saved.graph import save
+from spaseq.paths.graph.snapshot import Snapshot, Terms
 from spaseq.paths.graph.updates.merging import Edge
 from spaseq.paths.graph.updates.watching import Watch
 from spaseq.paths.language.expression import Expression
+from spaseq.paths.retrieval.budget import Budget, budget_given
+from spaseq.paths.retrieval.neighbourhood import Neighbourhood, neighbourhood
+from spaseq.paths.search.enumeration.paths import Paths, find_paths
+from spaseq.paths.search.pairs import Pairs, find_batches, find_pairs
 
 #: So many changes wait at most until they are merged.
 _MOST_WAITING: Final = 1 << 20
 
 
-class KnowledgeGraph(Questions):
+class KnowledgeGraph(Terms):
     """An RDF graph for path queries; make one with ``spaseq.paths.load``.
 
     Its nodes are all subjects and objects, numbered from 0; its predicates have numbers of their own.
@@ -31,9 +37,9 @@ class KnowledgeGraph(Questions):
     (``":Alice"``, ``"<http://…>"``, ``'"a literal"@en'``, ``"1999"``), absolute IRIs, or numbers of nodes.
     ``prefixes`` are those of texts, and do not change.
 
-    Triples are added and removed; threads may ask and change it at the same time. What is asked sees the
-    graph as it is ``now``, from its beginning to its end, whatever comes meanwhile. Numbers of nodes hold as
-    long as no node loses its last triple; the terms of those that did are still kept (some 150 bytes each).
+    Triples are added and removed; threads may ask and change it at the same time. A query sees the graph as
+    it is when the query begins, whatever changes meanwhile. Numbers of nodes hold until a node loses its
+    last triple; the terms of such nodes are still kept (some 150 bytes each).
 
     >>> import spaseq.paths
     >>> g = spaseq.paths.load([("urn:a", "urn:knows", "urn:b"), ("urn:b", "urn:knows", "urn:c")])
@@ -45,23 +51,31 @@ class KnowledgeGraph(Questions):
     """
 
     def __init__(self, graph: Snapshot) -> None:
-        self._now = graph
+        self._snapshot = graph
         self._lock = threading.RLock()
         self._waiting: dict[Edge, bool] = {}
         self._watches: WeakSet[Watch] = WeakSet()
 
     @property
-    def now(self) -> Snapshot:
-        """The graph as it is now, for who asks several things that belong together: it does not change.
+    def snapshot(self) -> Snapshot:
+        """The graph as searches read it, as it is now.
 
-        What was added and removed since it was last asked is merged here: a pass over all edges, or for as
-        many as a fiftieth of them, sorting them anew.
+        Changes since the last query are merged here: a pass over all edges, or, for more changes than a
+        fiftieth of the edges, sorting all of them again.
         """
         if self._waiting:
             with self._lock:
                 if self._waiting:
-                    self._now, self._waiting = self._now.changed(self._waiting), {}
-        return self._now
+                    before, changes = self._snapshot, self._waiting
+                    after = before.changed(changes)
+                    carry_names(before, after, changes)
+                    self._snapshot, self._waiting = after, {}
+        return self._snapshot
+
+    @property
+    def now(self) -> KnowledgeGraph:
+        """A graph of its own that is as this one is now, for several questions that belong together."""
+        return KnowledgeGraph(self.snapshot)
 
     # --- changes
 
@@ -85,17 +99,17 @@ class KnowledgeGraph(Questions):
         with self._lock:
             for watch in self._watches:
                 watch.check(time)
-            dictionary = self._now.contents.dictionary
+            dictionary = self._snapshot.contents.dictionary
             number = dictionary.intern if present else dictionary.find
             found = [(number(s), number(p), number(o)) for s, p, o in given]
             edges: dict[Edge, bool] = dict.fromkeys(found, present)
             try:
                 self._waiting.update(edges)
-            finally:  # whoever watches is told what the graph was
+            finally:  # watches see all changes of the graph
                 for watch in self._watches:
                     watch.tell([*edges], present, time)
             if len(self._waiting) > _MOST_WAITING:
-                _ = self.now
+                _ = self.snapshot
 
     def watch(
         self,
@@ -111,36 +125,118 @@ class KnowledgeGraph(Questions):
         when triples are removed. See ``spaseq.paths.graph.updates.watching.Watch``.
         """
         with self._lock:
-            found = Watch(self.now, expression, sources, targets, window, self._lock)
+            found = Watch(self.snapshot, expression, sources, targets, window, self._lock)
             self._watches.add(found)
         return found
 
-    # --- what it is
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return KnowledgeGraph, (self.now,)
+        return KnowledgeGraph, (self.snapshot,)
 
     @property
     def limits(self) -> Limits:
         """What a query may take."""
-        return self._now.limits
+        return self._snapshot.limits
 
     @property
     def prefixes(self) -> Mapping[str, str]:
         """Those of expressions, and of terms as text."""
-        return self._now.prefixes
+        return self._snapshot.prefixes
 
     @property
     def contents(self) -> Contents:
         """The arrays."""
-        return self.now.contents
+        return self.snapshot.contents
 
     @property
     def names(self) -> Names:
-        """What terms are called, and predicates by their names."""
-        return self.now.names
+        """The labels of nodes and predicates, and the predicates by their names."""
+        return names_of(self.snapshot)
 
     @property
     def linker(self) -> Linker:
         """The nodes by their names; made when it is first needed, and saved with the graph."""
-        return self.now.linker
+        return linker_of(self.snapshot)
+
+    def save(self, file: str | PathLike[str]) -> None:
+        """Save into one file, which ``spaseq.paths.open`` maps: ``spaseq.paths.graph.saved.graph.save``."""
+        save(self.snapshot, file)
+
+    # --- names
+
+    def link(self, name: str, k: int = 10, labels: Any = ()) -> list[Candidate]:
+        """The nodes that may be meant by a name, the best first, at most ``k``.
+
+        A name is a label (``rdfs:label``, ``skos:prefLabel``, ``schema:name``, then ``skos:altLabel``,
+        ``foaf:name``), the last segment of an IRI, or a short literal; letters and digits count. Where
+        no node has it, those whose names are spelled most like it are given, ``by="spelling"``. Of equal
+        scores, the node with more edges comes first. ``labels`` are more predicates (or one) whose values are
+        names; the index that they make is kept, those of a few. Raises QueryError for one that no edge has.
+        """
+        _not_negative("k", k)
+        graph = self.snapshot
+        return linker_of(graph, label_predicates(graph, labels)).link(graph, name, k)
+
+    def relations_of(
+        self,
+        topic: Any,
+        hops: int = 2,
+        k: int = 100,
+        examples: int = 3,
+        labels: Any = (),
+        *,
+        returning: bool = True,
+    ) -> Neighbourhood:
+        """Return the relations that leave a topic (a term, a name, or several), for a planner.
+
+        First the paths of one relation, then of two, up to ``hops``; of each length the ``k`` that lead
+        to most nodes, and longer ones only from these. Each has the number of distinct nodes that it leads to
+        and ``examples`` of them, evenly spread. No path turns straight back along an edge; without
+        ``returning``, none comes back to the topic (as for ``retrieve``). Names are those that ``retrieve``
+        takes, each of one predicate only; predicates of labels (``rdfs:label``, …) are left out. Each hop
+        scans the edges of the graph once. ``labels`` are as for ``link``.
+
+        Raises QueryError for a topic that is a name of no node, ValueError for numbers that make no sense,
+        LimitError for more memory than a query may take.
+        """
+        return neighbourhood(self.snapshot, topic, hops, k, examples, labels, returning=returning)
+
+    # --- queries
+
+    def pairs(
+        self, expression: str | Expression, sources: Any = None, targets: Any = None, limit: int | None = None
+    ) -> Pairs:
+        """The distinct pairs of nodes that a path joins; see ``spaseq.paths.search.pairs.find_pairs``."""
+        _not_negative("limit", limit)
+        return find_pairs(self.snapshot, expression, sources, targets, limit)
+
+    def batches(
+        self, expression: str | Expression, sources: Any = None, targets: Any = None
+    ) -> Iterator[Pairs]:
+        """The same pairs in batches, as they are found: ``spaseq.paths.search.pairs.find_batches``."""
+        return find_batches(self.snapshot, expression, sources, targets)
+
+    def paths(
+        self,
+        expression: str | Expression,
+        sources: Any = None,
+        targets: Any = None,
+        mode: str = "WALK",
+        shortest: int | None = None,
+        max_paths: int | None = None,
+        budget: Budget | None = None,
+    ) -> Paths:
+        """The paths, looked for when they are asked for: see ``find_paths``."""
+        _not_negative("max_paths", max_paths)
+        budget_given(budget)
+        return find_paths(self.snapshot, expression, sources, targets, mode, shortest, max_paths, budget)
+
+    def check(
+        self, expression: str | Expression, sources: Any = None, targets: Any = None
+    ) -> tuple[str, ...]:
+        """Return what is doubtful about a query: predicates without edges, ends that are not nodes."""
+        return doubts(self.snapshot, expression, sources, targets)
+
+
+def _not_negative(name: str, number: int | None) -> None:
+    if number is not None and number < 0:
+        raise ValueError(f"{name}={number}: ask for at least 0, or None for all")

@@ -9,21 +9,21 @@ a language or in English before others; without one it is the IRI's local name, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 from urllib.parse import unquote
 
 from pyoxigraph import BlankNode, Literal, NamedNode
 
 from spaseq.errors import QueryMeaningError
 from spaseq.language.reading.source import Source
+from spaseq.language.syntax.printing import print_term
 from spaseq.paths.graph.linking.index import Index, key
-from spaseq.paths.language.expression import Alternative, Expression, Path, Step
+from spaseq.paths.graph.saved.check import blocks
+from spaseq.paths.graph.snapshot import Snapshot
+from spaseq.paths.language.expression import Alternative, Expression, NodeTest, Path, Step, read, show
 from spaseq.paths.language.expression import Sequence as PathSequence
 from spaseq.terms.dictionary import Term
-
-if TYPE_CHECKING:
-    from spaseq.paths.graph.snapshot import Snapshot
 
 #: Predicates whose values are what a node is called.
 LABELS: Final = (
@@ -39,6 +39,9 @@ _TAIL: Final = 1
 #: So many labels are kept.
 _MOST_KEPT: Final = 1 << 20
 
+#: How the names of the blocks of a file begin that are the index of predicates.
+INDEX: Final = "names.predicates."
+
 _COMMA: Final = ", "
 _INVERSE: Final = "^"
 _PREFERRED: Final = (None, "en")
@@ -48,15 +51,14 @@ _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 class Names:
     """The labels of a graph's terms, and its predicates by name. All are kept; threads may share them."""
 
-    def __init__(self, graph: Snapshot, index: Index | None = None) -> None:
-        """``index``: that of the predicates, if it is there already."""
+    def __init__(self, graph: Snapshot) -> None:
         self._graph = graph
         numbers = {iri: graph.predicate_number(iri) for iri in LABELS}
         self._used = [number for number in numbers.values() if number is not None]
         self._labelling = frozenset(self._used)
         self._nodes: dict[int, str] = {}
         self._predicates: dict[int, str] = {}
-        self._index = index
+        self._index: Index | None = None
 
     def node(self, number: int) -> str:
         """The label of a node."""
@@ -148,7 +150,8 @@ class Names:
     def index(self) -> Index:
         """The predicates by their labels and last segments, and by what stands after the last dot in one."""
         if self._index is None:
-            self._index = Index.of(self._entries())
+            file = self._graph.file
+            self._index = Index.of(self._entries()) if file is None else Index.of_arrays(blocks(file, INDEX))
         return self._index
 
     def _entries(self) -> Iterator[tuple[str, int, int]]:
@@ -199,3 +202,36 @@ def _preference(literal: Literal) -> tuple[int, str, str]:
     language = literal.language
     place = _PREFERRED.index(language) if language in _PREFERRED else len(_PREFERRED)
     return place, literal.value, language or ""
+
+
+def names_of(graph: Snapshot) -> Names:
+    """Return the names of a graph's terms, which the graph keeps."""
+    return graph.derived(Names)
+
+
+def doubts(
+    graph: Snapshot, expression: str | Expression, sources: Any = None, targets: Any = None
+) -> tuple[str, ...]:
+    """Return what is doubtful about a query: predicates without edges, ends that are not nodes."""
+    compiled = graph.compile(expression)
+    prefixes = compiled.expression.prefixes
+    used = [p for symbol in read(compiled.expression.root)
+            for p in ([c.predicate for c in symbol.conditions] if isinstance(symbol, NodeTest)
+                      else symbol.predicates)]  # fmt: skip
+    missing = [p for p in dict.fromkeys(used) if graph.find(p, graph.contents.predicate_of) is None]
+    doubts = [_unknown(graph, p, prefixes) for p in missing]
+    for ends in (sources, targets):
+        strangers = () if ends is None else graph.numbers(ends)[1]
+        doubts += [f"the graph has no node {print_term(term, prefixes)}" for term in strangers]
+    return tuple(doubts)
+
+
+def _unknown(graph: Snapshot, predicate: NamedNode, prefixes: Mapping[str, str]) -> str:
+    alike = names_of(graph).alike(local_name(predicate))
+    hint = f": did you mean {_print(alike, prefixes)}?" if alike else ""
+    return f"no edge has the predicate {_print(predicate, prefixes)}{hint}"
+
+
+def _print(predicate: NamedNode, prefixes: Mapping[str, str]) -> str:
+    """A predicate as an expression writes it."""
+    return show(Step((predicate,)), prefixes)

@@ -62,7 +62,7 @@ def build(
     """
     origin = _origin(Path(fspath(source)), Path(fspath(file)))
     graph = load(source, format=format, limits=limits)
-    save(graph.now, file, origin)
+    save(graph.snapshot, file, origin)
     return graph
 
 

@@ -1,28 +1,23 @@
-"""A knowledge graph as it is at one time: what one path query sees of it."""
+"""A knowledge graph as it is at one time: what one path query sees of it, its terms and their numbers."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from functools import cached_property, lru_cache, partial
-from pathlib import Path
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, partial
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
+from pyoxigraph import NamedNode
 
-from spaseq.errors import KnowledgeError
 from spaseq.limits import Limits
-from spaseq.paths.graph.linking.candidates import Linker
-from spaseq.paths.graph.linking.changes import Touched, changed
-from spaseq.paths.graph.names import Names
-from spaseq.paths.graph.numbering import Numbering
-from spaseq.paths.graph.questions import Questions
+from spaseq.paths.graph.numbering import Numbering, no_node
 from spaseq.paths.graph.relations import Relations
-from spaseq.paths.graph.saved.contents import Contents, Mapped
-from spaseq.paths.graph.saved.file import KeptFile, mapped
-from spaseq.paths.graph.saved.graph import as_bytes, kept_index, kept_linker
+from spaseq.paths.graph.saved.contents import Contents
+from spaseq.paths.graph.saved.file import KeptFile
 from spaseq.paths.graph.updates.merging import Edge, merged
 from spaseq.paths.language.compile import Compiled, compile_path
 from spaseq.paths.language.expression import Expression
@@ -33,22 +28,99 @@ from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.product import Product
 from spaseq.paths.search.workspace import Workspaces
 from spaseq.terms.dictionary import Term
-from spaseq.terms.interop import RdflibTerm
+from spaseq.terms.interop import RdflibTerm, to_rdflib
+
+_Made = TypeVar("_Made")
 
 _KEPT: Final = 256
-_KEPT_LINKERS: Final = 4
 
 _MOST_SHOWN: Final = 1 << 20
 
-#: What a graph is called that came by a pipe, not from a file.
-_PICKLED: Final = "<pickled graph>"
+
+class Terms(ABC):
+    """The terms of a graph and their numbers: of a graph that may change, those that it has now."""
+
+    @property
+    @abstractmethod
+    def snapshot(self) -> Snapshot:
+        """The graph as it is now; it does not change."""
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        return f"<{name}: {len(self):,} edges, {self.nodes:,} nodes, {self.predicates:,} predicates>"
+
+    def __len__(self) -> int:
+        """The number of edges, that is of distinct triples."""
+        return self.snapshot.contents.size
+
+    @property
+    def nodes(self) -> int:
+        """The number of nodes."""
+        return self.snapshot.contents.nodes
+
+    @property
+    def predicates(self) -> int:
+        """The number of predicates."""
+        return self.snapshot.contents.predicates
+
+    def edges(self) -> tuple[Nodes, Nodes, Nodes]:
+        """All edges as numbers: subjects, predicates, objects, sorted by (p, s, o); each ``(len(self),)``."""
+        edges = self.snapshot.contents.edges
+        return edges.s, edges.p, edges.o
+
+    def term(self, node: int) -> RdflibTerm:
+        """The term of a node."""
+        return to_rdflib(self.ox_term(node))
+
+    def terms(self, nodes: Ids | Nodes) -> list[RdflibTerm]:
+        """The terms of many nodes. They are kept, about a million of them."""
+        return self.snapshot.kept_terms(nodes)
+
+    def ox_term(self, node: int) -> Term:
+        """The term of a node, as pyoxigraph has it."""
+        contents = self.snapshot.contents
+        if not 0 <= node < contents.nodes:
+            raise no_node(node, contents.nodes)
+        return contents.dictionary.term(int(contents.node_ids[node]))
+
+    def glance(self, nodes: Ids | Nodes) -> Iterator[Term]:
+        """Return the terms of many nodes, each for one look: no object is kept."""
+        contents = self.snapshot.contents
+        return contents.dictionary.glance(contents.node_ids[nodes])
+
+    def predicate(self, number: int) -> RdflibTerm:
+        """The IRI of a predicate."""
+        return to_rdflib(self.ox_predicate(number))
+
+    def ox_predicate(self, number: int) -> NamedNode:
+        """The IRI of a predicate, as pyoxigraph has it."""
+        contents = self.snapshot.contents
+        if not 0 <= number < contents.predicates:
+            raise KeyError(number)
+        found = contents.dictionary.term(int(contents.predicate_ids[number]))
+        assert isinstance(found, NamedNode)
+        return found
+
+    def node(self, value: Any) -> int | None:
+        """The number of a node, by its term; None if the graph has no such node."""
+        graph = self.snapshot
+        return graph.find(graph.read(value), graph.contents.node_of)
+
+    def predicate_number(self, value: Any) -> int | None:
+        """The number of a predicate, by its IRI; None if no edge has it."""
+        graph = self.snapshot
+        return graph.find(graph.read(value), graph.contents.predicate_of)
+
+    @property
+    def file(self) -> KeptFile | None:
+        """The file that the graph was opened from; None if it was loaded, or has changed."""
+        return self.snapshot.contents.file
 
 
-class Snapshot(Questions):
-    """An RDF graph that does not change: what a ``KnowledgeGraph`` is ``now``.
+class Snapshot(Terms):
+    """An RDF graph that does not change: what searches read. Threads may share it.
 
-    Its nodes are all subjects and objects, numbered from 0; its predicates have numbers of their own. Threads
-    may share it.
+    Its nodes are all subjects and objects, numbered from 0; its predicates have numbers of their own.
     """
 
     def __init__(
@@ -69,24 +141,27 @@ class Snapshot(Questions):
         self._numbering = Numbering(contents, self.prefixes)
         self.compile = compiled or lru_cache(_KEPT)(partial(_compile, self.prefixes))
         self._product = lru_cache(_KEPT)(self._bind)
-        self._linkers: dict[tuple[int, ...], Linker] = {}
+        self._derived: dict[Callable[[Snapshot], Any], Any] = {}
 
     @property
-    def now(self) -> Snapshot:
-        """This is what it is."""
+    def snapshot(self) -> Snapshot:
+        """This graph."""
         return self
 
     def changed(self, changes: Mapping[Edge, bool]) -> Snapshot:
-        """The graph with the edges that are ``True`` and without those that are ``False``."""
+        """Return the graph with the edges that are ``True`` and without those that are ``False``."""
         ways = None if self._relations is None else self._relations.ways
         contents = merged(self.contents, ways, changes)
         if contents is self.contents:
             return self
-        made = Snapshot(contents, self.prefixes, self.limits, self.compile)
-        if self._linkers and (touched := Touched.of(self.contents, contents, changes)) is not None:
-            linkers = {labels: changed(of, touched, made, labels) for labels, of in [*self._linkers.items()]}
-            made._linkers = {labels: of for labels, of in linkers.items() if of is not None}
-        return made
+        return Snapshot(contents, self.prefixes, self.limits, self.compile)
+
+    def derived(self, make: Callable[[Snapshot], _Made]) -> _Made:
+        """Return what ``make`` makes of this graph; made once, then kept."""
+        found = self._derived.get(make)
+        if found is None:
+            found = self._derived.setdefault(make, make(self))
+        return cast("_Made", found)
 
     def kept_terms(self, nodes: Ids | Nodes) -> list[RdflibTerm]:
         """See ``terms``."""
@@ -115,38 +190,6 @@ class Snapshot(Questions):
         identifier = self.contents.dictionary.find(found)
         number = int(numbers[identifier]) if identifier < len(numbers) else -1
         return None if number < 0 else number
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """How pickle makes it anew: what was opened, from its file, which both sides then share."""
-        kept = self.file
-        if kept is not None and kept.name != _PICKLED:
-            place = str(Path(kept.name).absolute())
-            return _reopened, (place, kept.facts, dict(self.prefixes), self.limits)
-        return _of_bytes, (as_bytes(self), self.limits)
-
-    # --- names
-
-    @cached_property
-    def names(self) -> Names:
-        """What terms are called, and predicates by their names."""
-        return Names(self, kept_index(self.file))
-
-    @property
-    def linker(self) -> Linker:
-        """The nodes by their names; made when it is first needed, and saved with the graph."""
-        return self.linker_by(())
-
-    def linker_by(self, labels: tuple[int, ...]) -> Linker:
-        """The nodes by the values of these predicates, too. Some that were made last are kept."""
-        found = self._linkers.get(labels)
-        if found is None:
-            made = (None if labels else kept_linker(self.file)) or Linker.of(self, labels)
-            found = self._linkers.setdefault(labels, made)
-            for old in [key for key in self._linkers if key][:-_KEPT_LINKERS]:
-                self._linkers.pop(old, None)
-        return found
-
-    # --- what the backends stand on
 
     @property
     def relations(self) -> Relations:
@@ -195,14 +238,3 @@ def _compile(prefixes: Mapping[str, str], expression: str | Expression) -> Compi
     elif not isinstance(expression, Expression):
         raise TypeError(f"not a path expression: {expression!r}")
     return compile_path(expression)
-
-
-def _reopened(name: str, facts: Mapping[str, Any], prefixes: Mapping[str, str], limits: Limits) -> Snapshot:
-    kept = mapped(Path(name))
-    if kept.facts != facts:
-        raise KnowledgeError(f"{name}: this is no longer the graph that was pickled")
-    return Snapshot(Mapped(kept), prefixes, limits)
-
-
-def _of_bytes(data: bytes, limits: Limits) -> Snapshot:
-    return Snapshot(Mapped(KeptFile(_PICKLED, bytearray(data))), None, limits)

@@ -9,92 +9,36 @@ are complete those are embedded first that promise most, until the time or the m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from spaseq.effort import Policy, Shed, WorkClock
+from spaseq.paths.graph.names import names_of
+from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.modes import Mode
 from spaseq.paths.path import Path
 from spaseq.paths.rendering import one_line, path_text
 from spaseq.paths.retrieval.budget import Budget
-from spaseq.paths.retrieval.prefixes import PATH_BYTES, Prefixes, walk
+from spaseq.paths.retrieval.frontier import WALKING, Floats, Frontier, most_promised
+from spaseq.paths.retrieval.prefixes import Prefixes
 from spaseq.paths.retrieval.ranking import Embed, cosine, embedded
-from spaseq.paths.retrieval.together import Plan, Walked
+from spaseq.paths.retrieval.together import Plan, Walked, prefixes_of
+from spaseq.paths.retrieval.walking import walk
 from spaseq.paths.search._kernel import Ids, Nodes
 
-if TYPE_CHECKING:
-    from spaseq.paths.graph.snapshot import Snapshot
-
-Floats = npt.NDArray[np.float64]
-
-#: What an edge takes, in seconds, until it was measured.
-_EDGE: Final = 1e-6
 #: To a clock that counts work: what a path is that is embedded, where a look at an edge is 1.
 _RANKED: Final = 40.0
-#: Walking may take such a part of the bound, each length such a part of what is left of that.
-_WALKING: Final = 0.5
-_LENGTH: Final = 0.5
 #: So many paths are embedded at first, to see how long one takes; then for such a part of what is left.
 _FIRST: Final = 8
 _NEXT: Final = 0.6
-
-
-class Frontier:
-    """Which edges a walk looks at, when it may not look at all. ``passed``: so many were left out."""
-
-    def __init__(self, prefixes: Prefixes, promises: Floats, budget: Budget) -> None:
-        self._prefixes, self._promises = prefixes, promises
-        self._budget = budget
-        self._begin = budget.clock()
-        self._policy = Policy(budget.policy)
-        self._lots = np.random.default_rng(1)
-        self._looked, self.passed = 0, 0
-
-    def room(self, total: int, paths: int) -> int:
-        """Of so many edges, how many may be looked at; there are so many paths."""
-        room, budget = total, self._budget
-        if budget.latency is not None:
-            spent = budget.clock() - self._begin
-            left = _WALKING * budget.latency.total_seconds() - spent
-            each = spent / self._looked if self._looked else _EDGE
-            room = min(room, int(max(left, 0.0) * _LENGTH / max(each, 1e-9)))
-        if budget.memory is not None:
-            room = min(room, int(_WALKING * budget.memory / PATH_BYTES - paths) // 2)
-        return max(room, min(total, 1))
-
-    def chosen(self, states: Nodes, sizes: Ids, room: int) -> Ids:
-        """``room`` of the edges of pieces, which lead to ``states``: their places if all stood in a row."""
-        begins, total = np.cumsum(sizes) - sizes, int(sizes.sum())
-        self.passed += total - room
-        if self._policy is Policy.RANDOM_STATE:
-            return np.sort(self._lots.permutation(total)[:room])
-        if self._policy is Policy.SELECTIVE:
-            order = np.argsort(sizes, kind="stable")
-        else:
-            different, inverse = np.unique(states, return_inverse=True)
-            promise = np.array([_most(self._promises, self._prefixes.wanted(q)) for q in different.tolist()])
-            cost = np.bincount(inverse, sizes, len(different))
-            worth = (promise / np.maximum(cost, 1.0))[inverse]
-            order = np.lexsort((-worth, -promise[inverse]))
-        taken = np.clip(room - (np.cumsum(sizes[order]) - sizes[order]), 0, sizes[order])
-        within = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
-        return np.sort(np.repeat(begins[order], taken) + within)
-
-    def looked(self, edges: int) -> None:
-        """So many edges were looked at."""
-        self._looked += edges
-        if isinstance(self._budget.clock, WorkClock):
-            self._budget.clock.add(edges)
 
 
 def best_effort(
     graph: Snapshot,
     place: int,
     plan: Plan,
-    mode: Mode,
+    mode: Mode | None,
     budget: Budget,
     embed: Embed,
     *,
@@ -105,7 +49,7 @@ def best_effort(
     The path that promises most is compared in any case.
     """
     begin = budget.clock()
-    prefixes = Prefixes(graph, [used.expression for used in plan.usable])
+    prefixes = prefixes_of(graph, ((used.expression, used.plain) for used in plan.usable))
     about = [_words(graph, prefixes, i) for i in range(len(plan.usable))]
     vectors = embedded(embed, [] if plan.question is None else [plan.question, *about])
     weights = np.array([used.weight for used in plan.usable])
@@ -114,7 +58,13 @@ def best_effort(
     frontier = Frontier(prefixes, promises, budget)
     memory = graph.memory(f"retrieve by {len(plan.usable):,} expressions from {len(plan.topics):,} topics")
     walks = walk(
-        prefixes, plan.topics, mode, returning=returning, most=budget.paths, memory=memory, frontier=frontier
+        prefixes,
+        plan.topics,
+        mode or Mode.TRAIL,
+        returning=returning,
+        most=budget.paths,
+        memory=memory,
+        frontier=frontier,
     )
     complete = walks.complete()
     order = complete[_order(prefixes, walks.state[complete], promises, Policy(budget.policy))]
@@ -130,7 +80,7 @@ def best_effort(
             path = walks.path(number)
             # A loop is one edge either way, so that two readings may have found it.
             accepted.setdefault(path, set()).update(prefixes.accepts(int(walks.state[number])))
-            texts[path] = path_text(path, graph.names)
+            texts[path] = path_text(path, names_of(graph))
         new = sorted(set(texts.values()) - likeness.keys())
         likeness |= _likeness(plan.question, new, embed)
         at += size
@@ -156,7 +106,7 @@ def _next(budget: Budget, plan: Plan, begin: float, at: int, left: int) -> int:
         rest = budget.latency.total_seconds() - (budget.clock() - begin)
         size = min(size, max(1, int(rest / (_RANKED * budget.clock.unit))))
     if budget.memory is not None:
-        size = min(size, max(1, int((1 - _WALKING) * budget.memory / plan.path_bytes)) - at)
+        size = min(size, max(1, int((1 - WALKING) * budget.memory / plan.path_bytes)) - at)
     return max(size, 0)
 
 
@@ -167,17 +117,13 @@ def _order(prefixes: Prefixes, states: Nodes, promises: Floats, policy: Policy) 
     counts = np.bincount(states, minlength=len(prefixes))
     if policy is Policy.SELECTIVE:
         return np.argsort(counts[states], kind="stable")
-    promise = np.array([_most(promises, prefixes.accepts(q)) for q in range(len(prefixes))])
+    promise = np.array([most_promised(promises, prefixes.accepts(q)) for q in range(len(prefixes))])
     return np.argsort(-promise[states], kind="stable")
-
-
-def _most(promises: Floats, numbers: Sequence[int]) -> float:
-    return max((float(promises[i]) for i in numbers), default=0.0)
 
 
 def _words(graph: Snapshot, prefixes: Prefixes, number: int) -> str:
     """The names of an expression's relations, those of its beginning first."""
-    return " ".join(one_line(graph.names.predicate(p)) for p in prefixes.predicates(number))
+    return " ".join(one_line(names_of(graph).predicate(p)) for p in prefixes.predicates(number))
 
 
 def _likeness(question: str | None, texts: list[str], embed: Embed) -> dict[str, float]:

@@ -16,20 +16,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from spaseq.paths.graph.linking.candidates import Candidate, topics
-from spaseq.paths.graph.names import LABELS
+from spaseq.paths.graph.names import LABELS, names_of
+from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.rendering import one_line
-from spaseq.paths.search._kernel import Flags, Ids, Nodes
+from spaseq.paths.search._kernel import Ids, Nodes
 from spaseq.paths.search.stopping import current
 from spaseq.results.writers._json import json_term
 from spaseq.terms.interop import RdflibTerm, to_rdflib
-
-if TYPE_CHECKING:
-    from spaseq.paths.graph.snapshot import Snapshot
 
 #: What looking for the edges of some nodes takes for each edge of the graph, and for each one found.
 _LOOKING_BYTES: Final = 1
@@ -43,7 +41,7 @@ _LONGEST: Final = 60
 class RelationPath:
     """Relations one after the other, by names that ``retrieve`` takes, ``^`` before those against the edge.
 
-    ``count``: so many distinct nodes, topics aside, are reached by them; ``examples`` are some, as numbers.
+    ``count``: the number of distinct nodes that they reach; ``examples``: the numbers of some of these nodes.
     """
 
     relations: tuple[str, ...]
@@ -77,7 +75,7 @@ class Neighbourhood:
         return "\n".join(map(self._line, self.paths))
 
     def _line(self, path: RelationPath) -> str:
-        shown = [_cut(one_line(self.graph.names.node(node))) for node in path.examples]
+        shown = [_cut(one_line(names_of(self.graph).node(node))) for node in path.examples]
         if shown and len(shown) < path.count:
             shown.append("…")
         listed = json.dumps(path.relations, ensure_ascii=False)
@@ -102,17 +100,18 @@ class Neighbourhood:
 
 
 def neighbourhood(
-    graph: Snapshot, topic: Any, hops: int, k: int, examples: int, labels: Any
+    graph: Snapshot, topic: Any, hops: int, k: int, examples: int, labels: Any, *, returning: bool
 ) -> Neighbourhood:
-    """What ``KnowledgeGraph.relations_of`` gives."""
+    """Return what ``KnowledgeGraph.relations_of`` returns."""
     for name, number, least in (("hops", hops, 1), ("k", k, 0), ("examples", examples, 0)):
         if number < least:
             raise ValueError(f"{name}={number}: a number from {least} on is wanted")
     numbers, strangers, linked = topics(graph, topic, labels)
     found, truncated = list[_Reached](), False
-    longest = [_Reached((), numbers)]
+    longest = [_Reached((), numbers, np.full(len(numbers), _SEVERAL))]
+    avoided = None if returning else numbers
     for _ in range(hops):
-        further = list(_further(graph, longest, numbers))
+        further = list(_further(graph, longest, avoided))
         further.sort(key=lambda reached: (-len(reached.nodes), reached.relations))
         truncated |= len(further) > k
         longest = further[:k]
@@ -131,16 +130,25 @@ def neighbourhood(
 _Relation = tuple[int, bool]
 
 
+#: In ``_Reached.before``: the node is reached from several nodes.
+_SEVERAL: Final = -1
+
+
 @dataclass(frozen=True, slots=True)
 class _Reached:
-    """The distinct nodes that some relations lead to, in order."""
+    """The distinct nodes that some relations lead to, in order.
+
+    ``before``: for each the node from which the last relation leads there, if it is one only. No path turns
+    straight back along its last edge, so it does not go on to that node by the same relation.
+    """
 
     relations: tuple[_Relation, ...]
     nodes: Ids | Nodes
+    before: Ids | Nodes
 
 
-def _further(graph: Snapshot, reached: Sequence[_Reached], taken: Ids) -> Iterator[_Reached]:
-    """One relation more for each, in all ways that lead to other nodes than those ``taken``."""
+def _further(graph: Snapshot, reached: Sequence[_Reached], avoided: Ids | None) -> Iterator[_Reached]:
+    """Extend each by one relation, in all ways that lead to nodes that are not ``avoided``."""
     if not reached:
         return
     stop = current()
@@ -148,41 +156,44 @@ def _further(graph: Snapshot, reached: Sequence[_Reached], taken: Ids) -> Iterat
     memory.take(_LOOKING_BYTES * len(graph), "a look at each edge")
     left = np.zeros(graph.nodes, dtype=np.bool_)
     left[np.concatenate([one.nodes for one in reached])] = True
-    entered = np.ones(graph.nodes, dtype=np.bool_)
-    entered[taken] = False
     s, p, o = graph.edges()
     labelling = [n for iri in LABELS if (n := graph.predicate_number(iri)) is not None]
     for inverse, source, target in ((False, s, o), (True, o, s)):
         here = left[source]
         memory.take(_FOUND_BYTES * int(np.count_nonzero(here)), "the edges of the nodes reached")
-        here &= entered[target]
+        if avoided is not None:
+            here &= ~np.isin(target, avoided)
         if labelling:
             here &= ~np.isin(p, labelling)
         edges = p[here], source[here], target[here]
         for one in reached:
             stop.check()
-            for predicate, nodes in _leaving(edges, one.nodes, graph.nodes):
-                memory.take(nodes.nbytes, "the nodes that relations lead to")
-                yield _Reached((*one.relations, (predicate, inverse)), nodes)
+            for predicate, nodes, before in _leaving(edges, one, inverse, graph.nodes):
+                memory.take(2 * nodes.nbytes, "the nodes that relations lead to")
+                yield _Reached((*one.relations, (predicate, inverse)), nodes, before)
 
 
 def _leaving(
-    edges: tuple[Nodes, Nodes, Nodes], nodes: Ids | Nodes, count: int
-) -> Iterator[tuple[int, Nodes]]:
-    """The predicates of the edges that leave some nodes, each with the distinct nodes that they lead to."""
+    edges: tuple[Nodes, Nodes, Nodes], reached: _Reached, inverse: bool, count: int
+) -> Iterator[tuple[int, Nodes, Nodes]]:
+    """Yield the predicates of the edges that leave some nodes, the nodes reached by each, and ``before``."""
     p, source, target = edges
-    left: Flags = np.zeros(count, dtype=np.bool_)
-    left[nodes] = True
-    here = left[source]
-    keys = np.unique(p[here].astype(np.int64) * count + target[here])
+    place = np.full(count, _SEVERAL)
+    place[reached.nodes] = np.arange(len(reached.nodes))
+    here = place[source] >= 0
+    if reached.relations and reached.relations[-1][1] != inverse:
+        here &= (p != reached.relations[-1][0]) | (reached.before[place[source]] != target)
+    keys = p[here].astype(np.int64) * count + target[here]
+    keys, first, counts = np.unique(keys, return_index=True, return_counts=True)
+    before = np.where(counts == 1, source[here][first], _SEVERAL)
     predicates, begins = np.unique(keys // count, return_index=True)
-    ends = (keys % count).astype(np.int32)
-    yield from zip(predicates.tolist(), np.split(ends, begins[1:]), strict=False)
+    ends = np.split((keys % count).astype(np.int32), begins[1:])
+    yield from zip(predicates.tolist(), ends, np.split(before, begins[1:]), strict=False)
 
 
 def _path(graph: Snapshot, reached: _Reached, examples: int) -> RelationPath:
     names = tuple(
-        ("^" if inverse else "") + graph.names.unmistakable(predicate)
+        ("^" if inverse else "") + names_of(graph).unmistakable(predicate)
         for predicate, inverse in reached.relations
     )
     count = len(reached.nodes)

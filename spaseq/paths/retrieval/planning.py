@@ -2,28 +2,28 @@
 
 The model is asked twice for each question: for the names of what the question is about, which are looked for
 in the graph, and, with the relations that leave these nodes, for the relation paths that are worth walking.
-Which model, and whose, is the retrievers' concern (``langchain``, ``llamaindex``): they bring ``Ask``.
+The retrievers (``langchain``, ``llamaindex``) bring the model, as ``Ask``.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from spaseq.errors import QueryError, RetrievalError
 from spaseq.paths.graph.knowledge import KnowledgeGraph
-from spaseq.paths.graph.linking.candidates import label_predicates
+from spaseq.paths.graph.linking.candidates import Candidate, label_predicates, taken_for
 from spaseq.paths.graph.linking.candidates import topics as find_topics
-from spaseq.paths.graph.snapshot import Snapshot
+from spaseq.paths.retrieval.answers import read_paths, read_topics
 from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.retrieval.ranking import Embed
-from spaseq.paths.retrieval.retrieve import retrieve
+from spaseq.paths.retrieval.retrieve import mode_given, retrieve
 from spaseq.paths.retrieval.retrieved import Retrieval
 
-#: ``ask(prompt)``: the list that a model answers with, its JSON parsed.
-Ask = Callable[[str], list[Any]]
+#: ``ask(prompt)``: the text that a model answers with.
+Ask = Callable[[str], str]
 
 _TOLD: Final = logging.getLogger("spaseq")
 
@@ -50,8 +50,9 @@ Question: {question}"""
 class Planner:
     """Retrieves the ``k`` best paths of a graph for a question, along the paths that a model plans.
 
-    ``hops``: of so many relations are the paths that the model is shown. ``embed`` ranks paths by the
-    question; without it words count. ``budget`` and ``labels`` are as for ``spaseq.paths.retrieve``.
+    ``hops``: the most relations of a path that the model is shown. ``embed`` ranks paths by the
+    question; without it words count. ``budget``, ``labels`` and ``mode`` are as for
+    ``spaseq.paths.retrieve``.
 
     Raises RetrievalError for numbers that make no sense, TypeError for a graph that is none, and QueryError
     for labels that no edge has.
@@ -63,6 +64,7 @@ class Planner:
     embed: Embed | None
     budget: Budget | None
     labels: Any
+    mode: str | None
 
     def __post_init__(self) -> None:
         if not isinstance(self.graph, KnowledgeGraph):
@@ -70,33 +72,38 @@ class Planner:
         for name, number, least in (("k", self.k, 0), ("hops", self.hops, 1)):
             if number < least:
                 raise RetrievalError(f"{name}={number}: a number from {least} on is wanted")
-        label_predicates(self.graph.now, self.labels)
+        label_predicates(self.graph.snapshot, self.labels)
+        mode_given(self.mode)
 
     def retrieval(self, question: str, ask: Ask) -> Retrieval:
-        """All that was found, the topics and what was left out included, which the logger is told, too."""
-        names = ask(_TOPICS.format(question=question))
+        """Return all that was found, with topics and warnings, which are logged, too.
+
+        Raises AnswerError for an answer of the model that cannot be read.
+        """
+        names = read_topics(ask(_TOPICS.format(question=question)))
         graph = self.graph.now
-        topics = self._topics(graph, names)
+        topics, linked, warnings = dict[int, None](), list[Candidate](), list[str]()
+        for name in names:
+            try:
+                nodes, strangers, candidates = find_topics(graph.snapshot, name, self.labels, alike=True)
+            except QueryError as error:
+                warnings.append(f"left out {name}: {error}")
+            else:
+                topics |= dict.fromkeys(nodes.tolist())
+                linked += candidates
+                warnings += [f"left out {name}: the graph has no node {term}" for term in strangers]
+        warnings += taken_for(linked)
         expressions: list[Any] = []
         if topics:
-            around = graph.relations_of(topics, self.hops)
+            around = graph.relations_of([*topics], self.hops)
             called = ", ".join(graph.names.node(topic) for topic in topics)
-            expressions = ask(_PLAN.format(topics=called, relations=around.text(), question=question))
-        found = retrieve(graph, expressions, topics, self.k, self.embed, self.budget, question=question)
+            answer = ask(_PLAN.format(topics=called, relations=around.text(), question=question))
+            expressions = read_paths(answer)
+        found = retrieve(
+            graph, expressions, [*topics], self.k, self.embed, self.budget, question=question, mode=self.mode
+        )
+        for warning in warnings:
+            _TOLD.warning("%s", warning)
         for rejected in found.rejected:
             _TOLD.warning("left out %s: %s", rejected.expression, rejected.reason)
-        return found
-
-    def _topics(self, graph: Snapshot, names: list[Any]) -> list[int]:
-        """The nodes that are called so."""
-        found = dict[int, None]()
-        for name in map(str, names):
-            try:
-                nodes, strangers, _ = find_topics(graph, name, self.labels)
-            except QueryError as error:
-                _TOLD.warning("left out %s: %s", name, error)
-            else:
-                found |= dict.fromkeys(nodes.tolist())
-                for term in strangers:
-                    _TOLD.warning("left out %s: the graph has no node %s", name, term)
-        return [*found]
+        return replace(found, warnings=(*warnings, *found.warnings), linked=tuple(linked))

@@ -33,14 +33,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from spaseq.effort import Shed
 from spaseq.errors import RetrievalError, SpaseqError
+from spaseq.paths.graph.knowledge import KnowledgeGraph
 from spaseq.paths.graph.linking.candidates import topics
-from spaseq.paths.graph.names import Names
+from spaseq.paths.graph.names import Names, names_of
+from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Expression
-from spaseq.paths.language.modes import Choice, Mode, read_mode
+from spaseq.paths.language.modes import Mode, read_mode
 from spaseq.paths.rendering import Numbers, triple_text
 from spaseq.paths.retrieval.bounded import best_effort
 from spaseq.paths.retrieval.budget import Budget, budget_given
@@ -49,10 +51,6 @@ from spaseq.paths.retrieval.retrieved import Ranked, Retrieval
 from spaseq.paths.retrieval.together import Plan, Together, Walked
 from spaseq.paths.retrieval.wanted import Weighted, read_expressions
 from spaseq.terms.interop import to_rdflib
-
-if TYPE_CHECKING:
-    from spaseq.paths.graph.knowledge import KnowledgeGraph
-    from spaseq.paths.graph.snapshot import Snapshot
 
 #: Scores that differ by less are equal: what is left of it depends on the machine.
 _DIGITS: Final = 9
@@ -68,7 +66,7 @@ class Question:
 
 
 def retrieve(
-    graph: KnowledgeGraph | Snapshot,
+    graph: KnowledgeGraph,
     expressions: Iterable[Weighted] | str | Expression,
     topic: Any,
     k: int = 10,
@@ -76,7 +74,7 @@ def retrieve(
     budget: Budget | None = None,
     *,
     question: str | None = None,
-    mode: str = "TRAIL",
+    mode: str | None = None,
     returning: bool = True,
     labels: Any = (),
 ) -> Retrieval:
@@ -98,31 +96,34 @@ def retrieve(
     default hashes words and their trigrams (``spaseq.paths.retrieval.ranking``). The same arguments give the
     same; where the budget cuts paths off, which ones depends on the order in which the graph was loaded.
 
-    ``mode`` is WALK, TRAIL, SIMPLE or ACYCLIC. Without ``returning``, paths that come back to the topic are
-    left out, and with them the answers that are the topic or lie behind it.
-    Paths of no edges say nothing and are left out. The text of the paths that are returned has at most
-    ``budget.tokens`` tokens: a path with more than are left is passed over. With ``budget.latency`` or
-    ``budget.memory`` it is best effort, and ``shed`` says what was given up.
+    Without a ``mode``, a list of relation names is walked: a path may take an edge again, as
+    ``["spouse", "spouse", "spouse"]`` must, but never turns straight back along the edge that it came by. A
+    path expression is a trail: no edge twice. ``mode`` is one of WALK, TRAIL, SIMPLE and ACYCLIC for all
+    expressions. Without ``returning``, paths that come back to the topic are left out, and with them the
+    answers that are the topic or lie behind it. Paths of no edges say nothing and are left out. The text of
+    the paths that are returned has at most ``budget.tokens`` tokens: a path with more than are left is
+    passed over. With ``budget.latency`` or ``budget.memory`` it is best effort, and ``shed`` says what was
+    given up.
 
     Raises QueryError for a topic that is a name of no node and for labels that no edge has, RetrievalError
     for a budget or vectors that cannot be used, QueryMeaningError for a mode that is none, LimitError for
     more memory than ``graph.limits`` lets a query take.
     """
     settings = _settings(k, embed, budget, mode, returning)
-    graph = graph.now
-    plan = _plan(graph, Question(expressions, topic, question), settings.choice, labels)
-    (found,) = _answers(graph, [plan], settings)
+    now = graph.snapshot
+    plan = _plan(now, Question(expressions, topic, question), settings.mode, labels)
+    (found,) = _answers(now, [plan], settings)
     return found
 
 
 def retrieve_many(
-    graph: KnowledgeGraph | Snapshot,
+    graph: KnowledgeGraph,
     questions: Iterable[Question],
     k: int = 10,
     embed: Embed | None = None,
     budget: Budget | None = None,
     *,
-    mode: str = "TRAIL",
+    mode: str | None = None,
     returning: bool = True,
     labels: Any = (),
 ) -> list[Retrieval]:
@@ -138,14 +139,14 @@ def retrieve_many(
     question.
     """
     settings = _settings(k, embed, budget, mode, returning)
-    graph, plans = graph.now, list[Plan]()
+    now, plans = graph.snapshot, list[Plan]()
     for place, asked in enumerate(questions):
         try:
-            plans.append(_plan(graph, asked, settings.choice, labels))
+            plans.append(_plan(now, asked, settings.mode, labels))
         except SpaseqError as error:
             error.add_note(f"this is questions[{place}]")
             raise
-    return _answers(graph, plans, settings)
+    return _answers(now, plans, settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,21 +156,30 @@ class _Settings:
     k: int
     embed: Embed
     budget: Budget
-    choice: Choice
+    mode: Mode | None
     returning: bool
 
 
-def _settings(k: int, embed: Embed | None, budget: Budget | None, mode: str, returning: bool) -> _Settings:
+def _settings(
+    k: int, embed: Embed | None, budget: Budget | None, mode: str | None, returning: bool
+) -> _Settings:
+    if k < 0:
+        raise RetrievalError(f"the best {k} paths: k is a number from 0 on")
+    return _Settings(k, embed or hashed_words, budget_given(budget) or Budget(), mode_given(mode), returning)
+
+
+def mode_given(mode: str | None) -> Mode | None:
+    """Return a mode for all expressions, if one is given. Raises QueryMeaningError or RetrievalError."""
+    if mode is None:
+        return None
     choice = read_mode(mode)
     if not choice.everything:
         raise RetrievalError(f"mode {mode!r}: all paths are ranked, so it is one of {', '.join(Mode)}")
-    if k < 0:
-        raise RetrievalError(f"the best {k} paths: k is a number from 0 on")
-    return _Settings(k, embed or hashed_words, budget_given(budget) or Budget(), choice, returning)
+    return choice.mode
 
 
-def _plan(graph: Snapshot, asked: Question, choice: Choice, labels: Any) -> Plan:
-    usable, rejected, warnings = read_expressions(graph, asked.expressions, choice.mode)
+def _plan(graph: Snapshot, asked: Question, mode: Mode | None, labels: Any) -> Plan:
+    usable, rejected, warnings = read_expressions(graph, asked.expressions, mode)
     found, strangers, linked = topics(graph, asked.topic, labels)
     return Plan(
         asked.question, tuple(usable), tuple(rejected), tuple(warnings), found, strangers, linked
@@ -179,7 +189,7 @@ def _plan(graph: Snapshot, asked: Question, choice: Choice, labels: Any) -> Plan
 def _answers(graph: Snapshot, plans: list[Plan], settings: _Settings) -> list[Retrieval]:
     if settings.budget.is_bound:
         return [_bound(graph, place, plan, settings) for place, plan in enumerate(plans)]
-    together = Together(graph, settings.choice.mode, settings.budget.paths, returning=settings.returning)
+    together = Together(graph, settings.mode, settings.budget.paths, returning=settings.returning)
     found = dict[int, Retrieval]()
     for batch in _batches(together.walk(plans), graph.limits.query_bytes):
         for walked, likeness in zip(batch, _likeness(batch, settings.embed), strict=True):
@@ -188,7 +198,7 @@ def _answers(graph: Snapshot, plans: list[Plan], settings: _Settings) -> list[Re
 
 
 def _bound(graph: Snapshot, place: int, plan: Plan, settings: _Settings) -> Retrieval:
-    mode, returning = settings.choice.mode, settings.returning
+    mode, returning = settings.mode, settings.returning
     walked, likeness, shed = best_effort(
         graph, place, plan, mode, settings.budget, settings.embed, returning=returning
     )
@@ -238,7 +248,7 @@ def _answer(
     graph: Snapshot, walked: Walked, likeness: dict[str, float], settings: _Settings, shed: Shed | None = None
 ) -> Retrieval:
     candidates = _rank(walked, likeness)
-    chosen, tokens = _within(candidates, settings.k, settings.budget, graph.names)
+    chosen, tokens = _within(candidates, settings.k, settings.budget, names_of(graph))
     plan = walked.plan
     return Retrieval(
         graph=graph,

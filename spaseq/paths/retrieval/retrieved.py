@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import rdflib
 
 from spaseq.effort import Shed
 from spaseq.paths.graph.linking.candidates import Candidate
+from spaseq.paths.graph.names import names_of
+from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.path import Path
 from spaseq.paths.rendering import Numbers, path_json, rdf, triple, triple_text
 from spaseq.results.writers._json import json_term
 from spaseq.terms.interop import RdflibTerm
-
-if TYPE_CHECKING:
-    from spaseq.paths.graph.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +81,13 @@ class Retrieval:
 
     def text(self) -> str:
         """The triples by their labels, one a line, none twice; without those that only give a label."""
-        names = self.graph.names
+        names = names_of(self.graph)
         return "\n".join(triple_text(edge, names) for edge in self.edges if not names.is_told(edge))
+
+    def metadata(self, ranked: Ranked) -> dict[str, Any]:
+        """Return what goes with a path's text: nodes, triples, and names taken for others."""
+        taken = [candidate.as_json() for candidate in self.linked if not candidate.is_called_so]
+        return {**path_json(ranked.path), **({"linked": taken} if taken else {})}
 
     def as_json(self) -> dict[str, Any]:
         """Everything as plain values; terms as in the SPARQL 1.1 results format."""

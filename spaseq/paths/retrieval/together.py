@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from spaseq.errors import LimitError
 from spaseq.paths.graph.linking.candidates import Candidate
+from spaseq.paths.graph.names import names_of
+from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.modes import Mode
 from spaseq.paths.path import Path
 from spaseq.paths.rendering import path_text
-from spaseq.paths.retrieval.prefixes import Prefixes, Walks, walk
+from spaseq.paths.retrieval.prefixes import Prefixes
 from spaseq.paths.retrieval.retrieved import Rejected
+from spaseq.paths.retrieval.walking import Walks, walk
 from spaseq.paths.retrieval.wanted import Usable
 from spaseq.paths.search._kernel import Ids
 from spaseq.terms.dictionary import Term
-
-if TYPE_CHECKING:
-    from spaseq.paths.graph.snapshot import Snapshot
 
 #: What ranking takes for a path, and for the vector of its text.
 _RANKED_BYTES: Final = 2_000
@@ -70,9 +70,9 @@ class Walked:
 class Together:
     """Walks for questions of one graph. ``most``: so many paths for each question, prefixes included."""
 
-    def __init__(self, graph: Snapshot, mode: Mode, most: int | None, *, returning: bool) -> None:
+    def __init__(self, graph: Snapshot, mode: Mode | None, most: int | None, *, returning: bool) -> None:
         self._graph = graph
-        self._mode = mode
+        self._mode = mode or Mode.TRAIL
         self._most = most
         self._returning = returning
 
@@ -101,14 +101,15 @@ class Together:
 
     def _walk(self, group: list[tuple[int, Plan]]) -> list[Walked] | None:
         """None if the budget cuts off paths of several, who alone would not have had to share it."""
-        askers: dict[str | Expression, list[tuple[int, int]]] = {}  # group's and usable's numbers
+        # By expression and whether it is plain: the numbers of the group and of the usable expression.
+        askers: dict[tuple[str | Expression, bool], list[tuple[int, int]]] = {}
         for number, (_, plan) in enumerate(group):
             for i, used in enumerate(plan.usable):
-                askers.setdefault(used.expression, []).append((number, i))
+                askers.setdefault((used.expression, used.plain), []).append((number, i))
         topics = group[0][1].topics
         memory = self._graph.memory(f"retrieve by {len(askers):,} expressions from {len(topics):,} topics")
         walks = walk(
-            Prefixes(self._graph, [*askers]),
+            prefixes_of(self._graph, askers),
             topics,
             self._mode,
             returning=self._returning,
@@ -131,7 +132,7 @@ class Together:
             path = walks.path(place)
             for number, i in by_state[int(walks.state[place])]:
                 found[number].setdefault(path, set()).add(i)
-        texts = {path: path_text(path, self._graph.names) for paths in found for path in paths}
+        texts = {path: path_text(path, names_of(self._graph)) for paths in found for path in paths}
         return [
             Walked(
                 place,
@@ -144,6 +145,12 @@ class Together:
             )
             for number, (place, plan) in enumerate(group)
         ]
+
+
+def prefixes_of(graph: Snapshot, expressions: Iterable[tuple[str | Expression, bool]]) -> Prefixes:
+    """Return the automaton of expressions, each with whether it is plain."""
+    given = [*expressions]
+    return Prefixes(graph, [text for text, _ in given], [i for i, (_, plain) in enumerate(given) if plain])
 
 
 def _by_state(walks: Walks, askers: list[list[tuple[int, int]]]) -> list[list[tuple[int, int]]]:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from spaseq.errors import QueryError, RetrievalError
-from spaseq.paths.graph.names import Names
+from spaseq.paths.graph.names import Names, doubts, names_of
+from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.modes import Choice, Mode, check_finite
 from spaseq.paths.retrieval.retrieved import Rejected
-
-if TYPE_CHECKING:
-    from spaseq.paths.graph.snapshot import Snapshot
 
 #: Relation names, or an expression as text or tree; with a weight or without.
 Relations: TypeAlias = "Sequence[str] | str | Expression"
@@ -23,31 +21,36 @@ Weighted: TypeAlias = "Relations | tuple[Relations, float]"
 
 @dataclass(frozen=True, slots=True)
 class Usable:
-    """An expression that can be used, by its place among those given."""
+    """An expression that can be used, by its place among those given.
+
+    ``plain``: a list of relation names, which is walked if no mode is given.
+    """
 
     place: int
     expression: str | Expression
     weight: float
+    plain: bool
 
 
 def read_expressions(
-    graph: Snapshot, expressions: Iterable[Weighted] | str | Expression, mode: Mode
+    graph: Snapshot, expressions: Iterable[Weighted] | str | Expression, mode: Mode | None
 ) -> tuple[list[Usable], list[Rejected], list[str]]:
-    """The expressions that can be used, those that cannot, and what is doubtful."""
+    """Return the expressions that can be used, those that cannot, and what is doubtful."""
     given = [expressions] if isinstance(expressions, str | Expression) else list(expressions)
     usable, rejected, warnings = list[Usable](), list[Rejected](), list[str]()
     for place, weighted in enumerate(given):
         relations, weight = _split(weighted)
         try:
-            expression = _expression(graph.names, relations)
-            check_finite(graph.compile(expression).expression, Choice(mode))
+            expression = _expression(names_of(graph), relations)
+            check_finite(graph.compile(expression).expression, Choice(mode or Mode.TRAIL))
             if not (isfinite(weight) and weight >= 0):
                 raise RetrievalError(f"its weight is {weight}, and not a number from 0 on")
-            warnings += graph.check(expression)
+            warnings += doubts(graph, expression)
         except (QueryError, RetrievalError) as error:
             rejected.append(Rejected(place, _printed(relations), str(error)))
         else:
-            usable.append(Usable(place, expression, weight))
+            plain = mode is None and isinstance(relations, list | tuple)
+            usable.append(Usable(place, expression, weight, plain))
     return usable, rejected, list(dict.fromkeys(warnings))
 
 

@@ -1,10 +1,6 @@
 """The kernels of path queries: sorting edges, and searches of the product of a graph with an automaton.
 
-A *place* of the product is a state and a node, as one number: ``state * nodes + node``. The graph is CSR
-arrays, one row of ``pointers``, ``(relations, nodes + 1)``, for each relation: the nodes that ``node`` leads
-to are ``targets[pointers[row, node]:pointers[row, node + 1]]``. The automaton is ``transitions``,
-``(transitions, 2)``: (row, state reached), those that leave ``state`` from ``leaving[state]`` to
-``leaving[state + 1]``; an automaton has ``ends[state]`` 1 where it accepts.
+A *place* of the product is a state and a node, as one number: ``state * nodes + node``.
 
 No path of the search marks the place where it begins as seen: a path that comes back to it is found anew.
 """
@@ -12,7 +8,7 @@ No path of the search marks the place where it begins as seen: a path that comes
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +21,72 @@ Nodes = npt.NDArray[np.int32]
 Ids = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Masks = npt.NDArray[np.uint64]
+Bytes = npt.NDArray[np.uint8]
+
+
+class Machine(NamedTuple):
+    """The product of a graph and an automaton. It can be sent to another process.
+
+    The graph is CSR arrays, one row of ``pointers``, ``(relations, nodes + 1)``, for each relation: the nodes
+    that ``node`` leads to are ``targets[pointers[row, node]:pointers[row, node + 1]]``. ``transitions``,
+    ``(transitions, 2)``: (row, state reached), those that leave ``state`` from ``leaving[state]`` to
+    ``leaving[state + 1]``. ``ends[state]`` is 1 where the automaton accepts; ``initial``: its first states.
+    ``empty``: the nodes where a path may have no edge; of length 0: nowhere.
+    """
+
+    pointers: Ids
+    targets: Nodes
+    leaving: Nodes
+    transitions: Nodes
+    ends: Bytes
+    initial: Nodes
+    empty: Flags
+
+    @property
+    def size(self) -> int:
+        """The number of states."""
+        return len(self.leaving) - 1
+
+
+class Bounds(NamedTuple):
+    """The bounds of searches one by one.
+
+    ``budget``: after a look at this many edges no other search begins. ``most``: a search that finds more
+    nodes ends at once, as the last. ``stamp``: higher than all stamps that ``seen`` and ``found`` hold.
+    """
+
+    budget: int
+    most: int
+    stamp: int
+
+
+class Room(NamedTuple):
+    """What searches one by one work in: stamps of places (``seen``) and of nodes (``found``), a queue."""
+
+    seen: Nodes
+    found: Nodes
+    queue: Ids
+    stop: Ids
+
+
+class MaskRoom(NamedTuple):
+    """What searches with masks work in; a mask has ``len(bits)`` words.
+
+    The mask of place ``i`` is ``visited[words * i : words * (i + 1)]``, and so on. Before, ``visited``,
+    ``pending`` (places) and ``reached`` (nodes) are all 0, ``waiting`` (places) and ``known`` (nodes) False;
+    those of places are so afterwards, too. ``queue`` goes round.
+    """
+
+    visited: Masks
+    pending: Masks
+    bits: Masks
+    waiting: Flags
+    queue: Ids
+    touched: Ids
+    reached: Masks
+    known: Flags
+    stop: Ids
+
 
 #: Places in ``work``.
 SHARED: Final = 0  # edges looked at, once for all sources of a batch
@@ -112,36 +174,27 @@ def count_edges(pointers: npt.NDArray[np.int64], rows: Ids, nodes: Ids) -> int:
 
 @kernel
 def one_by_one(
-    pointers: npt.NDArray[np.int64],
-    targets: Nodes,
-    leaving: Nodes,
-    transitions: npt.NDArray[np.int32],
-    ends: npt.NDArray[np.uint8],
-    initial: Nodes,
-    empty: Flags,
+    machine: Machine,
     sources: Nodes,
     wanted: Flags,
     inside: Nodes,
-    budget: int,
-    stamp: int,
-    seen: Nodes,
-    found: Nodes,
-    queue: Ids,
+    bounds: Bounds,
+    room: Room,
     offsets: Ids,
     out: Nodes,
-    most: int,
-    stop: Ids,
 ) -> int:
-    """A breadth-first search from each source, as long as ``out`` has room, and the budget lasts.
+    """Search from each source, breadth first, as long as ``out`` has room, and the budget lasts.
 
     Returns the number of the first source that is left. ``out[offsets[i]:offsets[i + 1]]`` are the nodes
-    reached from ``sources[i]``, each once; only those in ``wanted``, unless that is of length 0. ``empty``:
-    the nodes where a path may have no edge; of length 0: nowhere. Only places with ``inside`` not -1 are
-    looked at, unless that is of length 0. ``budget``: so many edges are looked at before a search is the
-    last. ``seen`` (places) and ``found`` (nodes) hold stamps below ``stamp``, to which each source adds 1.
-    A search that fills ``out`` beyond ``most`` nodes ends at once, as the last. STOPPED once ``stop[0]`` is
-    not 0.
+    reached from ``sources[i]``, each once; only those in ``wanted``, unless that is of length 0. Only places
+    with ``inside`` not -1 are looked at, unless that is of length 0. Each source adds 1 to the stamp. STOPPED
+    once ``stop[0]`` is not 0.
     """
+    pointers, targets = machine.pointers, machine.targets
+    leaving, transitions = machine.leaving, machine.transitions
+    ends, initial, empty = machine.ends, machine.initial, machine.empty
+    budget, most, stamp = bounds.budget, bounds.most, bounds.stamp
+    seen, found, queue, stop = room.seen, room.found, room.queue, room.stop
     nodes = len(found)
     count = offsets[0]
     everything = len(wanted) == 0
@@ -191,38 +244,26 @@ def one_by_one(
 
 @kernel
 def together(
-    pointers: npt.NDArray[np.int64],
-    targets: Nodes,
-    leaving: Nodes,
-    transitions: npt.NDArray[np.int32],
-    ends: npt.NDArray[np.uint8],
-    initial: Nodes,
-    empty: Flags,
+    machine: Machine,
     sources: Nodes,
     begin: int,
     end: int,
-    words: int,
     inside: Nodes,
-    visited: Masks,
-    pending: Masks,
-    bits: Masks,
-    waiting: Flags,
-    queue: Ids,
-    touched: Ids,
-    reached: Masks,
-    known: Flags,
+    room: MaskRoom,
     found: Nodes,
     work: Ids,
-    stop: Ids,
 ) -> int:
-    """One search from the sources ``begin`` … ``end``, up to 64 for each word of a mask, a bit for each.
+    """Search from the sources ``begin`` … ``end`` at once, up to 64 for each word of a mask, a bit for each.
 
-    Returns how many nodes are in ``found``; their masks in ``reached`` are not 0. The mask of place ``i`` is
-    ``visited[words * i : words * (i + 1)]``, and so on. Before, ``visited``, ``pending`` (places) and
-    ``reached`` (nodes) are all 0, ``waiting`` (places) and ``known`` (nodes) False; those of places are so
-    afterwards, too. ``queue`` goes round. ``inside``, ``stop``: see ``one_by_one``.
+    Returns how many nodes are in ``found``; their masks in ``reached`` are not 0. ``inside``, ``stop``: see
+    ``one_by_one``.
     """
-    nodes = len(known)
+    pointers, targets = machine.pointers, machine.targets
+    leaving, transitions = machine.leaving, machine.transitions
+    ends, initial, empty = machine.ends, machine.initial, machine.empty
+    visited, pending, bits, waiting = room.visited, room.pending, room.bits, room.waiting
+    queue, touched, reached, known, stop = room.queue, room.touched, room.reached, room.known, room.stop
+    words, nodes = len(bits), len(known)
     size = len(queue)
     everywhere = len(inside) == 0
     head = tail = marked = count = 0
@@ -354,23 +395,15 @@ def unpack(
 
 
 @kernel
-def distances(
-    pointers: npt.NDArray[np.int64],
-    targets: Nodes,
-    leaving: Nodes,
-    transitions: npt.NDArray[np.int32],
-    sources: Ids,
-    inside: Nodes,
-    distance: Nodes,
-    queue: Ids,
-    stop: Ids,
-) -> int:
-    """The number of edges from the nearest of the source places to each place, breadth first.
+def distances(machine: Machine, sources: Ids, inside: Nodes, distance: Nodes, queue: Ids, stop: Ids) -> int:
+    """Find the number of edges from the nearest of the source places to each place, breadth first.
 
     ``distance`` is -1 everywhere before; the places found stand in ``queue``, and their number is returned.
     Only places with ``inside`` not -1 are looked at, unless that is of length 0. Here a place where the
     search begins is at distance 0. STOPPED once ``stop[0]`` is not 0.
     """
+    pointers, targets = machine.pointers, machine.targets
+    leaving, transitions = machine.leaving, machine.transitions
     nodes = pointers.shape[1] - 1
     everywhere = len(inside) == 0
     tail = 0

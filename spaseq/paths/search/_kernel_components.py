@@ -6,43 +6,53 @@ order every edge is looked at once for each batch of sources. Arrays as in ``_ke
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spaseq._jit import kernel
-from spaseq.paths.search._kernel import STOPPED, Flags, Ids, Masks, Nodes
+from spaseq.paths.search._kernel import STOPPED, Ids, Machine, MaskRoom, Nodes
 
 _NONE: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
 
 
-@kernel
-def components(
-    pointers: npt.NDArray[np.int64],
-    targets: Nodes,
-    leaving: Nodes,
-    transitions: npt.NDArray[np.int32],
-    initial: Nodes,
-    sources: Nodes,
-    index: Nodes,
-    low: Nodes,
-    component: Nodes,
-    stack: Ids,
-    path: Ids,
-    transition: Nodes,
-    edge: Ids,
-    members: Ids,
-    begins: Ids,
-    stop: Ids,
-) -> int:
-    """Tarjan's algorithm from the places where searches from the sources begin; returns how many there are.
+class Components(NamedTuple):
+    """Components: ``c`` has the places ``members[begins[c]:begins[c + 1]]``, whose ``component`` is ``c``.
 
-    Component ``c`` has the places ``members[begins[c]:begins[c + 1]]``; edges lead to components with smaller
-    numbers only. ``index`` is all 0 before. ``path``, ``transition``, ``edge`` are the places in progress,
-    and how far each of them has come. STOPPED once ``stop[0]`` is not 0.
+    Edges lead to components with smaller numbers only.
     """
+
+    component: Nodes
+    members: Ids
+    begins: Ids
+
+
+class Tarjan(NamedTuple):
+    """What Tarjan's algorithm works in; ``numbers`` is all 0 before.
+
+    ``path``, ``transition``, ``edge`` are the places in progress, and how far each of them has come.
+    """
+
+    numbers: Nodes
+    low: Nodes
+    stack: Ids
+    path: Ids
+    transition: Nodes
+    edge: Ids
+
+
+@kernel
+def components(machine: Machine, sources: Nodes, room: Tarjan, found: Components, stop: Ids) -> int:
+    """Find the components reached from the sources (Tarjan's algorithm); returns their number.
+
+    STOPPED once ``stop[0]`` is not 0.
+    """
+    pointers, targets = machine.pointers, machine.targets
+    leaving, transitions = machine.leaving, machine.transitions
+    initial, component, members, begins = machine.initial, found.component, found.members, found.begins
+    index, low, stack = room.numbers, room.low, room.stack
+    path, transition, edge = room.path, room.transition, room.edge
     nodes = pointers.shape[1] - 1
     count = tail = waiting = time = 0
     begins[0] = 0
@@ -113,34 +123,27 @@ def components(
 
 @kernel
 def sweep(
-    pointers: npt.NDArray[np.int64],
-    targets: Nodes,
-    leaving: Nodes,
-    transitions: npt.NDArray[np.int32],
-    ends: npt.NDArray[np.uint8],
-    initial: Nodes,
-    empty: Flags,
+    machine: Machine,
     sources: Nodes,
     begin: int,
     end: int,
-    words: int,
-    component: Nodes,
-    members: Ids,
-    begins: Ids,
+    within: Components,
     count: int,
-    started: Masks,
-    arrived: Masks,
-    total: Masks,
-    reached: Masks,
-    known: Flags,
+    room: MaskRoom,
     found: Nodes,
-    stop: Ids,
 ) -> int:
-    """What ``together`` does, component by component. ``started`` and ``arrived`` are masks of components,
-    all 0 before and afterwards: of the sources there, and of those that an edge leads from to there.
-    STOPPED once ``stop[0]`` is not 0.
+    """Do what ``together`` does, for all ``count`` components in order. STOPPED once ``stop[0]`` is not 0.
+
+    Here ``visited`` and ``pending`` are masks of components: of the sources there, and of those that an edge
+    leads from to there.
     """
-    nodes = len(known)
+    pointers, targets = machine.pointers, machine.targets
+    leaving, transitions = machine.leaving, machine.transitions
+    ends, initial, empty = machine.ends, machine.initial, machine.empty
+    component, members, begins = within.component, within.members, within.begins
+    started, arrived, total = room.visited, room.pending, room.bits
+    reached, known, stop = room.reached, room.known, room.stop
+    words, nodes = len(total), len(known)
     filled = 0
     for i in range(begin, end):
         word = (i - begin) >> 6

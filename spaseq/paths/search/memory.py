@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from spaseq.errors import LimitError
 from spaseq.limits import Limits
-
-if TYPE_CHECKING:
-    from spaseq.paths.language.expression import Expression
+from spaseq.paths.language.expression import Expression
 
 _UNLIMITED: Final = 1 << 62
 

@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.search._kernel import Flags, Ids, Nodes
 from spaseq.paths.search.asked import Asked
@@ -30,9 +31,6 @@ from spaseq.paths.search.reach import Part, Search
 from spaseq.paths.search.workspace import Workspace
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import RdflibTerm, to_rdflib
-
-if TYPE_CHECKING:
-    from spaseq.paths.graph.snapshot import Snapshot
 
 __all__ = ["Pairs", "PairsPlan", "Search", "find_pairs", "plan_pairs", "rare_cut"]
 
@@ -200,7 +198,7 @@ def _strangers(graph: Snapshot, plan: PairsPlan) -> Pairs:
 def _search(plan: PairsPlan, workspace: Workspace) -> Search:
     wanted = _ALL if plan.ends is None else workspace.want(plan.ends)
     inside = EVERYWHERE if plan.marks is None else plan.marks.inside
-    return Search(plan.product.arrays(), workspace, plan.begins.astype(np.int32), wanted, inside)
+    return Search(plan.product.machine, workspace, plan.begins.astype(np.int32), wanted, inside)
 
 
 class _Asked(NamedTuple):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from spaseq.paths.graph.relations import Pointers, Relations
 from spaseq.paths.language.transitions import Automaton
-from spaseq.paths.search._kernel import Flags, Ids, Nodes, count_edges
+from spaseq.paths.search._kernel import Flags, Ids, Machine, Nodes, count_edges
 from spaseq.paths.search.cut import Cut, cheapest_cut
 from spaseq.paths.search.memory import Memory
 from spaseq.terms.dictionary import Term
@@ -26,26 +24,11 @@ _FEW: Final = 1 << 12
 _NO_NODES: Final[Ids] = np.zeros(0, dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Arrays:
-    """What the kernels take of a product: see ``_kernel``. It can be sent to another process."""
-
-    size: int
-    pointers: Pointers
-    targets: Nodes
-    leaving: Nodes
-    transitions: Nodes
-    ends: npt.NDArray[np.uint8]
-    initial: Nodes
-    empty: Flags
-
-
 class Product:
     """The product of a graph with an automaton; transitions without an edge in the graph are left out.
 
-    ``leaving``, ``transitions``, ``ends``, ``initial`` are as in ``_kernel``. ``empty`` flags the nodes at
-    which a path of no edges is an answer; of length 0 where none is. ``anywhere``: it is one at any node.
-    ``readers``: what enumerating paths keeps by sets of states.
+    ``leaving``, ``transitions``, ``ends``, ``initial`` and ``empty`` are those of ``Machine``. ``anywhere``:
+    a path of no edges is an answer at any node. ``readers``: what enumerating paths keeps by sets of states.
     """
 
     def __init__(self, relations: Relations, found: Automaton, nodes: int, memory: Memory) -> None:
@@ -72,17 +55,17 @@ class Product:
         for tests in found.empty:
             self.empty |= relations.passing(tests)
         self.readers: dict[int, tuple[Any, ...]] = {}
-        self._arrays = self._bundle(relations.pointers, relations.targets, self.transitions)
+        self._machine = self._bundle(relations.pointers, relations.targets, self.transitions)
 
-    def arrays(self, *, alone: bool = False) -> Arrays:
-        """The arrays; ``alone``: copies, with the rows of this product and no others."""
-        if alone:
-            return self._copied()
-        if self._arrays.pointers is not self.pointers or self._arrays.targets is not self.targets:
-            self._arrays = self._bundle(self.pointers, self.targets, self.transitions)
-        return self._arrays
+    @property
+    def machine(self) -> Machine:
+        """The arrays that kernels take."""
+        if self._machine.pointers is not self.pointers or self._machine.targets is not self.targets:
+            self._machine = self._bundle(self.pointers, self.targets, self.transitions)
+        return self._machine
 
-    def _copied(self) -> Arrays:
+    def alone(self) -> Machine:
+        """Return copies of the arrays, with the rows of this product and no others."""
         pointers, targets, transitions = self.pointers, self.targets, self.transitions.copy()
         rows = np.unique(transitions[:, 0])
         transitions[:, 0] = np.searchsorted(rows, transitions[:, 0])
@@ -91,10 +74,8 @@ class Product:
         pointers = pointers[rows] - pointers[rows, :1] + begins[:, None]
         return self._bundle(pointers, np.concatenate([*parts, np.zeros(0, dtype=np.int32)]), transitions)
 
-    def _bundle(self, pointers: Pointers, targets: Nodes, transitions: Nodes) -> Arrays:
-        return Arrays(
-            self.size, pointers, targets, self.leaving, transitions, self.ends, self.initial, self.empty
-        )
+    def _bundle(self, pointers: Pointers, targets: Nodes, transitions: Nodes) -> Machine:
+        return Machine(pointers, targets, self.leaving, transitions, self.ends, self.initial, self.empty)
 
     @property
     def pointers(self) -> Pointers:

@@ -55,10 +55,7 @@ def mark(forward: Product, backward: Product, cut: Cut, workspace: Workspace) ->
 
 
 def _mark(product: Product, places: Ids, inside: Nodes, marked: Ids, stop: Stop) -> int:
-    found = distances(
-        product.pointers, product.targets, product.leaving, product.transitions,
-        places, EVERYWHERE, inside, marked, stop.flag,
-    )  # fmt: skip
+    found = distances(product.machine, places, EVERYWHERE, inside, marked, stop.flag)
     if found < 0:
         stop.check()
     return found

@@ -15,16 +15,18 @@ import numpy as np
 from spaseq.paths.search._kernel import (
     SHARED,
     SINGLE,
+    Bounds,
     Flags,
     Ids,
+    Machine,
     Nodes,
+    Room,
     count_bits,
     one_by_one,
     together,
     unpack,
 )
-from spaseq.paths.search._kernel_components import components, sweep
-from spaseq.paths.search.product import Arrays
+from spaseq.paths.search._kernel_components import Components, Tarjan, components, sweep
 from spaseq.paths.search.rare_labels import EVERYWHERE
 from spaseq.paths.search.workspace import Workspace
 
@@ -81,13 +83,13 @@ class Search:
 
     def __init__(
         self,
-        product: Arrays,
+        machine: Machine,
         workspace: Workspace,
         begins: Nodes,
         wanted: Flags,
         inside: Nodes = EVERYWHERE,
     ) -> None:
-        self._product = product
+        self._machine = machine
         self._workspace = workspace
         self._begins = begins
         self._wanted = wanted
@@ -162,82 +164,68 @@ class Search:
         Each batch looks at some of them again and again, as bits come in; to find the components takes about
         as long as to look at all the edges ``_COMPONENT_COST`` times.
         """
-        product = self._product
+        machine = self._machine
         if work[SHARED] == 0 or self._component_bytes() > self._workspace.memory.left:
             return False
-        rows = product.transitions[:, 0]
-        edges = int((product.pointers[rows, -1] - product.pointers[rows, 0]).sum())
+        rows = machine.transitions[:, 0]
+        edges = int((machine.pointers[rows, -1] - machine.pointers[rows, 0]).sum())
         batches = -(-(len(self._begins) - self._done) // (_BITS * max(1, self._words())))
         return batches * int(work[SHARED]) > _COMPONENT_COST * edges
 
     def _component_bytes(self) -> int:
-        return _COMPONENT_BYTES * self._product.size * len(self._workspace.known)
+        return _COMPONENT_BYTES * self._machine.size * len(self._workspace.known)
 
     def _words(self) -> int:
         """How long masks are; shorter where there are very many places, 0 where there are too many."""
-        return self._workspace.words(self._product.size, _WORDS)
+        return self._workspace.words(self._machine.size, _WORDS)
 
     def _more(self) -> bool:
         enough = self._limit is not None and self._offsets[self._done] > self._limit
         return self._done < len(self._begins) and not enough
 
     def _one_by_one(self, budget: int) -> None:
-        product, workspace = self._product, self._workspace
+        machine, workspace = self._machine, self._workspace
         begins, offsets = self._begins[self._done : self._done + _AT_ONCE], self._offsets[self._done :]
         self._reserve(len(workspace.found))
-        stamp = workspace.stamps(product.size, len(begins))
-        done = one_by_one(
-            product.pointers, product.targets, product.leaving, product.transitions, product.ends,
-            product.initial, product.empty, begins, self._wanted, self._inside, budget, stamp,
-            workspace.seen, workspace.found, workspace.queue, offsets, self._room,
-            _UNLIMITED if self._limit is None else self._limit, workspace.stop.flag,
-        )  # fmt: skip
+        most = _UNLIMITED if self._limit is None else self._limit
+        bounds = Bounds(budget, most, workspace.stamps(machine.size, len(begins)))
+        room = Room(workspace.seen, workspace.found, workspace.queue, workspace.stop.flag)
+        done = one_by_one(machine, begins, self._wanted, self._inside, bounds, room, offsets, self._room)
         if done < 0:
             workspace.stop.check()
         self._done += done
 
     def _together(self, words: int, work: Ids) -> Iterator[None]:
-        product, workspace = self._product, self._workspace
-        workspace.masks(product.size, words)
+        machine, workspace = self._machine, self._workspace
+        room = workspace.masks(machine.size, words)
         end = min(self._done + _BITS * words, len(self._begins))
         found = np.empty(len(workspace.known), dtype=np.int32)
         workspace.settled = False
-        count = together(
-            product.pointers, product.targets, product.leaving, product.transitions, product.ends,
-            product.initial, product.empty, self._begins, self._done, end, words, self._inside,
-            workspace.visited, workspace.pending, np.zeros(words, dtype=np.uint64), workspace.waiting,
-            workspace.queue, workspace.touched, workspace.reached, workspace.known, found, work,
-            workspace.stop.flag,
-        )  # fmt: skip
+        count = together(machine, self._begins, self._done, end, self._inside, room, found, work)
         if count < 0:
             workspace.stop.check()
         yield from self._unpacked(end, words, found[:count])
 
     def _by_components(self) -> Iterator[None]:
         """All sources that are left. What is ``inside`` is not asked: it only saves ways."""
-        product, workspace, words = self._product, self._workspace, max(1, self._words())
+        machine, workspace, words = self._machine, self._workspace, max(1, self._words())
         workspace.memory.take(self._component_bytes(), "the components of the graph")
-        workspace.masks(product.size, words)
-        places = product.size * len(workspace.known)
+        room = workspace.masks(machine.size, words)
+        places = machine.size * len(workspace.known)
         component, low, index, transition = np.zeros((4, places), dtype=np.int32)
         stack, path, edge, members, begins = np.empty((5, places + 1), dtype=np.int64)
-        count = components(
-            product.pointers, product.targets, product.leaving, product.transitions, product.initial,
-            self._begins[self._done :], index, low, component, stack, path, transition, edge, members, begins,
-            workspace.stop.flag,
-        )  # fmt: skip
+        within, tarjan = (
+            Components(component, members, begins),
+            Tarjan(index, low, stack, path, transition, edge),
+        )
+        count = components(machine, self._begins[self._done :], tarjan, within, workspace.stop.flag)
         if count < 0:
             workspace.stop.check()
-        total, found = np.zeros(words, dtype=np.uint64), np.empty(len(workspace.known), dtype=np.int32)
+        found = np.empty(len(workspace.known), dtype=np.int32)
         while self._more():
             end = min(self._done + _BITS * words, len(self._begins))
             workspace.settled = False
-            filled = sweep(
-                product.pointers, product.targets, product.leaving, product.transitions, product.ends,
-                product.initial, product.empty, self._begins, self._done, end, words,
-                component, members, begins, count, workspace.visited, workspace.pending, total,
-                workspace.reached, workspace.known, found, workspace.stop.flag,
-            )  # fmt: skip
+            filled = sweep(machine, self._begins, self._done, end, within, count, room, found)
             if filled < 0:
                 workspace.stop.check()
             yield from self._unpacked(end, words, found[:filled])

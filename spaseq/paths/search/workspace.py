@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from spaseq.limits import Limits
-from spaseq.paths.search._kernel import Flags, Ids, Masks, Nodes
+from spaseq.paths.search._kernel import Flags, Ids, MaskRoom, Masks, Nodes
 from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.stopping import current
 
@@ -103,8 +103,8 @@ class Workspace:
         stamp, self._stamp = self._stamp, self._stamp + count
         return stamp
 
-    def masks(self, states: int, words: int) -> None:
-        """Makes room for a search with masks of so many words; all of them are 0 between searches."""
+    def masks(self, states: int, words: int) -> MaskRoom:
+        """Return room for a search with masks of this many words; all of them are 0 between searches."""
         places = states * self._nodes
         self._need(_MASKS, (_MASKED + 16 * words) * places + 8 * words * self._nodes)
         if len(self.visited) < words * places:
@@ -117,6 +117,11 @@ class Workspace:
         if len(self.reached) < words * self._nodes:
             self.reached = np.zeros(words * self._nodes, dtype=np.uint64)
         self._queue(places + states + 1)
+        bits = np.zeros(words, dtype=np.uint64)
+        return MaskRoom(
+            self.visited, self.pending, bits, self.waiting, self.queue, self.touched, self.reached,
+            self.known, self.stop.flag,
+        )  # fmt: skip
 
     def words(self, states: int, most: int) -> int:
         """Of how many words masks may be, at most; 0: there is no memory for any."""

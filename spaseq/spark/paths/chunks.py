@@ -14,12 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spaseq.limits import Limits
 from spaseq.paths.graph.knowledge import KnowledgeGraph
-from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Expression
-from spaseq.paths.search._kernel import Flags
+from spaseq.paths.search._kernel import Flags, Machine
 from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.pairs import plan_pairs
-from spaseq.paths.search.product import Arrays
 from spaseq.paths.search.reach import Search
 from spaseq.paths.search.workspace import Workspace
 from spaseq.spark.paths._edges import PAIRS
@@ -37,7 +35,7 @@ _ROWS: Final = 1 << 16
 class _Shipped:
     """A query as executors get it: its product, what is wanted, the nodes' terms, its text and limits."""
 
-    arrays: Arrays
+    arrays: Machine
     wanted: Flags
     backwards: bool
     terms: pa.Array
@@ -47,7 +45,7 @@ class _Shipped:
 
 def path_pairs(
     spark: SparkSession,
-    graph: KnowledgeGraph | Snapshot,
+    graph: KnowledgeGraph,
     expression: str | Expression,
     sources: Any = None,
     targets: Any = None,
@@ -57,10 +55,9 @@ def path_pairs(
     Columns: ``source`` and ``target``, terms as N-Triples. The graph's arrays go to every executor once; for
     a graph that does not fit there, see ``path_pairs_of_edges``.
     """
-    graph = graph.now
-    plan = plan_pairs(graph, expression, sources, targets)
+    plan = plan_pairs(graph.snapshot, expression, sources, targets)
     terms = pa.array([str(graph.ox_term(node)) for node in range(graph.nodes)], pa.string())
-    arrays = plan.product.arrays(alone=True)
+    arrays = plan.product.alone()
     shipped = _Shipped(arrays, plan.wanted, plan.backwards, terms, str(expression), graph.limits)
     held = spark.sparkContext.broadcast(pickle.dumps(shipped))
     tasks = 4 * spark.sparkContext.defaultParallelism

@@ -34,7 +34,6 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
 from spaseq.errors import EngineError
 from spaseq.paths.graph.knowledge import KnowledgeGraph
-from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.compile import compile_path
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.parser import parse
@@ -69,7 +68,7 @@ _NO_METHOD: Final = re.compile(r"Py4JException: Method (\w+)\(.*\) does not exis
 _ENDLESS: Final = 2**31 - 1
 
 
-def graphframe(spark: SparkSession, graph: KnowledgeGraph | Snapshot) -> GraphFrame:
+def graphframe(spark: SparkSession, graph: KnowledgeGraph) -> GraphFrame:
     """The graph as a ``graphframes.GraphFrame``, for path queries and for its own algorithms.
 
     ``vertices``: ``id``; ``edges``: ``src``, ``dst``, ``relationship``; terms as N-Triples. Raises

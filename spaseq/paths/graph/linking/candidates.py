@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from pyoxigraph import Literal, NamedNode
@@ -16,8 +16,11 @@ from spaseq.errors import QueryError, QueryMeaningError
 from spaseq.language.reading.source import Source
 from spaseq.paths.graph.linking._kernel_index import HARD, Keys, read_keys
 from spaseq.paths.graph.linking.index import Index, key
-from spaseq.paths.graph.names import LABELS, local_name
+from spaseq.paths.graph.linking.wording import orders, shortened, spans
+from spaseq.paths.graph.names import LABELS, local_name, names_of
+from spaseq.paths.graph.saved.check import blocks
 from spaseq.paths.graph.saved.file import Array
+from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.graph.user_terms import read_term
 from spaseq.paths.search._kernel import Flags, Ids, Nodes
 from spaseq.paths.search.stopping import current
@@ -25,9 +28,6 @@ from spaseq.results.writers._json import json_term
 from spaseq.terms._table_kernel import IRI, LENGTH, LITERAL
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import RdflibTerm
-
-if TYPE_CHECKING:
-    from spaseq.paths.graph.snapshot import Snapshot
 
 #: Predicates whose values are what else a node is called.
 _OTHERS: Final = (
@@ -55,14 +55,30 @@ _WORTH: Final = {
     Kind.LITERAL: 0.8,
 }
 
+#: What ``Candidate.by`` says of nodes that have the name that was looked for.
+_CALLED: Final = {kind: kind.name.lower().replace("_", " ") for kind in Kind}
+
+#: What a name is worth that differs from the one looked for by the order of its words, or as its short form;
+#: of a name in a phrase at least this, and more by its share of the letters.
+_TURNED: Final = 0.95
+_SHORT: Final = 0.85
+_WORD_ALONE: Final = 0.75
+_IN_PHRASE: Final = 0.65
+
+#: So many of the names with a short form are candidates: those of nodes with most edges.
+_MOST_SHORT: Final = 64
+
 #: Literals that are longer are no names, but labels are.
 _LONGEST_LITERAL: Final = 64
 
 #: A text that begins so is a term as expressions and N-Triples write it, never a name.
 _WRITTEN: Final = ("<", '"', "'", "_:")
 
-#: So many candidates may be topics by one name.
-_LOOKED_AT: Final = 10
+#: How the names of the blocks of a file begin that are the names of nodes.
+INDEX: Final = "names.nodes."
+
+#: At most so many sets of predicates have their linkers kept.
+_KEPT: Final = 4
 
 #: So many names are suggested.
 _SUGGESTED: Final = 3
@@ -72,7 +88,10 @@ _SUGGESTED: Final = 3
 class Candidate:
     """A node that may be meant: its number, its term, its label, the score (0 to 1), and what made it one.
 
-    ``by`` is ``"label"``, ``"other label"``, ``"last segment"``, ``"literal"`` or ``"spelling"``.
+    ``asked``: the name that was looked for. ``by`` is what of the node has this name, ``"label"``,
+    ``"other label"``, ``"last segment"`` or ``"literal"``; or, if no node has it, how the names differ:
+    ``"order"`` of words, ``"short"`` for a name with initials or one word of it, ``"phrase"`` with the name
+    in it, or ``"spelling"``.
     """
 
     node: int
@@ -80,10 +99,17 @@ class Candidate:
     label: str
     score: float
     by: str
+    asked: str
+
+    @property
+    def is_called_so(self) -> bool:
+        """Whether the node has the name that was looked for, not one that is only like it."""
+        return self.by in _CALLED.values()
 
     def as_json(self) -> dict[str, Any]:
         """As plain values; the term as in the SPARQL 1.1 results format."""
-        return {"name": self.label, "term": json_term(self.term), "score": self.score, "by": self.by}
+        term = json_term(self.term)
+        return {"asked": self.asked, "name": self.label, "term": term, "score": self.score, "by": self.by}
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,29 +154,98 @@ class Linker:
         degrees = rest.pop("degrees")
         return cls(Index.of_arrays(rest), degrees)
 
-    def link(self, graph: Snapshot, name: str, k: int) -> list[Candidate]:
-        """The best candidates: all that are called so; if none is, those that are spelled much like it."""
-        same = [*self._found(lambda index: [(place, 1.0) for place in index.same(name)])]
-        best = dict[int, tuple[float, Kind]]()
-        for node, kind, likeness in same or self._found(lambda index: index.alike(name)):
-            found = (round(likeness * _WORTH[kind], 4), kind)
-            best[node] = max(best.get(node, (0.0, kind)), found, key=lambda one: one[0])
-        order = sorted(best, key=lambda node: (-best[node][0], -self.degree(node), node))
-        return [
-            Candidate(
-                node, graph.term(node), graph.names.node(node), best[node][0],
-                best[node][1].name.lower().replace("_", " ") if same else "spelling",
-            )
-            for node in order[:k]
-        ]  # fmt: skip
+    def link(self, graph: Snapshot, name: str, k: int | None) -> list[Candidate]:
+        """Return the best candidates: all that have the name, else those whose names are most like it.
 
-    def _found(self, ask: Callable[[Index], list[tuple[int, float]]]) -> Iterator[tuple[int, Kind, float]]:
+        First the same words in another order; then, together, full names of which it is a short form, names
+        inside it, and names that are spelled much like it.
+        """
+        best = dict[int, tuple[float, str]]()
+        for ways in (((None, _same),), (("order", _turned),), _UNLIKE):
+            for by, way in ways:
+                for node, kind, likeness in self._found(partial(way, self, name)):
+                    found = (round(likeness * _WORTH[kind], 4), by or _CALLED[kind])
+                    best[node] = max(best.get(node, found), found, key=lambda one: one[0])
+            if best:
+                break
+        order = sorted(best, key=lambda node: (-best[node][0], -self.degree(node), node))
+        names = names_of(graph)
+        return [Candidate(node, graph.term(node), names.node(node), *best[node], name) for node in order[:k]]
+
+    def _found(self, ask: _Ask) -> Iterator[tuple[int, Kind, float]]:
         """The nodes at the places that an index gives, with the sort of name, and how much it is alike."""
         for index in (self.index, self._more) if self.changed else (self.index,):
             for place, likeness in ask(index):
                 node = int(index.numbers[place])
                 if index is not self.index or node not in self.changed:
                     yield node, Kind(int(index.kinds[place])), likeness
+
+    def connected(self, index: Index, places: Ids) -> list[int]:
+        """Return the places of the nodes with most edges."""
+        nodes = index.numbers[places]
+        degrees = np.where(
+            nodes < len(self.degrees), self.degrees[np.minimum(nodes, len(self.degrees) - 1)], 0
+        )
+        found: list[int] = places[np.argsort(-degrees, kind="stable")[:_MOST_SHORT]].tolist()
+        return found
+
+
+#: The places of names in an index, each with how much it is like the one looked for.
+_Places = Iterable[tuple[int, float]]
+_Ask = Callable[[Index], _Places]
+
+
+def _same(_: Linker, name: str, index: Index) -> _Places:
+    return [(place, 1.0) for place in index.same(name)]
+
+
+def _turned(_: Linker, name: str, index: Index) -> _Places:
+    return [(place, _TURNED) for turned in orders(name) for place in index.same(turned)]
+
+
+def _short(linker: Linker, name: str, index: Index) -> _Places:
+    for written in (name, *orders(name)):
+        if (short := shortened(written)) is not None:
+            begin, end = short
+            for place in linker.connected(index, index.holding(begin, end)):
+                yield place, _SHORT if begin else _WORD_ALONE
+
+
+def _in_phrase(_: Linker, phrase: str, index: Index) -> _Places:
+    for text, share in spans(phrase):
+        for place in index.same(text):
+            yield place, _IN_PHRASE + (1 - _IN_PHRASE) * share
+
+
+def _alike(_: Linker, name: str, index: Index) -> _Places:
+    return index.alike(name)
+
+
+_UNLIKE: Final = (("short", _short), ("phrase", _in_phrase), ("spelling", _alike))
+
+
+class Linkers:
+    """The linkers of a graph, by the predicates whose values are names; those made last are kept."""
+
+    def __init__(self, graph: Snapshot) -> None:
+        self._graph = graph
+        self.made: dict[tuple[int, ...], Linker] = {}
+
+    def by(self, labels: tuple[int, ...]) -> Linker:
+        """Return the linker by the values of these predicates, too."""
+        found = self.made.get(labels)
+        if found is None:
+            file = None if labels else self._graph.file
+            made = Linker.of(self._graph, labels) if file is None else Linker.of_arrays(blocks(file, INDEX))
+            found = self.made.setdefault(labels, made)
+            for old in [key for key in self.made if key][:-_KEPT]:
+                self.made.pop(old, None)
+        return found
+
+
+def linker_of(graph: Snapshot, labels: tuple[int, ...] = ()) -> Linker:
+    """Return the nodes of a graph by their names, and by the values of these predicates, too."""
+    return graph.derived(Linkers).by(labels)
 
 
 def label_predicates(graph: Snapshot, labels: Any) -> tuple[int, ...]:
@@ -160,7 +255,7 @@ def label_predicates(graph: Snapshot, labels: Any) -> tuple[int, ...]:
     for label in given:
         number = graph.predicate_number(label)
         if number is None:
-            alike = graph.names.alike(local_name(read_term(label, graph.prefixes)))
+            alike = names_of(graph).alike(local_name(read_term(label, graph.prefixes)))
             raise Source(str(label), "<labels>").error(
                 QueryMeaningError, "no edge has this predicate", 0, alike and f"did you mean {alike}?"
             )
@@ -235,13 +330,14 @@ def own_name(term: Term, is_label: bool) -> str | None:
 
 
 def topics(
-    graph: Snapshot, values: Any, labels: Any = ()
+    graph: Snapshot, values: Any, labels: Any = (), *, alike: bool = False
 ) -> tuple[Ids, tuple[Term, ...], tuple[Candidate, ...]]:
-    """Topics as numbers of nodes; the terms that are no nodes; and what names were taken for.
+    """Return topics as numbers of nodes, the terms that are not nodes, and the nodes that names stand for.
 
-    A text that is no term of the graph is a name: all nodes whose names it is best are meant, by the values
-    of the predicates ``labels``, too. Raises QueryError for a name that no node has, with those that are
-    spelled like it, and for a predicate that no edge has.
+    A text that is not a term of the graph is a name: all nodes of this name are meant, by the values
+    of the predicates ``labels``, too. If no node has it, with ``alike`` those are meant whose names are most
+    like it (see ``Linker.link``). Raises QueryError for a name of no node, with those that are spelled like
+    it, and for a predicate that no edge has.
     """
     by = label_predicates(graph, labels)
     if isinstance(values, str | np.ndarray) or not isinstance(values, Iterable):
@@ -252,7 +348,7 @@ def topics(
         return *graph.numbers(values), ()
     found, strangers, linked = list[int](), list[Term](), list[Candidate]()
     for value in values:
-        candidates = _called(graph, value, by) if type(value) is str else []
+        candidates = _called(graph, value, by, alike) if type(value) is str else []
         if candidates:
             linked += candidates
             found += [candidate.node for candidate in candidates]
@@ -263,8 +359,8 @@ def topics(
     return np.array([*dict.fromkeys(found)], dtype=np.int64), tuple(dict.fromkeys(strangers)), tuple(linked)
 
 
-def _called(graph: Snapshot, text: str, labels: tuple[int, ...]) -> list[Candidate]:
-    """The nodes of a name; none for a text that is a term, of the graph or not."""
+def _called(graph: Snapshot, text: str, labels: tuple[int, ...], alike: bool) -> list[Candidate]:
+    """Return the nodes of a name; none for a text that is a term, of the graph or not."""
     if text.startswith(_WRITTEN):
         return []
     is_term = True
@@ -273,15 +369,23 @@ def _called(graph: Snapshot, text: str, labels: tuple[int, ...]) -> list[Candida
             return []
     except QueryError:
         is_term = False  # or a literal, as years are
-    found = graph.linker_by(labels).link(graph, text, _LOOKED_AT)
-    same = [candidate for candidate in found if candidate.by != "spelling"]
+    found = linker_of(graph, labels).link(graph, text, None)
+    same = [candidate for candidate in found if candidate.is_called_so]
     if same:
         return [candidate for candidate in same if candidate.score == same[0].score]
+    if found and alike and not is_term:
+        return [candidate for candidate in found if candidate.label == found[0].label]
     if is_term or (":" in text and " " not in text):
         return []  # what it is, or is wrong with it, others say
     raise Source(text, "<topic>").error(
         QueryMeaningError, "no node of the graph is called so", 0, did_you_mean(found)
     )
+
+
+def taken_for(linked: Iterable[Candidate]) -> list[str]:
+    """Return what to say of names that no node has, for which others were taken."""
+    told = {c.asked: c.label for c in linked if not c.is_called_so}
+    return [f"no node is called {asked}: {label} is taken" for asked, label in told.items()]
 
 
 def did_you_mean(found: Sequence[Candidate]) -> str | None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from pyoxigraph import Literal
 
-from spaseq.paths.graph.linking.candidates import Kind, Linker, label_kinds, own_name
+from spaseq.paths.graph.linking.candidates import Kind, Linker, Linkers, label_kinds, own_name
 from spaseq.paths.graph.linking.index import key
 from spaseq.paths.graph.saved.contents import Contents, InMemory
+from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.graph.updates.merging import Edge
-
-if TYPE_CHECKING:
-    from spaseq.paths.graph.snapshot import Snapshot
 
 #: From so many nodes touched on, all names are read anew.
 _MOST: Final = 1_000
@@ -47,7 +45,18 @@ class Touched:
         return cls(degrees, tuple(added))
 
 
-def changed(linker: Linker, touched: Touched, after: Snapshot, labels: Iterable[int]) -> Linker | None:
+def carry_names(before: Snapshot, after: Snapshot, changes: Mapping[Edge, bool]) -> None:
+    """Give the graph after changes the names that were made of the one before, if few nodes have changed."""
+    linkers = before.derived(Linkers).made
+    if after is before or not linkers:
+        return
+    touched = Touched.of(before.contents, after.contents, changes)
+    if touched is not None:
+        made = {labels: _changed(of, touched, after, labels) for labels, of in [*linkers.items()]}
+        after.derived(Linkers).made.update({labels: of for labels, of in made.items() if of is not None})
+
+
+def _changed(linker: Linker, touched: Touched, after: Snapshot, labels: Iterable[int]) -> Linker | None:
     """Return the names after changes; None if too many nodes were touched since all were read."""
     nodes = sorted({*linker.changed, *touched.degrees})
     if len(nodes) > _MOST:

@@ -26,6 +26,9 @@ _GAP: Final = b"\0\0"
 #: So many names with the most trigrams in common are compared letter by letter.
 _COMPARED: Final = 64
 
+#: So many lists of names with a trigram are intersected.
+_INTERSECTED: Final = 4
+
 #: Names that are less alike are not alike at all.
 _ALIKE: Final = 0.6
 
@@ -133,9 +136,13 @@ class Index:
         shared = np.concatenate(parts) if parts else self.grams[:0]
         if not wanted or not len(shared):
             return []
-        places, counts = np.unique(shared, return_counts=True)
-        lengths = np.minimum(np.diff(self.ends)[places], _LONGEST)
-        dice = counts / (lengths + len(buckets))
+        counts = np.bincount(shared, minlength=len(self))
+        places = np.flatnonzero(counts)
+        lengths = np.minimum(self.ends[places + 1] - self.ends[places], _LONGEST)
+        dice = counts[places] / (lengths + len(buckets))
+        if len(dice) > _COMPARED:  # the best, and those that are as good as the last of them
+            last = np.partition(dice, len(dice) - _COMPARED)[len(dice) - _COMPARED]
+            places, dice = places[dice >= last], dice[dice >= last]
         best = np.argsort(-dice, kind="stable")[:_COMPARED]
         matcher = SequenceMatcher(b=wanted, autojunk=False)
         found = list[tuple[int, float]]()
@@ -144,6 +151,23 @@ class Index:
             if matcher.real_quick_ratio() >= _ALIKE and (ratio := matcher.ratio()) >= _ALIKE:
                 found.append((place, ratio))
         return sorted(found, key=lambda one: -one[1])
+
+    def holding(self, begin: str, end: str) -> Ids:
+        """Return the places of names that begin and end with these letters, and have more between."""
+        first, last = begin.encode(), end.encode()
+        rarest = sorted(
+            (self.grams[self.begins[b] : self.begins[b + 1]] for b in set(_trigrams(last)[2:].tolist())),
+            key=len,
+        )
+        places = np.unique(rarest[0]).astype(np.int64) if rarest else np.zeros(0, dtype=np.int64)
+        for others in rarest[1:_INTERSECTED]:
+            at = np.searchsorted(others, places)
+            places = places[others[np.minimum(at, len(others) - 1)] == places]
+        places = places[self.ends[places + 1] - self.ends[places] > len(first) + len(last)]
+        for letters, at in ((last, self.ends[places + 1] - len(last)), (first, self.ends[places])):
+            there = self.text[at[:, None] + np.arange(len(letters))] == np.frombuffer(letters, dtype=np.uint8)
+            places = places[there.all(axis=1)]
+        return places
 
 
 def _trigrams(name: bytes) -> npt.NDArray[np.int64]:

@@ -40,6 +40,11 @@ def block(file: KeptFile, name: str) -> Array:
     return array
 
 
+def blocks(file: KeptFile, prefix: str) -> dict[str, Array]:
+    """Return the arrays of a file whose names begin with a prefix, by the rest of their names."""
+    return {name.removeprefix(prefix): block(file, name) for name in file.names() if name.startswith(prefix)}
+
+
 def _wrong(file: KeptFile, name: str, array: Array) -> Iterator[str]:
     """What is wrong with a block; what comes later may be asked for if nothing is before."""
     # Here, because compiled code takes a while to load.

@@ -1,26 +1,27 @@
-"""Graphs to files: ``KnowledgeGraph.save``, pickle; and what of a file is more than the arrays of edges."""
+"""Graphs to files: ``KnowledgeGraph.save``, and pickle."""
 
 from __future__ import annotations
 
+import copyreg
 import io
+from collections.abc import Mapping
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from spaseq.errors import KnowledgeError
-from spaseq.paths.graph.linking.candidates import Linker
-from spaseq.paths.graph.linking.index import Index
-from spaseq.paths.graph.saved.check import block
-from spaseq.paths.graph.saved.contents import arrays_of, facts_of
-from spaseq.paths.graph.saved.file import Array, KeptFile, write, write_whole
+from spaseq.limits import Limits
+from spaseq.paths.graph.linking.candidates import INDEX as NODES
+from spaseq.paths.graph.linking.candidates import linker_of
+from spaseq.paths.graph.names import INDEX as PREDICATES
+from spaseq.paths.graph.names import names_of
+from spaseq.paths.graph.saved.contents import Mapped, arrays_of, facts_of
+from spaseq.paths.graph.saved.file import Array, KeptFile, mapped, write, write_whole
 from spaseq.paths.graph.saved.origin import Origin
+from spaseq.paths.graph.snapshot import Snapshot
 
-if TYPE_CHECKING:
-    from spaseq.paths.graph.snapshot import Snapshot
-
-#: How the names of blocks begin that are indexes of names.
-_NODES: Final = "names.nodes."
-_PREDICATES: Final = "names.predicates."
+#: The name of a graph that was unpickled without a file.
+_PICKLED: Final = "<pickled graph>"
 
 
 def save(graph: Snapshot, file: str | PathLike[str], origin: Origin | None = None) -> None:
@@ -38,30 +39,42 @@ def save(graph: Snapshot, file: str | PathLike[str], origin: Origin | None = Non
         raise KnowledgeError(f"{path}: {error.strerror or error}") from error
 
 
-def as_bytes(graph: Snapshot) -> bytes:
-    """A graph as the bytes of its file."""
+def _parts(graph: Snapshot) -> tuple[dict[str, Any], dict[str, Array]]:
+    contents = graph.contents
+    arrays = arrays_of(contents)
+    for prefix, more in (
+        (NODES, linker_of(graph).arrays(graph)),
+        (PREDICATES, names_of(graph).index.arrays()),
+    ):
+        arrays.update({f"{prefix}{name}": array for name, array in more.items()})
+    return facts_of(contents, graph.prefixes), arrays
+
+
+def _reduced(graph: Snapshot) -> tuple[Any, ...]:
+    """How pickle makes a graph anew: one that was opened, from its file, which both sides then share."""
+    file = graph.file
+    if file is not None and file.name != _PICKLED:
+        place = str(Path(file.name).absolute())
+        return _reopened, (place, file.facts, dict(graph.prefixes), graph.limits)
+    return _of_bytes, (_as_bytes(graph), graph.limits)
+
+
+def _as_bytes(graph: Snapshot) -> bytes:
+    """Return a graph as the bytes of its file."""
     file = io.BytesIO()
     write(file, *_parts(graph))
     return file.getvalue()
 
 
-def _parts(graph: Snapshot) -> tuple[dict[str, Any], dict[str, Array]]:
-    contents = graph.contents
-    arrays = arrays_of(contents)
-    for prefix, more in ((_NODES, graph.linker.arrays(graph)), (_PREDICATES, graph.names.index.arrays())):
-        arrays.update({f"{prefix}{name}": array for name, array in more.items()})
-    return facts_of(contents, graph.prefixes), arrays
+def _reopened(name: str, facts: Mapping[str, Any], prefixes: Mapping[str, str], limits: Limits) -> Snapshot:
+    file = mapped(Path(name))
+    if file.facts != facts:
+        raise KnowledgeError(f"{name}: this is no longer the graph that was pickled")
+    return Snapshot(Mapped(file), prefixes, limits)
 
 
-def kept_linker(file: KeptFile | None) -> Linker | None:
-    """The names of nodes, as a file has them."""
-    return None if file is None else Linker.of_arrays(_named(file, _NODES))
+def _of_bytes(data: bytes, limits: Limits) -> Snapshot:
+    return Snapshot(Mapped(KeptFile(_PICKLED, bytearray(data))), None, limits)
 
 
-def kept_index(file: KeptFile | None) -> Index | None:
-    """The names of predicates, as a file has them."""
-    return None if file is None else Index.of_arrays(_named(file, _PREDICATES))
-
-
-def _named(file: KeptFile, prefix: str) -> dict[str, Array]:
-    return {name.removeprefix(prefix): block(file, name) for name in file.names() if name.startswith(prefix)}
+copyreg.pickle(Snapshot, _reduced)

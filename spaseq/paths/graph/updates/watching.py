@@ -8,20 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import index
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from spaseq.errors import LimitError
+from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.graph.updates.merging import Edge
 from spaseq.paths.graph.updates.reached import ALWAYS, NEVER, Asked, Pair, Reached
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.transitions import automaton_of
 from spaseq.paths.search.memory import Memory
 from spaseq.terms.interop import RdflibTerm, to_rdflib
-
-if TYPE_CHECKING:
-    from spaseq.paths.graph.snapshot import Snapshot
 
 #: Bytes of a place of a run with its pair, and of an edge that it may take, about; counted against
 #: ``limits.query_bytes``.

@@ -8,21 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush, nsmallest
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from spaseq.effort import Policy, Shed, WorkClock
 from spaseq.errors import warn
+from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.modes import Mode
 from spaseq.paths.path import Path
+from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.search.enumeration.expansion import TAKEN_BYTES, TRACE_BYTES, Expansion, Trace, allowed
 from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.stopping import current
-
-if TYPE_CHECKING:
-    from spaseq.paths.graph.snapshot import Snapshot
-    from spaseq.paths.retrieval.budget import Budget
 
 #: What an edge takes, in seconds, until it was measured.
 _EDGE: Final = 1e-6

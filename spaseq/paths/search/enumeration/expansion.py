@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
+from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Step
 from spaseq.paths.language.modes import Mode
 from spaseq.paths.language.transitions import Tests, Transition
@@ -19,12 +20,9 @@ from spaseq.paths.path import Path
 from spaseq.paths.search._kernel import Flags, Ids, Nodes, distances
 from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.pair import length_between
+from spaseq.paths.search.product import Product
 from spaseq.paths.search.rare_labels import EVERYWHERE
 from spaseq.paths.search.workspace import Workspace
-
-if TYPE_CHECKING:
-    from spaseq.paths.graph.snapshot import Snapshot
-    from spaseq.paths.search.product import Product
 
 #: So many edges taken are kept; then all are forgotten.
 _KEPT: Final = 1 << 20
@@ -69,9 +67,9 @@ class Expansion:
         self, graph: Snapshot, product: Product, distance: Nodes, memory: Memory, kept: int | None = None
     ) -> None:
         """``kept``: so many edges taken are kept, if fewer than usual."""
-        self._graph = graph
+        self.graph = graph
         self._nodes = graph.nodes
-        self._memory = memory
+        self.memory = memory
         self._room = min(_KEPT if kept is None else kept, _KEPT, memory.left // (2 * TAKEN_BYTES))
         self._product = product
         self._distance = distance
@@ -123,7 +121,7 @@ class Expansion:
         for reader in self._reading(states):
             low, high = relations.pointers[reader.row, node : node + 2].tolist()
             if high - low > self._room:
-                self._memory.take(TAKEN_BYTES * (high - low), f"the {high - low:,} edges of a node")
+                self.memory.take(TAKEN_BYTES * (high - low), f"the {high - low:,} edges of a node")
             for other in relations.targets[low:high].tolist():
                 reached = reader.free
                 for guard in reader.guarded:
@@ -165,14 +163,14 @@ class Expansion:
                     free |= 1 << transition.target
                 else:
                     guarded.append(_Guarded(before, after, 1 << transition.target))
-            step = Step((self._graph.ox_predicate(predicate),), inverse=inverse)
-            row = self._product.relations.step(step, self._memory)
+            step = Step((self.graph.ox_predicate(predicate),), inverse=inverse)
+            row = self._product.relations.step(step, self.memory)
             yield _Reader(row, predicate, inverse, free, tuple(guarded))
 
     def _predicates(self, step: Step) -> list[int]:
         """The numbers of the predicates that a step takes."""
-        given = {n for p in step.predicates if (n := self._graph.predicate_number(p)) is not None}
-        return [p for p in range(self._graph.predicates) if p not in given] if step.negated else sorted(given)
+        given = {n for p in step.predicates if (n := self.graph.predicate_number(p)) is not None}
+        return [p for p in range(self.graph.predicates) if p not in given] if step.negated else sorted(given)
 
     def _flags(self, tests: Tests) -> Flags | None:
         return self._product.relations.passing(tests) if tests else None
@@ -250,10 +248,8 @@ class Distances:
         self._workspace.unmark()
         product = self._product
         places = (product.initial.astype(np.int64)[:, None] * self._graph.nodes + begins[None, :]).ravel()
-        self.found = distances(
-            product.pointers, product.targets, product.leaving, product.transitions,
-            places, inside, self.distance, self._queue, self._workspace.stop.flag,
-        )  # fmt: skip
+        stop = self._workspace.stop.flag
+        self.found = distances(product.machine, places, inside, self.distance, self._queue, stop)
         if self.found < 0:
             self._workspace.stop.check()
         self._workspace.mark(self.found)

@@ -16,29 +16,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from spaseq.effort import Shed
+from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.modes import Mode, check_finite, read_mode
 from spaseq.paths.path import Path
+from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.search._kernel import Ids, Nodes
 from spaseq.paths.search.asked import Asked
 from spaseq.paths.search.enumeration.bounded import Allowance, some_paths
 from spaseq.paths.search.enumeration.expansion import Distances, Expansion, edge_of
-from spaseq.paths.search.enumeration.shortest import is_nearest, shortest_paths
+from spaseq.paths.search.enumeration.shortest import Between, is_nearest, shortest_paths
 from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.pairs import both, cheaper_end, rare_cut
 from spaseq.paths.search.product import Product
 from spaseq.paths.search.rare_labels import EVERYWHERE, mark
 from spaseq.paths.search.stopping import current
-
-if TYPE_CHECKING:
-    from spaseq.paths.graph.snapshot import Snapshot
-    from spaseq.paths.retrieval.budget import Budget
-
 
 #: What a node takes on the path that is looked at.
 _NODE_BYTES: Final = 400
@@ -106,27 +103,18 @@ def find_paths(
     def chained() -> Iterator[Path]:
         yield from strange
         if is_nearest(choice, begins, ends):  # searched from both ends: the middle is of no use
-            yield from shortest_paths(
-                graph, forward, backward, memory, begins, ends, EVERYWHERE, choice, allowance
-            )
+            between = Between(begins, ends, EVERYWHERE)
+            yield from shortest_paths(graph, forward, backward, memory, between, choice, allowance)
             return
         with _between(graph, expression, memory, begins, ends) as between:
             if choice.everything:
                 yield from _all(graph, forward, backward, memory, between, choice.mode, allowance)
             else:
-                yield from shortest_paths(graph, forward, backward, memory, *between, choice, allowance)
+                yield from shortest_paths(graph, forward, backward, memory, between, choice, allowance)
 
     if allowance is None:
         return Paths(chained(), max_paths)
     return Paths(allowance.timed(chained()), max_paths, allowance.shed)
-
-
-class _Between(NamedTuple):
-    """Where paths may begin and end (None: anywhere), and the places on their way (see ``distances``)."""
-
-    begins: Ids | None
-    ends: Ids | None
-    inside: Nodes
 
 
 @contextmanager
@@ -136,17 +124,17 @@ def _between(
     memory: Memory,
     begins: Ids | None,
     ends: Ids | None,
-) -> Iterator[_Between]:
+) -> Iterator[Between]:
     """The ends given, or fewer if there is a rare step in the middle. The places are a workspace's."""
     cost, _ = cheaper_end(graph, expression, begins, ends)
     forward, backward = graph.product(expression), graph.product(expression, backwards=True)
     cut = rare_cut(forward, cost)
     if cut is None:
-        yield _Between(begins, ends, EVERYWHERE)
+        yield Between(begins, ends, EVERYWHERE)
         return
     with graph.workspaces.borrow(memory) as workspace:
         marks = mark(forward, backward, cut, workspace)
-        yield _Between(both(begins, marks.sources), both(ends, marks.targets), marks.inside)
+        yield Between(both(begins, marks.sources), both(ends, marks.targets), marks.inside)
 
 
 # --- all paths
@@ -157,7 +145,7 @@ def _all(
     forward: Product,
     backward: Product,
     memory: Memory,
-    between: _Between,
+    between: Between,
     mode: Mode,
     allowance: Allowance | None,
 ) -> Iterator[Path]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
+from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.modes import Choice, Mode
 from spaseq.paths.path import Path
 from spaseq.paths.search._kernel import Ids, Nodes
@@ -23,8 +24,13 @@ from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.product import Product
 from spaseq.paths.search.stopping import current
 
-if TYPE_CHECKING:
-    from spaseq.paths.graph.snapshot import Snapshot
+
+class Between(NamedTuple):
+    """Where paths may begin and end (None: anywhere), and the places on their way (see ``distances``)."""
+
+    begins: Ids | None
+    ends: Ids | None
+    inside: Nodes
 
 
 def _is_of_nearest(choice: Choice) -> bool:
@@ -44,17 +50,15 @@ def shortest_paths(
     forward: Product,
     backward: Product,
     memory: Memory,
-    begins: Ids | None,
-    ends: Ids | None,
-    inside: Nodes,
+    between: Between,
     choice: Choice,
     allowance: Allowance | None,
 ) -> Iterator[Path]:
-    """From each node of one end a breadth-first search, then from what it has reached the paths back.
+    """Search breadth first from each node of one end, then for the paths back from the nodes reached.
 
-    Where an allowance is used up, those that were found are among the shortest all the same. ``inside``:
-    the places on their way (see ``distances``).
+    When an allowance is used up, the paths found until then are among the shortest all the same.
     """
+    begins, ends, inside = between
     turned = ends is not None and (begins is None or len(ends) < len(begins))
     if turned:
         forward, backward, begins, ends = backward, forward, ends, begins
@@ -73,7 +77,7 @@ def shortest_paths(
                 if allowance is not None:
                     allowance.reached(measured.found)
                 empty = is_empty and node == root
-                found = _best_first(graph, expansion, node, root, empty, choice, memory, allowance, longest)
+                found = _best_first(expansion, node, root, empty, choice, allowance, longest)
                 any_found = False
                 for path in found:
                     any_found = True
@@ -114,20 +118,19 @@ def _nearest(
 
 
 def _best_first(
-    graph: Snapshot,
     expansion: Expansion,
     start: int,
     end: int,
     empty: bool,
     choice: Choice,
-    memory: Memory,
     allowance: Allowance | None,
     longest: int | None,
 ) -> Iterator[Path]:
-    """The shortest paths between two nodes, in the direction of the expansion, by length.
+    """Yield the shortest paths between two nodes, in the direction of the expansion, by length.
 
-    None of more edges than ``longest``.
+    No path has more edges than ``longest``.
     """
+    graph, memory = expansion.graph, expansion.memory
     left = 1 if choice.count is None else choice.count
     if empty:
         yield Path(graph, (start,), (), ())
