@@ -116,6 +116,11 @@ def test_what_is_in_no_name() -> None:
     assert graph.link("B. Lovelace")[0].by == "spelling"
     assert [candidate.label for candidate in graph.link("C. Babbage", k=1)] == ["Charles Babbage"]
     assert graph.link("J. Babbage")[0].by == "spelling"
+    family = load(
+        [(f"urn:p:{first}_Babbage", "urn:knows", "urn:x") for first in ("Ann", "Ben", "Charles", "Cora")]
+    )
+    short = [candidate.label for candidate in family.link("C. Babbage") if candidate.by == "short"]
+    assert sorted(short) == ["Charles Babbage", "Cora Babbage"]
     assert graph.link("A.") == graph.link("of it") == []
 
 

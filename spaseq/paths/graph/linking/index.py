@@ -164,7 +164,8 @@ class Index:
             at = np.searchsorted(others, places)
             places = places[others[np.minimum(at, len(others) - 1)] == places]
         places = places[self.ends[places + 1] - self.ends[places] > len(first) + len(last)]
-        for letters, at in ((last, self.ends[places + 1] - len(last)), (first, self.ends[places])):
+        for letters, is_end in ((last, True), (first, False)):
+            at = self.ends[places + 1] - len(letters) if is_end else self.ends[places]
             there = self.text[at[:, None] + np.arange(len(letters))] == np.frombuffer(letters, dtype=np.uint8)
             places = places[there.all(axis=1)]
         return places
