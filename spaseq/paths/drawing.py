@@ -7,11 +7,13 @@ from html import escape
 from typing import Any, Final
 
 import networkx as nx
+import numpy as np
 
 from spaseq.automaton.canvas import CHARACTER, Drawn, Point, document
 from spaseq.automaton.layered import Place
 from spaseq.automaton.routes import arrows
 from spaseq.paths.graph.names import Names, names_of
+from spaseq.paths.graph.snapshot import Terms
 from spaseq.paths.path import Path
 from spaseq.paths.retrieval.retrieved import Ranked
 
@@ -21,12 +23,12 @@ _PADDING: Final = 12.0
 _LONGEST: Final = 40
 
 
-def to_networkx(result: Iterable[Path | Ranked]) -> Any:
-    """The triples of paths, of a retrieval or of ``g.paths``, as a ``networkx.MultiDiGraph``.
+def to_networkx(result: Iterable[Path | Ranked] | Terms) -> Any:
+    """Return a graph, or the triples of a retrieval or of ``g.paths``, as a ``networkx.MultiDiGraph``.
 
-    Its nodes are rdflib terms with a ``label``, and the ``depth`` in edges at which they are first met, 0
-    where a path begins. The key of an edge is its predicate; it has a ``label``, and of a retrieval the
-    ``score`` of the best path it is on.
+    Its nodes are rdflib terms with a ``label``. The key of an edge is its predicate; it has a ``label``.
+    Nodes of paths have the ``depth`` in edges at which they are first met, 0 where a path begins; edges of a
+    retrieval the ``score`` of the best path that has them.
 
     >>> import spaseq
     >>> g = spaseq.paths.load([("urn:a", "urn:knows", "urn:b"), ("urn:b", "urn:knows", "urn:c")])
@@ -35,6 +37,13 @@ def to_networkx(result: Iterable[Path | Ranked]) -> Any:
     [('<urn:a>', 'knows', '<urn:b>'), ('<urn:b>', 'knows', '<urn:c>')]
     """
     network: Any = nx.MultiDiGraph()
+    if isinstance(result, Terms):
+        graph = result.snapshot
+        called, terms = names_of(graph), graph.terms(np.arange(graph.nodes))
+        network.add_nodes_from((term, {"label": called.node(node)}) for node, term in enumerate(terms))
+        for s, p, o in zip(*(column.tolist() for column in graph.edges()), strict=True):
+            network.add_edge(terms[s], terms[o], key=graph.predicate(p), label=called.predicate(p))
+        return network
     names: Names | None = None
     for item in result:
         path = item if isinstance(item, Path) else item.path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -243,6 +244,12 @@ def build(
         typer.Option("-o", "--out", metavar="FILE", help="The file to make; else FILE's name, with .spaseq."),
     ] = None,
     graph_format: GraphFormat = None,
+    base: Annotated[
+        str | None, typer.Option(metavar="IRI", help="What plain names in a CSV or TSV file are appended to.")
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option("--named-graph", metavar="IRI", help="The one named graph to read.")
+    ] = None,
 ) -> None:
     """Make a file of a graph that other commands open at once (-g), however large it is.
 
@@ -251,6 +258,7 @@ def build(
     \b
     Examples:
       spaseq graph build kb.ttl
+      spaseq graph build edges.tsv --base http://example.org/
       spaseq paths ":knows+" -g kb.spaseq --from :alice
     """
     with reporting():
@@ -258,7 +266,7 @@ def build(
         from spaseq.paths.graph.opening import build as make
 
         target = out or source.with_suffix(SUFFIX)
-        typer.echo(f"{target}: {_sizes(make(source, target, graph_format))}", err=True)
+        typer.echo(f"{target}: {_sizes(make(source, target, graph_format, None, base, only))}", err=True)
 
 
 @graph_commands.command()
@@ -273,6 +281,34 @@ def check(
         from spaseq.paths.graph.opening import check_file
 
         typer.echo(f"{file}: whole: {_sizes(check_file(file))}")
+
+
+@graph_commands.command()
+def relations(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A graph in any RDF format, or built.", show_default=False)
+    ],
+    topics: Annotated[
+        list[str], typer.Argument(metavar="TOPIC...", help="Names or terms of nodes.", show_default=False)
+    ],
+    hops: Annotated[int, typer.Option(min=1, help="The most relations of a path.")] = 2,
+    most: Annotated[int, typer.Option("-k", min=0, help="At most this many paths of each length.")] = 100,
+    returning: Annotated[
+        bool, typer.Option("--returning/--no-returning", help="Whether paths may come back to the topic.")
+    ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """List the relation paths that leave a topic, with examples of what they reach.
+
+    \b
+    Examples:
+      spaseq graph relations kb.ttl "Edward Arnold"
+    """
+    with reporting():
+        from spaseq.paths import load
+
+        found = load(file).relations_of(topics, hops, most, returning=returning)
+        typer.echo(json.dumps(found.as_json(), ensure_ascii=False, indent=2) if as_json else found.text())
 
 
 def _sizes(graph: KnowledgeGraph) -> str:

@@ -9,6 +9,9 @@ from os import PathLike
 from typing import Any, Final
 from weakref import WeakSet
 
+import numpy as np
+from pyoxigraph import RdfFormat, Triple, serialize
+
 from spaseq.limits import Limits
 from spaseq.paths.graph.linking.candidates import Candidate, Linker, label_predicates, linker_of
 from spaseq.paths.graph.linking.changes import carry_names
@@ -22,6 +25,7 @@ from spaseq.paths.graph.updates.watching import Watch
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.retrieval.budget import Budget, budget_given
 from spaseq.paths.retrieval.neighbourhood import Neighbourhood, neighbourhood
+from spaseq.paths.search._kernel import Nodes
 from spaseq.paths.search.enumeration.paths import Paths, find_paths
 from spaseq.paths.search.pairs import Pairs, find_batches, find_pairs
 
@@ -160,6 +164,28 @@ class KnowledgeGraph(Terms):
     def save(self, file: str | PathLike[str]) -> None:
         """Save into one file, which ``spaseq.paths.open`` maps: ``spaseq.paths.graph.saved.graph.save``."""
         save(self.snapshot, file)
+
+    def to_turtle(self) -> str:
+        """Return all triples as Turtle, with the graph's prefixes."""
+        graph = self.snapshot
+        term, predicate, edges = graph.ox_term, graph.ox_predicate, zip(*graph.edges(), strict=True)
+        triples = (Triple(term(int(s)), predicate(int(p)), term(int(o))) for s, p, o in edges)
+        return serialize(triples, format=RdfFormat.TURTLE, prefixes=dict(graph.prefixes)).decode()
+
+    def components(self) -> list[Nodes]:
+        """Return the nodes of each connected component, directions ignored, as numbers; the largest first."""
+        s, _, o = self.snapshot.edges()
+        root = np.arange(self.nodes)
+        while True:  # each node takes the smallest number around, then that number's own
+            before = root.copy()
+            np.minimum.at(root, s, root[o])
+            np.minimum.at(root, o, root[s])
+            root = root[root]
+            if (root == before).all():
+                break
+        order = np.argsort(root, kind="stable").astype(np.int32)
+        found = np.split(order, np.flatnonzero(np.diff(root[order])) + 1) if len(order) else []
+        return sorted(found, key=lambda nodes: -len(nodes))
 
     # --- names
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import lru_cache, partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias, cast
+from urllib.parse import quote
 
 import numpy as np
 import zstandard
@@ -39,8 +43,19 @@ _EXTENSIONS: Final = ("nt", "nq", "ttl", "trig", "n3", "rdf", "jsonld")
 _BASE: Final = re.compile(rb"\s*@?(?:base|prefix|version)\b", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 _QUOTED: Final = re.compile(r"<[^\s<>]*>|_:\S+|\".*\"(?:@[A-Za-z0-9-]+|\^\^<[^\s<>]*>)?", re.DOTALL)
+#: Edge lists, by extension, and what separates their cells.
+_LISTS: Final = {"csv": ",", "tsv": "\t"}
+#: The first row of an edge list that only names the columns begins with one of these.
+_HEADERS: Final = frozenset(("subject", "source", "head", "from", "s"))
+#: The predicate of edges without a name, and the attributes of networkx edges that have it.
+_EDGE: Final = "edge"
+_NAMING: Final = ("predicate", "relation", "label")
+#: With a base, other texts are names.
+_ABSOLUTE: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://|urn:)\S+|" + _QUOTED.pattern, re.DOTALL)
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]+)?")
 _HEAD: Final = 1 << 12
 _KEPT: Final = 1 << 16
+_TOLD: Final = 5
 
 
 @dataclass(slots=True)
@@ -54,31 +69,41 @@ class Loaded:
     prefixes: Mapping[str, str] = field(default_factory=dict)
 
 
-def load_triples(source: Source, form: str | None = None) -> Loaded:
-    """The triples of a source; KnowledgeError for what cannot be read, with file and line.
+def load_triples(
+    source: Source, form: str | None = None, base: str | None = None, only: str | None = None
+) -> Loaded:
+    """Return the triples of a source; KnowledgeError for what cannot be read, with file and line.
 
-    ``form`` is the extension that the name of a file should have.
+    ``form`` is the extension that the name of a file should have, ``base`` what plain names are appended to,
+    ``only`` the IRI of the one named graph to read.
     """
     if isinstance(source, str | PathLike):
-        return _file(Path(fspath(source)), form)
-    if form is not None:
-        raise KnowledgeError(f"format={form!r} is for files: the source is {type(source).__name__}")
+        return _file(Path(fspath(source)), form, base, only)
+    for name, given in (("format", form), ("graph", only)):
+        if given is not None:
+            raise KnowledgeError(f"{name}={given!r} is for files: the source is {type(source).__name__}")
+    if hasattr(source, "adj") and hasattr(source, "is_multigraph"):
+        return _collected(_named(_network(source, base), base), _prefixes(base))
     if hasattr(source, "namespaces") and hasattr(source, "triples"):
         return _rdflib(source)
     if hasattr(source, "column_names") or hasattr(source, "columns"):
-        return _collected(_table(source), {})
-    return _collected(cast("Iterable[tuple[Any, Any, Any]]", source), {})
+        source = _table(source)
+    return _collected(_named(cast("Iterable[tuple[Any, Any, Any]]", source), base), _prefixes(base))
 
 
 # --- files
 
 
-def _file(path: Path, form: str | None) -> Loaded:
+def _file(path: Path, form: str | None, base: str | None, only: str | None) -> Loaded:
     suffixes = [suffix[1:].lower() for suffix in path.suffixes]
     packing = suffixes.pop() if suffixes and suffixes[-1] in ("gz", "zst") else None
     extension = form.removeprefix(".").lower() if form else suffixes[-1] if suffixes else ""
     try:
-        if extension in _LINES and _is_worth_it(path) and _is_plain(path):
+        if extension in _LISTS and only is None:
+            with io.TextIOWrapper(unpacked(path, packing), encoding="utf-8", newline="") as text:
+                rows = _rows(text, _LISTS[extension], path)
+                return _collected(_named(rows, base), _prefixes(base), f"{path}: ")
+        if only is None and extension in _LINES and _is_worth_it(path) and _is_plain(path):
             found = _lines(path, _LINES[extension])
             if found is not None:
                 return found
@@ -87,10 +112,10 @@ def _file(path: Path, form: str | None) -> Loaded:
             syntax = RdfFormat.TURTLE  # gMark calls such files .ntriples
         if syntax is None:
             raise KnowledgeError(_no_format(path, extension, form))
-        return _parsed(partial(unpacked, path, packing), syntax, path)
+        return _parsed(partial(unpacked, path, packing), syntax, path, only)
     except SourceError as error:
         raise KnowledgeError(str(error)) from error
-    except (OSError, BrokenBytesError, zstandard.ZstdError, EOFError) as error:
+    except (OSError, BrokenBytesError, zstandard.ZstdError, EOFError, UnicodeDecodeError, csv.Error) as error:
         raise KnowledgeError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
@@ -131,12 +156,13 @@ def _lines(path: Path, form: str) -> Loaded | None:
     return Loaded(dictionary, s, p, o)
 
 
-def _parsed(start: Callable[[], IO[bytes]], form: RdfFormat, path: Path) -> Loaded:
+def _parsed(start: Callable[[], IO[bytes]], form: RdfFormat, path: Path, only: str | None) -> Loaded:
     with start() as stream:
         guarded = Guarded(stream, partial(whole, start), form)
         parser = parse(cast("IO[bytes]", guarded), form, base_iri=path.absolute().as_uri())
         try:
-            found = _interned((s, p, cast("Term", o)) for s, p, o, _ in of_rdf11(parser, path))
+            quads = of_rdf11(parser, path) if only is None else _only(of_rdf11(parser, path), only, path)
+            found = _interned((s, p, cast("Term", o)) for s, p, o, _ in quads)
         except SyntaxError as error:
             line = f", line {error.lineno}" if error.lineno else ""
             raise KnowledgeError(f"{path}{line}: {error.msg}") from error
@@ -148,7 +174,78 @@ def _parsed(start: Callable[[], IO[bytes]], form: RdfFormat, path: Path) -> Load
     return found
 
 
+def _only(quads: Iterable[Quad], name: str, path: Path) -> Iterator[Quad]:
+    """The quads of one named graph. Raises KnowledgeError if there are none."""
+    seen = dict[str, None]()
+    for quad in quads:
+        graph = getattr(quad.graph_name, "value", "")
+        seen[graph] = None
+        if graph == name:
+            yield quad
+    if name not in seen:
+        others = ", ".join(f"<{other}>" for other in [*seen][:_TOLD] if other) or "no named graph"
+        raise KnowledgeError(f"{path}: it has no graph <{name}>: it has {others}")
+
+
+def _rows(file: Iterable[str], separator: str, path: Path) -> Iterator[tuple[str, str, str]]:
+    """The rows of an edge list: subject, predicate and object, or only two nodes."""
+    quoting = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
+    reader = csv.reader(file, delimiter=separator, quoting=quoting)
+    for number, row in enumerate(reader, 1):
+        match row:
+            case []:
+                continue
+            case [first, *_] if number == 1 and first.strip().lower() in _HEADERS:
+                continue
+            case [s, p, o]:
+                yield s, p, o
+            case [s, o]:
+                yield s, _EDGE, o
+            case _:
+                raise KnowledgeError(
+                    f"{path}, line {reader.line_num}: an edge has two or three cells, not {len(row)}"
+                )
+
+
+def _prefixes(base: str | None) -> dict[str, str]:
+    return {} if base is None else {"": base}
+
+
 # --- what is in memory
+
+
+def _named(triples: Iterable[Any], base: str | None) -> Iterator[Any]:
+    """Triples with plain names as IRIs, if there is a base; numbers as objects stay numbers."""
+    if base is None:
+        return iter(triples)
+    return ((_name(s, base), _name(p, base), _value(o, base)) for s, p, o in triples)
+
+
+def _name(value: Any, base: str) -> Any:
+    if type(value) is not str or _ABSOLUTE.fullmatch(value):
+        return value
+    return NamedNode(base + quote(value.strip().replace(" ", "_"), safe=""))
+
+
+def _value(value: Any, base: str) -> Any:
+    number = _NUMBER.fullmatch(value.strip()) if type(value) is str else None
+    if number is None:
+        return _name(value, base)
+    return from_rdflib(RdflibLiteral(Decimal(value) if number[1] else int(value)))
+
+
+def _network(graph: Any, base: str | None) -> Iterator[tuple[Any, Any, Any]]:
+    """The edges of a graph of networkx; its nodes are names, numbers too."""
+
+    def node(value: Any) -> Any:
+        text = str(value) if isinstance(value, int | float) else value
+        return text if base is None else _name(text, base)
+
+    keyed = {"keys": True} if graph.is_multigraph() else {}
+    for s, o, *rest, data in graph.edges(data=True, **keyed):
+        named = (data[name] for name in _NAMING if name in data)
+        key = rest[0] if rest and isinstance(rest[0], str) else _EDGE
+        yield node(s), key if isinstance(key, Node) else next(named, key), node(o)
 
 
 def _rdflib(graph: Any) -> Loaded:
@@ -165,8 +262,10 @@ def _table(table: Any) -> Iterator[tuple[Any, Any, Any]]:
     return zip(*lists, strict=True)
 
 
-def _collected(triples: Iterable[tuple[Any, Any, Any]], prefixes: Mapping[str, str]) -> Loaded:
-    found = _interned(_checked(triples))
+def _collected(
+    triples: Iterable[tuple[Any, Any, Any]], prefixes: Mapping[str, str], place: str = ""
+) -> Loaded:
+    found = _interned(_checked(triples, place))
     found.prefixes = dict(prefixes)
     return found
 
@@ -184,13 +283,13 @@ def triples_of(source: Any) -> Iterator[tuple[Term, Term, Term]]:
     return _checked(_table(source) if is_table else source)
 
 
-def _checked(triples: Iterable[tuple[Any, Any, Any]]) -> Iterator[tuple[Term, Term, Term]]:
+def _checked(triples: Iterable[tuple[Any, Any, Any]], place: str = "") -> Iterator[tuple[Term, Term, Term]]:
     for number, triple in enumerate(triples, 1):
         try:
             s, p, o = triple
             yield term(s), _predicate(p), term(o, literals=True)
         except (TypeError, ValueError) as error:
-            raise KnowledgeError(f"triple {number}: {error}") from None
+            raise KnowledgeError(f"{place}triple {number}: {error}") from None
 
 
 def _predicate(value: Any) -> NamedNode:
@@ -234,7 +333,7 @@ def _written(text: str, literals: bool) -> Term:
         with suppress(ValueError):
             return NamedNode(text)
     if not literals:
-        raise ValueError(f"{text!r} is not an IRI")
+        raise ValueError(f"{text!r} is not an IRI; plain names need a base, as base='http://example.org/'")
     return Literal(text)
 
 

@@ -28,26 +28,34 @@ def load(
     *,
     format: str | None = None,  # noqa: A002  # as everybody calls it
     limits: Limits | None = None,
+    base: str | None = None,
+    graph: str | None = None,
 ) -> KnowledgeGraph:
-    """The graph of a file, an rdflib graph, a table of three columns, or an iterable of triples.
+    """Load a file, a graph of rdflib or networkx, a table of three columns, or an iterable of triples.
 
-    A file is of any RDF format that its extension tells, or ``format`` in its place (``"ttl"``); ``.gz`` and
-    ``.zst`` are unpacked; a dataset counts as the union of its graphs; a file that ``save`` made is opened.
-    Triples that only RDF 1.2 has (triple terms, base directions) are left out; a warning says how many.
-    The prefixes of a file or an rdflib graph may be used in expressions, beside the ones given. Tables are
-    pandas' and pyarrow's. Terms in them, and in triples, are rdflib's or pyoxigraph's, or text: N-Triples,
-    absolute IRIs, and for objects anything else, which is a plain literal. A query that takes more memory
-    than ``limits.query_bytes`` (1 GiB) ends with a LimitError.
+    A file is of any RDF format that its extension names, or ``format`` (``"ttl"``), or an edge list,
+    ``.csv`` or ``.tsv``: rows of subject, predicate, object, or of two nodes, with a row of column names or
+    without. ``.gz`` and ``.zst`` are unpacked; a file that ``save`` made is opened. A dataset counts as the
+    union of its graphs, or ``graph`` is the IRI of the one named graph to read. ``base`` makes plain names
+    IRIs (``"Ada Lovelace"`` is ``base + "Ada_Lovelace"``), in edge lists, networkx graphs, tables and
+    triples; it is the prefix ``:`` then. With a base, objects that are numbers are numeric literals. Of
+    networkx edges the attribute ``predicate``, ``relation`` or ``label`` is the predicate, else a key that
+    is text, else ``edge``. Triples that only RDF 1.2 has (triple terms, base directions) are left out; a
+    warning says how many. The prefixes of a file or an rdflib graph may be used in expressions, beside the
+    ones given. Tables are pandas' and pyarrow's. Terms in them, and in triples, are rdflib's or
+    pyoxigraph's, or text: N-Triples, absolute IRIs, and for objects anything else, which is a plain literal.
+    A query that takes more memory than ``limits.query_bytes`` (1 GiB) ends with a LimitError.
 
     Raises KnowledgeError for what cannot be read, with file and line, or the number of the triple.
     """
     if isinstance(source, str | PathLike) and _is_kept(Path(fspath(source))):
-        if format is not None:
-            raise KnowledgeError(
-                f"{fspath(source)}: format={format!r} is for other files: a graph that spaseq saved"
-            )
+        for name, given in (("format", format), ("base", base), ("graph", graph)):
+            if given is not None:
+                raise KnowledgeError(
+                    f"{fspath(source)}: {name}={given!r} is for other files: a graph that spaseq saved"
+                )
         return open(source, prefixes, limits)
-    return KnowledgeGraph(Snapshot(in_memory(load_triples(source, format)), prefixes, limits))
+    return KnowledgeGraph(Snapshot(in_memory(load_triples(source, format, base, graph)), prefixes, limits))
 
 
 def build(
@@ -55,15 +63,17 @@ def build(
     file: str | PathLike[str],
     format: str | None = None,  # noqa: A002  # as everybody calls it
     limits: Limits | None = None,
+    base: str | None = None,
+    graph: str | None = None,
 ) -> KnowledgeGraph:
-    """Make the graph's file of a file in an RDF format, as ``load`` reads it; gives the graph.
+    """Make the graph's file of a file, as ``load`` reads it, and return the graph.
 
     When ``source`` changes, what was made of it is refused by ``open``. Raises KnowledgeError.
     """
     origin = _origin(Path(fspath(source)), Path(fspath(file)))
-    graph = load(source, format=format, limits=limits)
-    save(graph.snapshot, file, origin)
-    return graph
+    loaded = load(source, format=format, limits=limits, base=base, graph=graph)
+    save(loaded.snapshot, file, origin)
+    return loaded
 
 
 def _origin(source: Path, file: Path) -> Origin:

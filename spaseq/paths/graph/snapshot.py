@@ -53,6 +53,10 @@ class Terms(ABC):
         """The number of edges, that is of distinct triples."""
         return self.snapshot.contents.size
 
+    def __contains__(self, value: Any) -> bool:
+        """Whether a term is a node of the graph."""
+        return self.node(value) is not None
+
     @property
     def nodes(self) -> int:
         """The number of nodes."""
