@@ -12,6 +12,7 @@ from spaseq.paths.retrieval.neighbourhood import Neighbourhood
 from spaseq.paths.retrieval.ranking import CachedEmbed
 from spaseq.paths.retrieval.retrieve import Question, retrieve, retrieve_many
 from spaseq.paths.retrieval.retrieved import Retrieval
+from spaseq.paths.retrieval.trie import RelationTrie
 from spaseq.paths.search.enumeration.paths import Paths
 from spaseq.paths.search.pairs import Pairs
 
@@ -25,6 +26,7 @@ __all__ = [
     "Path",
     "Paths",
     "Question",
+    "RelationTrie",
     "Retrieval",
     "build",
     "load",

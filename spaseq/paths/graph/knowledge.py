@@ -13,7 +13,7 @@ import numpy as np
 from pyoxigraph import RdfFormat, Triple, serialize
 
 from spaseq.limits import Limits
-from spaseq.paths.graph.linking.candidates import Candidate, Linker, label_predicates, linker_of
+from spaseq.paths.graph.linking.candidates import Candidate, Linker, label_predicates, linker_of, topics
 from spaseq.paths.graph.linking.changes import carry_names
 from spaseq.paths.graph.loading import triples_of
 from spaseq.paths.graph.names import Names, doubts, names_of
@@ -25,6 +25,7 @@ from spaseq.paths.graph.updates.watching import Watch
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.retrieval.budget import Budget, budget_given
 from spaseq.paths.retrieval.neighbourhood import Neighbourhood, neighbourhood
+from spaseq.paths.retrieval.trie import RelationTrie
 from spaseq.paths.search._kernel import Nodes
 from spaseq.paths.search.enumeration.paths import Paths, find_paths
 from spaseq.paths.search.pairs import Pairs, find_batches, find_pairs
@@ -218,8 +219,8 @@ class KnowledgeGraph(Terms):
         to most nodes, and longer ones only from these. Each has the number of distinct nodes that it leads to
         and ``examples`` of them, evenly spread. No path turns straight back along an edge; without
         ``returning``, none comes back to the topic (as for ``retrieve``). Names are those that ``retrieve``
-        takes, each of one predicate only; predicates of labels (``rdfs:label``, …) are left out. Each hop
-        scans the edges of the graph once. ``labels`` are as for ``link``.
+        takes, each of one predicate only; predicates of labels (``rdfs:label``, …) are left out. ``labels``
+        are as for ``link``.
 
         Raises QueryError for a topic that is a name of no node, ValueError for numbers that make no sense,
         LimitError for more memory than a query may take.
@@ -227,6 +228,19 @@ class KnowledgeGraph(Terms):
         return neighbourhood(self.snapshot, topic, hops, k, examples, labels, returning=returning)
 
     # --- queries
+
+    def relation_trie(
+        self, topic: Any, hops: int = 2, labels: Any = (), *, returning: bool = True
+    ) -> RelationTrie:
+        """Return the relation paths that leave a topic as a trie, with grammars for constrained decoding.
+
+        Arguments are those of ``relations_of``. Nothing is expanded before it is asked for. Raises
+        QueryError for a name of no node, ValueError for ``hops`` below 1.
+        """
+        if hops < 1:
+            raise ValueError(f"hops={hops}: a number from 1 on is wanted")
+        graph = self.snapshot
+        return RelationTrie(graph, topics(graph, topic, labels)[0], hops, returning=returning)
 
     def pairs(
         self, expression: str | Expression, sources: Any = None, targets: Any = None, limit: int | None = None
