@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import index
 from os import PathLike
-from typing import Any, Final
+from typing import Any, Final, cast
 from weakref import WeakSet
 
 import numpy as np
-from pyoxigraph import RdfFormat, Triple, serialize
+from pyoxigraph import BlankNode, NamedNode, RdfFormat, Triple, serialize
 
 from spaseq.limits import Limits
 from spaseq.paths.graph.linking.candidates import Candidate, Linker, label_predicates, linker_of, topics
@@ -170,8 +170,10 @@ class KnowledgeGraph(Terms):
         """Return all triples as Turtle, with the graph's prefixes."""
         graph = self.snapshot
         term, predicate, edges = graph.ox_term, graph.ox_predicate, zip(*graph.edges(), strict=True)
-        triples = (Triple(term(int(s)), predicate(int(p)), term(int(o))) for s, p, o in edges)
-        return serialize(triples, format=RdfFormat.TURTLE, prefixes=dict(graph.prefixes)).decode()
+        subjects = cast("Callable[[int], NamedNode | BlankNode]", term)  # literals are objects only
+        triples = (Triple(subjects(int(s)), predicate(int(p)), term(int(o))) for s, p, o in edges)
+        written = serialize(triples, format=RdfFormat.TURTLE, prefixes=dict(graph.prefixes))
+        return (written or b"").decode()
 
     def components(self) -> list[Nodes]:
         """Return the nodes of each connected component, directions ignored, as numbers; the largest first."""

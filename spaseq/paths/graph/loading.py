@@ -189,8 +189,10 @@ def _only(quads: Iterable[Quad], name: str, path: Path) -> Iterator[Quad]:
 
 def _rows(file: Iterable[str], separator: str, path: Path) -> Iterator[tuple[str, str, str]]:
     """The rows of an edge list: subject, predicate and object, or only two nodes."""
-    quoting = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
-    reader = csv.reader(file, delimiter=separator, quoting=quoting)
+    if separator == "\t":
+        reader = csv.reader(file, delimiter=separator, quoting=csv.QUOTE_NONE)
+    else:
+        reader = csv.reader(file)
     for number, row in enumerate(reader, 1):
         match row:
             case []:

@@ -64,7 +64,8 @@ class _Incident:
         order, begins, counts = self._sides[inverse]
         count = counts[nodes]
         within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-        return order[np.repeat(begins[nodes], count) + within].astype(np.int64)
+        found: Ids = order[np.repeat(begins[nodes], count) + within].astype(np.int64)
+        return found
 
 
 def further(graph: Snapshot, reached: Reached, avoided: Ids | None, memory: Memory) -> Iterator[Reached]:
@@ -176,7 +177,7 @@ class RelationTrie:
 
         Raises LimitError if there are more than ``most``.
         """
-        paths = []
+        paths = list[dict[str, Any]]()
         for path in self:
             if len(paths) == most:
                 raise LimitError(

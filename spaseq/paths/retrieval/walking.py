@@ -236,8 +236,9 @@ class _Tree:
     def _turns_back(self, path: Ids, predicate: Nodes, inverse: Flags, reached: Nodes) -> Flags:
         """Whether each path would go back along its last edge."""
         before, _, node, predicates, inverses, _ = self._columns
-        same: Flags = (before[path] != _NOTHING) & (predicates[path] == predicate)
-        return same & (inverses[path] != inverse) & (node[before[path]] == reached)
+        same = (before[path] != _NOTHING) & (predicates[path] == predicate)
+        back: Flags = same & (inverses[path] != inverse) & (node[before[path]] == reached)
+        return back
 
 
 def _edges(node: Nodes, predicate: Nodes, inverse: Flags, reached: Nodes) -> tuple[Nodes, Nodes, Nodes]:
