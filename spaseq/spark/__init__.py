@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from spaseq.spark.paths.chunks import path_pairs
     from spaseq.spark.paths.frontier import path_pairs_of_edges
     from spaseq.spark.paths.graphframes import graphframe, path_pairs_of_graphframe
-    from spaseq.spark.queries import answers, answers_of, expanded, matches, planned, run
+    from spaseq.spark.queries import answers, answers_of, matches, planned, run
     from spaseq.spark.sessions import session
+    from spaseq.spark.sinks._columns import expanded
     from spaseq.spark.sinks.feedback import derived
     from spaseq.spark.sinks.files import counted, save
     from spaseq.spark.source.datasource import register
@@ -72,7 +73,8 @@ __getattr__, __dir__ = lazily(
         "paths.chunks": "path_pairs",
         "paths.frontier": "path_pairs_of_edges",
         "paths.graphframes": "graphframe path_pairs_of_graphframe",
-        "queries": "answers answers_of expanded matches planned run",
+        "queries": "answers answers_of matches planned run",
+        "sinks._columns": "expanded",
         "sessions": "session",
         "sinks.feedback": "derived",
         "sinks.files": "counted save",

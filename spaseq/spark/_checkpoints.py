@@ -1,4 +1,4 @@
-"""Checkpoints in object stores, by Spark's own committer for stores that know no rename."""
+"""Checkpoints: by which query one was begun, and how it is committed in stores that know no rename."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from typing import Any, Final
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from spaseq.errors import SpaseqWarning
+from spaseq.chunks.pack import unpack_header
+from spaseq.errors import EngineError, SpaseqWarning
+from spaseq.spark.stages._job import Identity, refused
+
+#: Under which name the column ``json`` of a stream's answers says what a checkpoint of it is bound to.
+JOB: Final = "spaseq.job"
 
 #: Which artefact has the committer; its version is Spark's, or one of the same minor version.
 CLOUD: Final = "org.apache.spark:spark-hadoop-cloud_2.13"
@@ -61,3 +66,16 @@ def _is_there(spark: SparkSession) -> bool:
     except Py4JError:
         return False
     return True
+
+
+def require_begun_by(identity: Identity, spark: SparkSession, checkpoint: str | Path) -> None:
+    """Raises EngineError if the state in a checkpoint is another query's, or of other background graphs."""
+    jvm: Any = spark._jvm
+    path = jvm.org.apache.hadoop.fs.Path(f"{checkpoint}/state/0/_metadata")
+    if not path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path):
+        return
+    heads = spark.read.format("statestore").option("stateVarName", "head").load(str(checkpoint))
+    head = heads.select("value.head").first()
+    reason = None if head is None else refused(unpack_header(bytes(head[0]))["job"], identity)
+    if reason is not None:
+        raise EngineError(f"{checkpoint}: {reason}")

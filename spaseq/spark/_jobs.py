@@ -1,12 +1,14 @@
-"""Queries as jobs: where their background graphs go, and into how many buckets they are spread."""
+"""Queries as jobs: how they are to run, where their background graphs go, and their buckets."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from hashlib import blake2b
-from typing import Literal, get_args
+from pathlib import Path
+from typing import Final, Literal, TypedDict, get_args
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -15,18 +17,72 @@ from spaseq.events import Clock
 from spaseq.gpm.expressions.walk import is_volatile, matching_calls
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
+from spaseq.gpm.shapes import text_of
 from spaseq.language.syntax import FunctionCall, Query
+from spaseq.sources.spans import read_duration
+from spaseq.spark._checkpoints import require_begun_by
 from spaseq.spark.background._contents import contents
 from spaseq.spark.background._placing import placed
 from spaseq.spark.background.frames import BROADCAST_LIMIT, SparkKnowledge
 from spaseq.spark.sessions import prepare_session
-from spaseq.spark.stages._job import KEPT, Job, bucket_numbers, needs, pattern_of, pickled
+from spaseq.spark.stages._bounds import bound_of
+from spaseq.spark.stages._job import KEPT, Job, bucket_numbers, canonical, needs, pattern_of, pickled
 
 #: Background graphs: by IRI as for ``spaseq.run``, or as DataFrames.
 Graphs = Mapping[str, Knowledge] | KnowledgeBase | SparkKnowledge
 
 #: What becomes of a checkpoint whose background graphs were others, see ``answers``.
 KbChanged = Literal["error", "replay"]
+
+#: A stream's buckets, unless given. Not as many as shuffle partitions: a restart may have others.
+STREAM_BUCKETS: Final = 16
+
+
+class Options(TypedDict, total=False):
+    """The parameters that ``answers``, ``matches`` and ``run`` share; ``answers`` says what they mean."""
+
+    clock: Clock | str | None
+    lateness: timedelta | str
+    buckets: int | None
+    evaluator: str | None
+    kb_changed: KbChanged
+    latency: timedelta | str | None
+    memory: int | None
+    shapes: Knowledge | None
+    checkpoint: str | Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a query runs: ``Options``, with what holds where they say nothing."""
+
+    clock: Clock | str | None = None
+    lateness: timedelta | str = timedelta(0)
+    buckets: int | None = None
+    evaluator: str | None = None
+    kb_changed: KbChanged = "error"
+    latency: timedelta | str | None = None
+    memory: int | None = None
+    shapes: Knowledge | None = None
+    checkpoint: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.kb_changed not in get_args(KbChanged):
+            raise EngineError(f"kb_changed is 'error' or 'replay', not {self.kb_changed!r}")
+        if self.buckets is not None and self.buckets < 1:
+            raise EngineError(f"buckets={self.buckets}: at least one")
+
+    @property
+    def allowed(self) -> timedelta:
+        """The lateness."""
+        return _length("lateness", self.lateness)
+
+
+def _length(name: str, given: timedelta | str) -> timedelta:
+    try:
+        return read_duration(given) if isinstance(given, str) else given
+    except ValueError as error:
+        raise EngineError(f"{name}=: {error}") from None
 
 
 def job_of(
@@ -35,15 +91,14 @@ def job_of(
     kb: Graphs | None,
     clock: Clock,
     start: int | None,
-    buckets: int | None,
-    evaluator: str | None,
+    settings: Settings,
     *,
     is_stream: bool,
-    kb_changed: KbChanged,
+    topics: tuple[tuple[str, str], ...] = (),
 ) -> tuple[Job, DataFrame | None]:
     """The job of a query, and what of its background graphs is to be joined (``_placing``).
 
-    Warns if it cannot be spread over buckets.
+    Warns if it cannot be spread over buckets. Raises EngineError for a checkpoint of another job.
     """
     functions = pickled(query)
     if is_stream:
@@ -52,13 +107,10 @@ def job_of(
     graphs.require(query)
     prepare_session(spark)
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    text = str(query)
-    if kb_changed not in get_args(KbChanged):
-        raise EngineError(f"kb_changed is 'error' or 'replay', not {kb_changed!r}")
-    if buckets is not None and buckets < 1:
-        raise EngineError(f"buckets={buckets}: at least one")
-    replays = kb_changed == "replay" and is_stream and bool(graphs.names)
-    group = KEPT.one_group if replays else needs(pattern_of(text, functions)).one_group
+    text = canonical(query)
+    pattern = pattern_of(text, functions)
+    replays = settings.kb_changed == "replay" and is_stream and bool(graphs.names)
+    group = KEPT.one_group if replays else needs(pattern).one_group
     if group is not None:
         warnings.warn(
             f"the query runs as one group, on one core of the cluster: {group}. "
@@ -66,18 +118,23 @@ def job_of(
             SpaseqWarning,
             stacklevel=4,
         )
-    numbers = bucket_numbers(1 if group is not None else buckets or partitions)
+    buckets = settings.buckets or (STREAM_BUCKETS if is_stream else partitions)
+    latency = None if settings.latency is None else _length("latency", settings.latency)
+    bound = bound_of(pattern, latency, settings.memory, settings.evaluator)
+    job = Job(
+        text, clock, start, bucket_numbers(1 if group is not None else buckets), settings.evaluator,
+        is_stream=is_stream, topics=topics, graphs=contents(graphs) if is_stream else "", replays=replays,
+        bound=bound, shapes=text_of(settings.shapes), functions=functions,
+    )  # fmt: skip
+    if is_stream and settings.checkpoint is not None:
+        require_begun_by(job.identity, spark, settings.checkpoint)
     limit = graphs.broadcast_limit if isinstance(graphs, SparkKnowledge) else BROADCAST_LIMIT
-    background = placed(spark, graphs, pattern_of(text, functions), partitions, limit)
+    background = placed(spark, graphs, pattern, partitions, limit)
     if replays and background.joined is not None:
         raise EngineError("kb_changed='replay' takes background graphs within knowledge(broadcast_limit=)")
     shared = spark.sparkContext.broadcast(background.shipped) if graphs.names else None
     known = blake2b(background.shipped, digest_size=8).hexdigest()
-    job = Job(
-        text, clock, start, numbers, evaluator, shared, is_stream, background.joined, known,
-        graphs=contents(graphs) if is_stream else "", replays=replays, functions=functions,
-    )  # fmt: skip
-    return job, background.rows
+    return replace(job, kb=shared, joined=background.joined, background=known), background.rows
 
 
 def _require_deterministic(query: Query) -> None:

@@ -29,11 +29,11 @@ from spaseq.spark.queries import Prepared
 from spaseq.spark.sinks._formats import EXTENSIONS, Form, form_of, write_lines
 from spaseq.spark.sinks._lines import BAD, FAILED, LATE, MATCH, SHED, letter_line
 from spaseq.spark.sinks._outputs import LETTERS, MATCHES, Outputs
-from spaseq.spark.source._files import delete, info, join, normal, opened, write
+from spaseq.spark.source._files import delete, info, join, names, normal, opened, write
 from spaseq.spark.source._told import telling_failed
 from spaseq.spark.stages._bucket import Bucket, State
-from spaseq.spark.stages._job import END_MS, reached
-from spaseq.spark.stages._times_only import late_among
+from spaseq.spark.stages._job import END_MS, canonical, reached
+from spaseq.spark.stages._late import late_among
 
 #: Takes the answers (kind and line, see ``queries.answers``) of a micro-batch, by its number. The same number
 #: may come twice, with the same answers, after a crash in between.
@@ -75,7 +75,7 @@ def folder_sink(
     See ``save`` for ``form``, ``letters``, QUERY, and whose files are whose.
     """
     prepared = as_query(query)
-    places = Outputs(str(prepared), normal(folder), normal(letters or folder))
+    places = Outputs(canonical(prepared), normal(folder), normal(letters or folder))
     return FolderSink(places, prepared, form_of(form, prepared))
 
 
@@ -104,7 +104,7 @@ class _Driver:
     def __init__(self, plan: Prepared, folder: str, sink: Sink) -> None:
         self._job = plan.job
         self._failed = plan.failed
-        self._lateness = milliseconds_of(plan.lateness, plan.job.clock)
+        self._lateness = milliseconds_of(plan.settings.allowed, plan.job.clock)
         self._sources = len(plan.between)
         self._folder = folder
         self._sink = sink
@@ -112,6 +112,9 @@ class _Driver:
         self._bucket = Bucket(self._job)
         self._newest: dict[int, int] = {}
         self._is_over = False
+        commits = (path.rpartition("/")[2].removesuffix(".commit") for path in names(folder))
+        if numbers := [int(name) for name in commits if name.isdecimal()]:
+            self._load(max(numbers))
 
     def take(self, rows: DataFrame, number: int) -> None:
         """One micro-batch, as Spark's ``foreachBatch`` calls it."""

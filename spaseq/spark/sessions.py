@@ -6,7 +6,9 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -16,7 +18,6 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from spaseq.errors import EngineError
-from spaseq.spark._quiet import without_noise
 from spaseq.spark.source.datasource import register
 
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -179,3 +180,52 @@ def prepare_session(spark: SparkSession) -> None:
     register(spark)
     if str(spark.conf.get(_PROVIDER)).endswith(".HDFSBackedStateStoreProvider"):  # Spark's own default
         spark.conf.set(_PROVIDER, _ROCKSDB)
+
+
+# --- standard error without what Spark says there of itself -----------------------------------
+
+#: How lines begin that tell a user nothing.
+_NOISE: Final = (
+    b"NOTE: Picked up JDK_JAVA_OPTIONS",
+    b"WARNING: Using incubator modules",
+    b"Starting Streaming TransformWithState",
+    b"Streaming TransformWithState",
+    # Whose process of Python ends before it is answered: every query starts one, see ``_processor``.
+    b'Exception in thread "stateConnectionListenerThread"',
+)
+
+#: How lines begin that go on with an exception.
+_GOING_ON: Final = (b"\tat ", b"\t... ", b"Caused by: ", b"\tSuppressed: ")
+
+
+def told(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines that tell a user something."""
+    is_noise = False
+    for line in lines:
+        is_noise = line.startswith(_NOISE) or (is_noise and line.startswith(_GOING_ON))
+        if line.strip() and not is_noise:
+            yield line
+
+
+@contextmanager
+def without_noise() -> Iterator[None]:
+    """Launches processes whose standard error leaves out what Spark and its JVM say of themselves."""
+    try:
+        real = os.dup(2)
+    except OSError:  # it is closed
+        yield
+        return
+    reading, writing = os.pipe()
+
+    def copy() -> None:
+        with os.fdopen(reading, "rb") as lines:
+            for line in told(lines):
+                os.write(real, line)
+
+    os.dup2(writing, 2)
+    os.close(writing)
+    threading.Thread(target=copy, daemon=True).start()
+    try:
+        yield
+    finally:
+        os.dup2(real, 2)

@@ -1,4 +1,4 @@
-"""``spark``: the same stream on Spark and in one process, per core; small micro-batches; background graphs.
+"""``spark``: files and columns on Spark and in one process, per core; micro-batches; background graphs.
 
 What counts is processor time, that of all of Spark's processes together: a machine that does other things
 meanwhile gives many processes more than one. (From ``/proc``, so on Linux only.) Before anything is measured,
@@ -20,14 +20,16 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
 import pyarrow as pa
+from pyarrow import parquet
 
 import spaseq
 from spaseq.engine.running import StreamSource
 from spaseq.events import Clock
 from spaseq.results.writers._json import line_of
 from tests.benchmarks.measure import Measurement, check
-from tests.benchmarks.trades import STREAM, E, n_quads, rising_and_falling, v_shape, v_shapes
+from tests.benchmarks.trades import STEP, STREAM, E, n_quads, rising_and_falling, v_shape, v_shapes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,7 +99,7 @@ def spent(work: Callable[[], object]) -> Cost:
 def benchmark(quick: bool) -> Generator[Measurement, None, None]:
     """V shapes by company against ``spaseq.run``: stages, batch, stream; tiny ones; background graphs."""
     from spaseq.spark import session
-    from spaseq.spark._quiet import without_noise
+    from spaseq.spark.sessions import without_noise
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -121,6 +123,7 @@ class _Bench:
         self._runs = 1 if quick else 5
         self._few, self._times = 10, 4 if quick else 20
         self._kb_sizes = (300,) if quick else (10_000, 1_000_000)
+        self._kb_read = 3_000 if quick else 2_000_000
         self._query = spaseq.prepare(v_shape(2))
 
     def measured(self) -> Iterator[Measurement]:
@@ -132,6 +135,7 @@ class _Bench:
         embedded, stages, batch = (median(costs) for costs in zip(*runs, strict=True))
         yield self._against(embedded, stages, f"the stages alone, {self._size:,} events")
         yield self._against(embedded, batch, f"a batch of {self._size:,} events")
+        yield self._columns()
         yield self._tiny()
         begin = Cost.now()
         marks = self._streamed(self._query, many, self._size)
@@ -142,12 +146,63 @@ class _Bench:
         yield self._against(embedded, each, f"a micro-batch of {self._size:,} events")
         once = {"a first batch": first[2].total, "a stream": whole.total - self._batches * each.total}
         yield Measurement("spark", "what a query costs once", None, "seconds", {}, once)
+        yield self._reading()
         yield from self._background(many, each)
 
     def _against(self, embedded: Cost, cost: Cost, case: str) -> Measurement:
         rates = {"events per core": self._size / cost.total, "embedded events": self._size / embedded.total}
         ratio = embedded.total / cost.total
         return Measurement("spark", case, ratio, "the embedded engine, per core", rates, cost.facts())
+
+    def _columns(self) -> Measurement:
+        """Parquet, whose columns are events by a template."""
+        from spaseq.spark import events, matches
+
+        trades = rising_and_falling(self._size, companies=200, falls=0.004)
+        number = np.arange(self._size)
+        columns = pa.table(
+            {
+                "at": pa.array(number * STEP * 1000, pa.timestamp("us", tz="UTC")),
+                "company": pa.array([trade.company for trade in trades]),
+                "price": pa.array([trade.price / 100 for trade in trades]),
+                "volume": pa.array(100 * (number % 50 + 1)),
+            }
+        )
+        folder, wanted = self._folder / "columns", v_shapes(trades)
+        folder.mkdir()
+        half = self._size // _CORES
+        for i in range(_CORES):
+            parquet.write_table(columns.slice(i * half, half), folder / f"{i}.parquet")
+        template = f"<{E}company/{{company}}> <{E}price> ?price ; <{E}volume> ?volume ."
+
+        def embedded() -> None:
+            table = spaseq.table(parquet.read_table(folder), time="at", template=template)
+            check(
+                "matches", len([line_of(match) for match in spaseq.run(self._query, {STREAM: table})]), wanted
+            )
+
+        def spark() -> None:
+            rows = self._spark.read.parquet(str(folder))
+            lifted = events(rows, stream=STREAM, time="at", template=template)
+            check("matches", matches(lifted, self._query).count(), wanted)
+
+        runs = [[spent(way) for way in (embedded, spark)] for _ in range(self._runs + 1)][1:]
+        here, there = (median(costs) for costs in zip(*runs, strict=True))
+        return self._against(here, there, f"a batch of {self._size:,} rows of Parquet")
+
+    def _reading(self) -> Measurement:
+        """A file of background triples, numbered by the workers."""
+        from spaseq.spark import knowledge
+
+        path = self._folder / "kb.nt"
+        with path.open("w") as file:
+            for i in range(self._kb_read):
+                file.write(f"<{E}company/{i}> <{E}near> <{E}company/{i * 7 % self._kb_read}> .\n")
+        cost = spent(lambda: check("names", len(knowledge(self._spark, {_KB: path}).names), 1))
+        facts = cost.facts() | {"seconds by the clock": cost.wall}
+        return Measurement(
+            "spark", f"knowledge of {self._kb_read:,} triples", None, "what it costs", {}, facts
+        )
 
     def _tiny(self) -> Measurement:
         """Micro-batches of a few events each."""

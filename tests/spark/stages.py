@@ -19,8 +19,8 @@ from spaseq.sources import BadEvent
 from spaseq.spark.background._background import Local, ship
 from spaseq.spark.stages._bucket import Bucket, Changes, State
 from spaseq.spark.stages._job import Job, needs, pattern_of
+from spaseq.spark.stages._late import late_among
 from spaseq.spark.stages._stateless import Passed, Piece, Stateless
-from spaseq.spark.stages._times_only import late_among
 from tests.streams import NS, Letter
 
 BEGINNING = -(1 << 63)

@@ -14,8 +14,7 @@ from spaseq.events import BatchBuilder, Clock, concatenate
 from spaseq.sources import BadEvent
 from spaseq.spark.stages._bucket import Bucket
 from spaseq.spark.stages._job import Job
-from spaseq.spark.stages._late import late_reason
-from spaseq.spark.stages._times_only import late_among, stamps
+from spaseq.spark.stages._late import late_among, late_reason, stamps
 from spaseq.terms.dictionary import Dictionary
 from tests.conftest import examples
 from tests.spark.cases import queries, streams

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import random
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyoxigraph as ox
 import pytest
 import rdflib
 
@@ -18,15 +20,18 @@ from spaseq.results.writers._json import line_of
 
 pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
 
-from pyspark.errors import StreamingQueryException  # noqa: E402  # after the skip
-from pyspark.sql import SparkSession  # noqa: E402
+from pyspark.sql import DataFrame, SparkSession  # noqa: E402  # after the skip
 
-from spaseq.errors import KnowledgeError  # noqa: E402
+from spaseq.errors import KnowledgeError, SpaseqWarning  # noqa: E402
+from spaseq.events import Ids  # noqa: E402
 from spaseq.spark import knowledge, run  # noqa: E402
 from spaseq.spark._jobs import KbChanged  # noqa: E402
+from spaseq.spark.background import _triples  # noqa: E402
 from spaseq.spark.background._background import ship  # noqa: E402
 from spaseq.spark.background._contents import contents  # noqa: E402
+from spaseq.spark.background._triples import Source, numbers  # noqa: E402
 from spaseq.spark.stages._job import pattern_of  # noqa: E402
+from spaseq.terms.dictionary import Dictionary  # noqa: E402
 from tests.spark.cases import Case, Happening, write  # noqa: E402
 from tests.spark.running import finished, without_n  # noqa: E402
 from tests.streams import NS, letters, query  # noqa: E402
@@ -110,7 +115,105 @@ def test_what_graphs_say_as_data_frames(spark: SparkSession) -> None:
         assert said != of(GRAPH.replace(before, after)), before
 
 
-def test_a_stream_goes_on_with_the_same_graph_of_rdflib(spark: SparkSession, tmp_path: Path) -> None:
+def plain(spark: SparkSession, turtle: str) -> DataFrame:
+    """The triples of a graph as plain IRIs and values."""
+    rows = []
+    for s, p, o in rdflib.Graph().parse(data=turtle, format="turtle"):
+        kind, lang = (str(o.datatype or ""), o.language) if isinstance(o, rdflib.Literal) else (None, None)
+        node = f"_:{o}" if isinstance(o, rdflib.BNode) else str(o)
+        rows.append((f"_:{s}" if isinstance(s, rdflib.BNode) else str(s), str(p), node, kind, lang))
+    schema = "subject string, predicate string, object string, datatype string, lang string"
+    return spark.createDataFrame(rows[::-1], schema)
+
+
+@pytest.mark.parametrize("small", [1 << 20, -1], ids=["here", "in workers"])
+def test_what_a_background_graph_may_be(
+    spark: SparkSession, tmp_path: Path, small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it comes as, and wherever it is parsed, it says the same."""
+    monkeypatch.setattr(_triples, "_SMALL", small)
+    want = contents(KnowledgeBase({KB: GRAPH}))
+    lines = [f"{quad.triple} ." for quad in ox.parse(GRAPH, format=ox.RdfFormat.TURTLE)]
+    node = [line for line in lines if "_:" in line]
+    others = [line for line in lines if "_:" not in line]
+    folder = tmp_path / "kb"
+    folder.mkdir()
+    (folder / "a.nt").write_text("\n".join(others[:20]))
+    (folder / "b.nq").write_text("# blank nodes\n" + "\n".join(f"{line[:-1]}<{KB}> ." for line in node))
+    (folder / "c.ttl").write_text("\n".join(others[20:30]))
+    (folder / "d.nt.gz").write_bytes(gzip.compress("\n".join(others[25:]).encode()))
+    (tmp_path / "whole.ttl").write_text(GRAPH)
+    terms = [line[:-2].split(" ", 2) for line in lines]
+    frame = spark.createDataFrame(terms, "s string, p string, o string")
+    frame.createOrReplaceTempView("background")
+    sources: list[Source] = [
+        GRAPH, tmp_path / "whole.ttl", f"file://{tmp_path}/whole.ttl", folder, f"{folder}/*", frame,
+        "background",
+        [f"{folder}/[ab].*", folder / "c.ttl", folder / "d.nt.gz"], plain(spark, GRAPH),
+    ]  # fmt: skip
+    for source in sources:
+        kb = knowledge(spark, {KB: source})
+        assert contents(kb) == want, source
+    assert kb.names == (KB,)
+    numbers = spark.createDataFrame([(f"{NS}a", f"{NS}of", 7)], "s string, p string, o int")
+    assert contents(knowledge(spark, {KB: numbers})) == contents(KnowledgeBase({KB: f"<{NS}a> <{NS}of> 7 ."}))
+
+
+def test_two_terms_of_one_number(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are noticed, and all terms numbered again."""
+    seeds = []
+
+    def poor(dictionary: Dictionary, ids: Ids, seed: int = 0) -> Ids:
+        seeds.append(seed)
+        found = numbers(dictionary, ids, seed)
+        return found if seed else found % 5 + 1
+
+    monkeypatch.setattr(_triples, "numbers", poor)
+    kb = knowledge(spark, {KB: GRAPH})
+    assert set(seeds) == {0, 1}
+    assert kb.triples.count() == 51
+
+
+@pytest.mark.parametrize("small", [1 << 20, -1], ids=["here", "in workers"])
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("a.nt", "<x:a> <x:b> <x:c> .\n<x:a> <x:b> nonsense .\n", "a.nt.*nonsense"),
+        ("a.nq", "<x:a> <x:b> <x:c> <x:other> .\n", "a.nq.* has a graph <x:other>"),
+        ("a.ttl", "<x:a> <x:b> .", "a.ttl, line 1"),
+        ("a.doc", "", "no RDF format has the extension 'doc'"),
+    ],
+)
+def test_background_graphs_that_are_wrong(
+    spark: SparkSession, tmp_path: Path, small: int, name: str, text: str, told: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(_triples, "_SMALL", small)
+    (tmp_path / name).write_text(text)
+    with pytest.raises(KnowledgeError, match=told) as caught:
+        knowledge(spark, {KB: tmp_path / name})
+    assert len(str(caught.value)) < 400
+
+
+def test_sources_that_are_no_background_graphs(spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.createDataFrame([("x:a", "x:b", None)], "s string, p string, o string")
+    for source, told in (
+        (frame.select("s"), "columns s, p, o or subject, predicate, object.*this one has s"),
+        (frame, "a subject, a predicate or an object is null"),
+        (tmp_path / "none", "none: no such file, folder, pattern or table"),
+    ):
+        with pytest.raises(KnowledgeError, match=told):
+            knowledge(spark, {KB: source})
+    (tmp_path / "new.nt").write_text(
+        "<x:a> <x:b> <<( <x:a> <x:b> <x:c> )>> .\n<x:a> <x:b> 'c' .\n".replace("'", '"')
+    )
+    with pytest.warns(SpaseqWarning, match=r"new.nt: 1 triple is left out"):
+        kb = knowledge(spark, {KB: [f"file://{tmp_path}/new.nt"]})
+    assert kb.triples.count() == 1
+
+
+def test_a_stream_goes_on_with_the_same_graph(spark: SparkSession, tmp_path: Path) -> None:
+    """Of rdflib in a dictionary first, and as a DataFrame in another order after the restart."""
     gpms = {n: f"?{n.lower()} :k ?k . GRAPH <{KB}> {{ ?k :in ?r }}" for n in "AB"}
     text = query("A ; B", "20 SECONDS SLIDING", gpms)
     (tmp_path / "in").mkdir()
@@ -119,7 +222,7 @@ def test_a_stream_goes_on_with_the_same_graph_of_rdflib(spark: SparkSession, tmp
         path = write(Case(text, happenings(words)), tmp_path / str(number))[f"{NS}S"]
         Path(path).rename(tmp_path / "in" / f"{number}.nq")
         graph = rdflib.Graph().parse(data="\n".join(GRAPH.splitlines()[::lines]), format="turtle")
-        kb = knowledge(spark, {KB: graph})
+        kb = knowledge(spark, {KB: plain(spark, GRAPH)}) if number else {KB: graph}
         streams = {"S": f"{tmp_path / 'in'}?format=nq"}
         frame = run(spark, text, streams, kb, checkpoint=tmp_path / "cp", follow=True)
         found += [json.loads(row.json)["end"] for row in finished(frame, tmp_path / "cp")[0]]
@@ -163,7 +266,7 @@ def test_graphs_that_changed_between_restarts(spark: SparkSession, tmp_path: Pat
     told = ran(first, "1", before)
     assert without_n(told) == without_n(found(first, before))
     if mode == "error":
-        with pytest.raises(StreamingQueryException, match="the background graphs are not those"):
+        with pytest.raises(spaseq.EngineError, match=f"^{checkpoint}: the background graphs are not those"):
             ran(more, "2", after)
         return
     got = ran(more, "2", after)

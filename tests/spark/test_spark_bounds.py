@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession  # noqa: E402  # after the skip
 
 from spaseq.spark import answers_of, drive, planned, save  # noqa: E402
 from spaseq.spark.queries import Prepared  # noqa: E402
-from spaseq.spark.stages._bounds import Bound  # noqa: E402
+from spaseq.spark.stages._job import Bound  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),

@@ -19,9 +19,9 @@ from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.language.reading.parser import parse
 from spaseq.matching.evaluators import under_bound
 from spaseq.spark.sinks._lines import MATCH, SHED
-from spaseq.spark.stages._bounds import Bound, bound_of
+from spaseq.spark.stages._bounds import bound_of
 from spaseq.spark.stages._bucket import State
-from spaseq.spark.stages._job import Job
+from spaseq.spark.stages._job import Bound, Job, pattern_of
 from spaseq.spark.stages._keeper import Done, Keeper, Step
 from tests.spark.stages import Cluster, changed, comparable, pushed
 from tests.streams import Letter, letters, query
@@ -158,17 +158,18 @@ def test_memory_is_of_each_bucket() -> None:
 
 def test_who_cannot_shed_runs_without_a_bound() -> None:
     ms = timedelta(milliseconds=1)
-    assert bound_of(TEXT, None, None, None) is None
-    assert bound_of(TEXT, ms, None, None) == Bound(latency=1e-3)
+    assert bound_of(pattern_of(TEXT), None, None, None) is None
+    assert bound_of(pattern_of(TEXT), ms, None, None) == Bound(latency=1e-3)
     for text, why in [
         (query("A : B", "9 SECONDS", tail="CONSUME ANY"), "CONSUME ANY runs without a bound"),
         (query("A : B", "9 SECONDS", tail="AFTER MATCH SKIP PAST LAST EVENT"), "runs without a bound"),
     ]:
         with pytest.warns(SpaseqWarning, match=why):
-            assert bound_of(text, ms, None, None) is None
+            assert bound_of(pattern_of(text), ms, None, None) is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert bound_of(query("A : B", "9 SECONDS"), ms, None, "enumeration") is None  # it need not
+        need_not = pattern_of(query("A : B", "9 SECONDS"))
+        assert bound_of(need_not, ms, None, "enumeration") is None
     for latency, memory in [(-ms, None), (None, 0)]:
         with pytest.raises(EngineError, match="a bound is a"):
-            bound_of(TEXT, latency, memory, None)
+            bound_of(pattern_of(TEXT), latency, memory, None)

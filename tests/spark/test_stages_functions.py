@@ -105,7 +105,7 @@ def test_what_spark_refuses(f: Callable[..., Any], options: Any, is_stream: bool
     spaseq.function(F, f, **options)
     query = spaseq.prepare(TEXT)
     with pytest.raises(EngineError, match=rf"<{F}>.* {error}"):
-        _jobs.job_of(None, query, None, None, None, None, None, is_stream=is_stream, kb_changed="error")  # type: ignore[arg-type]
+        _jobs.job_of(None, query, None, None, None, _jobs.Settings(), is_stream=is_stream)  # type: ignore[arg-type]
 
 
 def test_a_function_that_cannot_be_loaded_in_a_worker() -> None:

@@ -16,7 +16,7 @@ import spaseq
 from spaseq.events import Clock
 from spaseq.results.writers._json import line_of
 from spaseq.sources import BadEvent, SourceOptions, parse_source
-from spaseq.spark._quiet import told
+from spaseq.spark.sessions import told
 from spaseq.spark.source._blocks import options_text, read_row
 from spaseq.spark.stages._bucket import Bucket
 from spaseq.spark.stages._job import Job

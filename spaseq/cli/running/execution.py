@@ -137,6 +137,7 @@ def _run_on_spark(asked: Asked, report: Report) -> None:
         raise UsageError("--engine spark reads and writes files; spaseq.spark has Kafka, too")
     try:
         from spaseq.cli.running.spark import start
+        from spaseq.spark.stages._job import canonical
     except ImportError as error:
         raise UsageError(
             f"--engine spark needs PySpark ({error.name} is missing): pip install 'spaseq[spark]'"
@@ -145,7 +146,7 @@ def _run_on_spark(asked: Asked, report: Report) -> None:
     cursor = None
     if asked.checkpoint is not None:
         cursor = Cursor(asked.checkpoint, asked.file, asked.format, report.letters)
-        cursor.require(str(query))
+        cursor.require(canonical(query))
     matches = start(
         query,
         asked.sources,

@@ -31,12 +31,11 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.shapes import NOT_CONFORMING
 from spaseq.language.syntax import Query
 from spaseq.results.match import Match
-from spaseq.spark._quiet import without_noise
 from spaseq.spark.queries import Prepared, answers_of, in_files, planned
-from spaseq.spark.sessions import session
+from spaseq.spark.sessions import session, without_noise
 from spaseq.spark.sinks._lines import LATE, MATCH, SHED, letter_of_line, match_of
 from spaseq.spark.source._files import listed
-from spaseq.spark.stages._failed import Failed
+from spaseq.spark.source._told import Told
 from spaseq.spark.stages._job import reached
 from spaseq.why.diagnosis import failed_calls
 
@@ -113,7 +112,7 @@ class _Report:
     strict: bool
     dead_letters: DeadLetters | Path
     progress: Callable[[Progress], None]
-    failed: Accumulator[Failed] | None = None
+    failed: Accumulator[Told] | None = None
     events: int = 0
     matches: int = 0
     rows: int = 0
@@ -132,9 +131,9 @@ class _Report:
 
     def show(self) -> None:
         """Tells how far it is."""
-        failed = {} if self.failed is None else {iri: count for iri, (count, _) in self.failed.value.items()}
+        failed = {} if self.failed is None else self.failed.value
         read = self.events, self.matches, self.rows, self.late, self.bad, self.watermark
-        more = (*self.more, *failed_calls(failed))
+        more = (*self.more, *failed_calls({str(iri): count for iri, (count, _) in failed.items()}))
         self.progress(Progress(*read, more, nonconforming=self.nonconforming))
 
     def refuse(self, kind: str, line: str) -> None:

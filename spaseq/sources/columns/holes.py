@@ -1,7 +1,7 @@
 """A template of triples with holes for the columns of a table: what the rows of an Arrow batch say, as terms.
 
-``?column`` stands for a value as a literal, ``{column}`` inside an IRI for its text. Terms are made a column
-at a time, in the form of N-Triples; null makes no term.
+``?column`` stands for a value as a literal, ``{column}`` inside an IRI for its text. A name that is not a
+word is ``?{my column}``. Terms are made a column at a time, in the form of N-Triples; null makes no term.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,10 +23,13 @@ from spaseq.limits import Limits
 from spaseq.nesting import NestingError, check_triple_terms
 from spaseq.terms.values import XSD
 
-_PART: Final = re.compile(r"\{(\w+)\}")
-_TOKEN: Final = re.compile(r"<[^<>\s]*>|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|\#[^\n]*|[?$]\w+")
+_PART: Final = re.compile(r"\{([^{}<>]+)\}")
+_TOKEN: Final = re.compile(
+    r"<(?:\{[^{}<>]*\}|[^<>\s])*>|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|\#[^\n]*"
+    r"|[?$](?:\w+(?:\.\w+)*|\{[^{}<>]+\})"
+)
 
-#: Columns stand in the template as IRIs of this kind, until rows fill them in.
+#: Columns stand in the template as IRIs of this kind, with their names quoted, until rows fill them in.
 _HOLE: Final = "x-column:"
 
 #: Stands before a column that begins an IRI, and so has its scheme.
@@ -149,13 +153,13 @@ def _triples(template: str, known: Collection[str]) -> list[tuple[str, str, str]
     def hollow(token: re.Match[str]) -> str:
         text = token[0]
         if text[0] in "?$":
-            _check(text[1:], known)
-            return f"<{_HOLE}{text[1:]}>"
+            column, rest = _named(text[1:], known)
+            return f"<{_HOLE}{quote(column, safe='')}>{rest}"
         if text[0] == "<":
             for column in _PART.findall(text):
                 _check(column, known)
             whole = f"<{_WHOLE}" if text.startswith("<{") else "<"
-            return whole + _PART.sub(rf"%7B\1%7D{_HOLE}", text[1:])
+            return whole + _PART.sub(lambda part: f"%7B{quote(part[1], safe='')}%7D{_HOLE}", text[1:])
         return text
 
     text = _TOKEN.sub(hollow, template)
@@ -171,11 +175,23 @@ def _triples(template: str, known: Collection[str]) -> list[tuple[str, str, str]
     for s, p, _ in found:
         wrong = next((term for term in (s, p) if term.startswith(f"<{_HOLE}")), None)
         if wrong is not None:
-            column = wrong[len(_HOLE) + 1 : -1]
+            column = unquote(wrong[len(_HOLE) + 1 : -1])
             raise SourceError(
                 f"?{column} is a literal, and only an object can be one: write <urn:{{{column}}}> for an IRI"
             )
     return found
+
+
+def _named(text: str, known: Collection[str]) -> tuple[str, str]:
+    """The column that ``?text`` names, and what follows it: the dot of ``?a.b`` may end a triple."""
+    if text.startswith("{"):
+        column, rest = text[1:-1], ""
+    else:
+        words = text.split(".")
+        count = next((n for n in range(len(words), 0, -1) if ".".join(words[:n]) in known), 1)
+        column, rest = ".".join(words[:count]), "".join(f".{word}" for word in words[count:])
+    _check(column, known)
+    return column, rest
 
 
 def _check(column: str, known: Collection[str]) -> None:
@@ -186,15 +202,22 @@ def _check(column: str, known: Collection[str]) -> None:
 def _slot(text: str) -> Slot:
     """A term with its holes."""
     if text.startswith(f"<{_HOLE}"):
-        return Value(text[len(_HOLE) + 1 : -1])
+        return Value(unquote(text[len(_HOLE) + 1 : -1]))
     if f"%7D{_HOLE}" in text:
-        return Iri.of(re.sub(rf"%7B(\w+)%7D{_HOLE}", r"{\1}", text)[1:-1].removeprefix(_WHOLE))
+        filled = re.sub(rf"%7B((?:(?!%7[BD]).)+)%7D{_HOLE}", lambda part: f"{{{unquote(part[1])}}}", text)
+        return Iri.of(filled[1:-1].removeprefix(_WHOLE))
     return Constant(text)
 
 
 def check_types(template: Template, schema: pa.Schema) -> None:
-    """Raises SourceError for a column that is to be a literal, and has a type of which none can be made."""
+    """Raises SourceError for a column of a type that no term can be made of."""
     types = pa.types
+    for column in sorted(template.columns):
+        kind = schema.field(column).type
+        if types.is_nested(kind):
+            raise SourceError(
+                f"?{column} is a column of {kind}, and a term has one value: make a column of each part"
+            )
     for slot in (slot for triple in template.triples for slot in triple):
         if isinstance(slot, Value):
             kind = schema.field(slot.column).type

@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from spaseq.errors import SourceError
 from spaseq.events import Clock, Ids
+from spaseq.limits import Limits
 from spaseq.sources.assembly.sink import EventSink
-from spaseq.terms.dictionary import UNBOUND
+from spaseq.terms.dictionary import UNBOUND, Dictionary
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -147,72 +148,58 @@ def _shown(cell: pa.Scalar) -> Any:
         return getattr(cell, "value", None)
 
 
-class _Rows:
-    """Batches of Arrow → events."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Lifted:
+    """The rows of a batch as ids: a name of a graph for each, and a column of s, p and o for each triple.
 
-    def __init__(self, template: Template, time: str | None, sink: EventSink) -> None:
+    ``there``: which triples a row has. ``reasons``: which rows are bad events, and why.
+    """
+
+    graph: Ids
+    there: Mask
+    terms: tuple[Ids, Ids, Ids]
+    reasons: list[tuple[Mask, str]]
+
+    def wrong(self) -> dict[int, str]:
+        """The bad rows, each with its first reason."""
+        found: dict[int, str] = {}
+        for mask, reason in self.reasons:
+            for row in np.flatnonzero(mask).tolist():
+                found.setdefault(row, reason)
+        return dict(sorted(found.items()))
+
+    def chosen(self, good: Mask) -> tuple[Ids, tuple[Ids, Ids, Ids]]:
+        """Where the triples of the chosen rows begin, and the triples."""
+        there = self.there[good]
+        offset = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int64)
+        s, p, o = (column[good][there] for column in self.terms)
+        return offset, (s, p, o)
+
+
+class Lifter:
+    """Batches of Arrow → terms of a dictionary, by a template."""
+
+    def __init__(self, template: Template, dictionary: Dictionary, limits: Limits) -> None:
         self._template = template
-        self._time = time
-        self._sink = sink
-        self._row = 0
+        self._dictionary = dictionary
+        self._limits = limits
 
-    def read(self, reader: pa.RecordBatchReader) -> Iterator[None]:
-        for batch in self._batches(reader):
-            for start in range(0, len(batch), _ROWS):
-                self._batch(batch.slice(start, _ROWS))
-                yield
-
-    def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        try:
-            yield from reader
-        except (pa.ArrowException, OSError) as error:
-            raise SourceError(f"the table cannot be read, after row {self._row}: {_said(error)}") from error
-
-    def _batch(self, batch: pa.RecordBatch) -> None:
-        size = len(batch)
-        clock, time = Clock.TICKS, np.arange(self._row, self._row + size)
-        wrong = np.zeros(size, dtype=np.bool_)
+    def lift(self, batch: pa.RecordBatch) -> Lifted:
+        """The triples of each row. Must be called with the dictionary's lock held."""
+        known: dict[object, Ids] = {}
         reasons: list[tuple[Mask, str]] = []
-        if self._time is not None:
-            clock = _clock(batch.schema.field(self._time).type)
-            time, none = _times(batch.column(self._time))
-            reasons.append((none, f"no time: its {self._time} is null, or beyond what a time can be"))
-        with self._sink.dictionary.lock:
-            known: dict[object, Ids] = {}
-            columns = [[self._ids(slot, batch, known, reasons) for slot in t] for t in self._template.triples]
-            graph = np.zeros(size, dtype=np.int64)
-            if self._template.graph is not None:
-                graph = self._ids(self._template.graph, batch, known, reasons)
-                reasons.append((graph == UNBOUND, "no graph: a column of its name is null"))
-            s, p, o = (np.stack(parts, axis=1) for parts in zip(*columns, strict=True))
-            there = (s != UNBOUND) & (p != UNBOUND) & (o != UNBOUND)
-            for one, other in combinations(range(there.shape[1]), 2):  # a repeated triple counts once
-                same = np.all([part[:, one] == part[:, other] for part in (s, p, o)], axis=0)
-                there[:, other] &= ~(same & there[:, one])
-            reasons.append((~there.any(axis=1), "no triple: a column that it needs is null"))
-            for mask, _ in reasons:
-                wrong |= mask
-            self._deliver(graph, clock, time, wrong, there, (s, p, o))
-        for row in np.flatnonzero(wrong).tolist():
-            reason = next(reason for mask, reason in reasons if mask[row])
-            cells = {name: _shown(batch.column(name)[row]) for name in batch.schema.names}
-            payload = json.dumps(cells, default=str, ensure_ascii=False)
-            self._sink.bad(f"row {self._row + row + 1}", reason, payload)
-        self._row += size
-
-    def _deliver(
-        self, graph: Ids, clock: Clock, time: Ids, wrong: Mask, there: Mask, terms: tuple[Ids, Ids, Ids]
-    ) -> None:
-        there[wrong] = False
-        good = ~wrong
-        if not good.any():
-            return
-        offset = np.concatenate([[0], np.cumsum(there[good].sum(axis=1))])
-        s, p, o = (column[there] for column in terms)
-        if not self._sink.extend(graph[good], clock, time[good], offset, (s, p, o)):
-            raise AssertionError("a column has one type, and so one clock")
+        columns = [[self._ids(slot, batch, known, reasons) for slot in t] for t in self._template.triples]
+        graph = np.zeros(len(batch), dtype=np.int64)
+        if self._template.graph is not None:
+            graph = self._ids(self._template.graph, batch, known, reasons)
+            reasons.append((graph == UNBOUND, "no graph: a column of its name is null"))
+        s, p, o = (np.stack(parts, axis=1) for parts in zip(*columns, strict=True))
+        there = (s != UNBOUND) & (p != UNBOUND) & (o != UNBOUND)
+        for one, other in combinations(range(there.shape[1]), 2):  # a repeated triple counts once
+            same = np.all([part[:, one] == part[:, other] for part in (s, p, o)], axis=0)
+            there[:, other] &= ~(same & there[:, one])
+        reasons.append((~there.any(axis=1), "no triple: a column that it needs is null"))
+        return Lifted(graph, there, (s, p, o), reasons)
 
     def _ids(
         self, slot: Slot, batch: pa.RecordBatch, known: dict[object, Ids], reasons: list[tuple[Mask, str]]
@@ -225,12 +212,12 @@ class _Rows:
     def _made(self, slot: Slot, batch: pa.RecordBatch, reasons: list[tuple[Mask, str]]) -> Ids:
         from spaseq.sources.columns.holes import Constant, constant_term
 
-        table = self._sink.dictionary.table()
+        table = self._dictionary.table()
         if not isinstance(slot, Constant):
             return self._column(slot, batch, reasons)
         if slot.is_blank:
             return table.fresh(len(batch))
-        return np.full(len(batch), self._sink.dictionary.intern(constant_term(slot.text)), dtype=np.int64)
+        return np.full(len(batch), self._dictionary.intern(constant_term(slot.text)), dtype=np.int64)
 
     def _column(self, slot: Value | Iri, batch: pa.RecordBatch, reasons: list[tuple[Mask, str]]) -> Ids:
         import pyarrow as pa
@@ -241,10 +228,10 @@ class _Rows:
         texts, which, are_valid = slot.coded(batch)
         what = " ".join(slot.columns)
         wrong: list[tuple[Mask, str]] = []
-        size, most = pc.binary_length(texts), self._sink.limits.term_bytes
+        size, most = pc.binary_length(texts), self._limits.term_bytes
         if most is not None and (pc.max(size).as_py() or 0) > most:
             long = np.asarray(pc.fill_null(pc.greater(size, most), False))
-            wrong.append((long, self._sink.limits.beyond("term_bytes", f"a term of {what}")))
+            wrong.append((long, self._limits.beyond("term_bytes", f"a term of {what}")))
         if not are_valid:
             invalid = [text is not None and not is_valid(text) for text in texts.to_pylist()]
             wrong.append((np.array(invalid, dtype=np.bool_), f"no IRI comes of {what}"))
@@ -270,4 +257,54 @@ class _Rows:
         lines = pc.cast(lines, pa.large_string())
         _, places, data = lines.buffers()
         ends = np.frombuffer(places, dtype=np.int64)[lines.offset : lines.offset + len(lines) + 1]
-        return self._sink.dictionary.table().enter(bytes(data[ends[0] : ends[-1]]), len(lines))
+        return self._dictionary.table().enter(bytes(data[ends[0] : ends[-1]]), len(lines))
+
+
+def shown(batch: pa.RecordBatch, row: int) -> str:
+    """A row as a line of JSON, for a dead letter."""
+    cells = {name: _shown(batch.column(name)[row]) for name in batch.schema.names}
+    return json.dumps(cells, default=str, ensure_ascii=False)
+
+
+class _Rows:
+    """Batches of Arrow → events."""
+
+    def __init__(self, template: Template, time: str | None, sink: EventSink) -> None:
+        self._lifter = Lifter(template, sink.dictionary, sink.limits)
+        self._time = time
+        self._sink = sink
+        self._row = 0
+
+    def read(self, reader: pa.RecordBatchReader) -> Iterator[None]:
+        for batch in self._batches(reader):
+            for start in range(0, len(batch), _ROWS):
+                self._batch(batch.slice(start, _ROWS))
+                yield
+
+    def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        try:
+            yield from reader
+        except (pa.ArrowException, OSError) as error:
+            raise SourceError(f"the table cannot be read, after row {self._row}: {_said(error)}") from error
+
+    def _batch(self, batch: pa.RecordBatch) -> None:
+        size = len(batch)
+        clock, time = Clock.TICKS, np.arange(self._row, self._row + size)
+        with self._sink.dictionary.lock:
+            lifted = self._lifter.lift(batch)
+            if self._time is not None:
+                clock = _clock(batch.schema.field(self._time).type)
+                time, none = _times(batch.column(self._time))
+                reason = f"no time: its {self._time} is null, or beyond what a time can be"
+                lifted.reasons.insert(0, (none, reason))
+            wrong = lifted.wrong()
+            good = np.ones(size, dtype=np.bool_)
+            good[list(wrong)] = False
+            offset, triples = lifted.chosen(good)
+            if good.any() and not self._sink.extend(lifted.graph[good], clock, time[good], offset, triples):
+                raise AssertionError("a column has one type, and so one clock")
+        for row, reason in wrong.items():
+            self._sink.bad(f"row {self._row + row + 1}", reason, shown(batch, row))
+        self._row += size

@@ -26,8 +26,8 @@ from spaseq.spark.background._background import asked_once
 from spaseq.spark.background._lookups import lookups, without_graphs
 from spaseq.spark.sinks._lines import letter_line
 from spaseq.spark.stages._job import Job, milliseconds, needs
+from spaseq.spark.stages._late import stamps
 from spaseq.spark.stages._stateless import together
-from spaseq.spark.stages._times_only import stamps
 from spaseq.terms.dictionary import Dictionary
 
 #: ``chunk``: to which rows belong together, and ``slot`` the number by which Spark brings them together.

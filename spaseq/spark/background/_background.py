@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 from pyoxigraph import NamedNode, Quad, RdfFormat, Triple, parse, serialize
 
 from spaseq.automaton.pattern import SequencePattern
@@ -24,7 +25,9 @@ from spaseq.gpm.spectra.joins import covers
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.scope import occurring
 from spaseq.language.syntax import Graph
-from spaseq.terms.dictionary import Dictionary
+from spaseq.limits import Limits
+from spaseq.sources.scan.fast import Quads
+from spaseq.terms.dictionary import UNBOUND, Dictionary
 
 _STREAM: Final = NamedNode("urn:spaseq:kb")
 
@@ -168,3 +171,23 @@ def labelled(text: bytes, names: Sequence[str]) -> KnowledgeBase:
     kb = KnowledgeBase({})
     kb._graphs, kb._visible = _Labelled(triples), frozenset(triples)
     return kb
+
+
+def entered(terms: pa.Array | pa.ChunkedArray, dictionary: Dictionary) -> Ids:
+    """The ids of terms in N-Triples; 0 for null. Blank nodes keep their labels."""
+    if isinstance(terms, pa.ChunkedArray):
+        terms = terms.combine_chunks()
+    coded = terms.dictionary_encode()
+    lines = "".join(f"<x:x> <x:x> {text} .\n" for text in coded.dictionary.to_pylist()).encode()
+    with dictionary.lock:
+        quads = Quads("nt", dictionary, Limits(term_bytes=None))
+        if quads.read(lines) and quads.count == len(coded.dictionary):
+            ids = quads.rows[2, : quads.count]
+        else:
+            objects = (quad.object for quad in parse(lines, format=RdfFormat.N_TRIPLES))
+            # There are no triple terms: KnowledgeBase leaves them out.
+            known = [dictionary.intern(term) for term in objects if not isinstance(term, Triple)]
+            ids = np.array(known, dtype=np.int64)
+    places = coded.indices.fill_null(len(ids)).to_numpy(zero_copy_only=False)
+    found: Ids = np.append(ids, UNBOUND)[places]
+    return found

@@ -11,19 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyoxigraph import RdfFormat, Triple, parse
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.chunks.chunk import hashed
-from spaseq.events import Ids
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.scope import variables
 from spaseq.language.syntax import Graph
-from spaseq.limits import Limits
-from spaseq.sources.scan.fast import Quads
 from spaseq.spark._workers import freeze_worker
 from spaseq.spark.background._asking import NO_GRAPH
-from spaseq.spark.background._background import asked_once
+from spaseq.spark.background._background import asked_once, entered
 from spaseq.spark.background._lookups import lookups
 from spaseq.spark.stages._job import Job
 from spaseq.spark.stages._stateless import stage_of
@@ -83,26 +79,6 @@ def keyed(
             yield pa.RecordBatch.from_pydict({"graph": numbers, "key": pa.array(codes), **arrays})
 
     return stage
-
-
-def entered(terms: pa.Array | pa.ChunkedArray, dictionary: Dictionary) -> Ids:
-    """The ids of terms in N-Triples; 0 for null. Blank nodes keep their labels."""
-    if isinstance(terms, pa.ChunkedArray):
-        terms = terms.combine_chunks()
-    coded = terms.dictionary_encode()
-    lines = "".join(f"<x:x> <x:x> {text} .\n" for text in coded.dictionary.to_pylist()).encode()
-    with dictionary.lock:
-        quads = Quads("nt", dictionary, Limits(term_bytes=None))
-        if quads.read(lines) and quads.count == len(coded.dictionary):
-            ids = quads.rows[2, : quads.count]
-        else:
-            objects = (quad.object for quad in parse(lines, format=RdfFormat.N_TRIPLES))
-            # There are no triple terms: KnowledgeBase leaves them out.
-            known = [dictionary.intern(term) for term in objects if not isinstance(term, Triple)]
-            ids = np.array(known, dtype=np.int64)
-    places = coded.indices.fill_null(len(ids)).to_numpy(zero_copy_only=False)
-    found: Ids = np.append(ids, UNBOUND)[places]
-    return found
 
 
 # --- the stage --------------------------------------------------------------------------------

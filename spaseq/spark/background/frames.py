@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
+from pyoxigraph import BlankNode, Literal, NamedNode
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
@@ -22,11 +22,11 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 from spaseq.errors import KnowledgeError
 from spaseq.gpm.expressions.walk import only_joins, patterns
 from spaseq.gpm.kb import KnowledgeBase, _Graphs
-from spaseq.gpm.kb import Source as Knowledge
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.scope import variables
 from spaseq.language.syntax import Graph, Query, TriplePattern, Triples, Var
-from spaseq.spark.background._background import labelled
+from spaseq.spark.background._background import entered, labelled
+from spaseq.spark.background._triples import Source, numbered
 from spaseq.terms.dictionary import Dictionary, Term
 
 #: Tables of so many rows are sent to every worker to be joined there.
@@ -38,12 +38,18 @@ BROADCAST_LIMIT: Final = 2_000_000
 
 def knowledge(
     spark: SparkSession,
-    graphs: Mapping[str, Knowledge] | None = None,
+    graphs: Mapping[str, Source] | None = None,
     *,
     parquet: str | Path | None = None,
     broadcast_limit: int = BROADCAST_LIMIT,
 ) -> SparkKnowledge:
     """Background graphs, by IRI, as DataFrames; for the ``kb`` of ``run`` and ``matches``.
+
+    A graph is what ``spaseq.run`` takes, or a DataFrame, the name of a table, a folder, a pattern, a URL of
+    any file system that Spark reads, or a list of such. A DataFrame has the columns ``s``, ``p``, ``o``, or
+    ``subject``, ``predicate``, ``object``: terms in N-Triples, or plain IRIs, and values with their
+    ``datatype`` or ``lang``; a column of numbers needs neither. Workers parse N-Triples and N-Quads by lines
+    (also ``.txt``, as Spark writes them, and ``.gz``), and other formats by files.
 
     With ``parquet``, they are written into that folder, or read from it if no graphs are given. Raises
     KnowledgeError for what cannot be read.
@@ -58,13 +64,14 @@ def knowledge(
     if graphs is None and parquet is None:
         raise KnowledgeError("neither graphs nor a folder of them were given")
     if graphs is not None:
-        triples, terms = _encoded(spark, KnowledgeBase(graphs))
+        triples, terms = numbered(spark, graphs)
         if parquet is not None:
             triples.write.mode("overwrite").partitionBy("g", "p").parquet(f"{parquet}/triples")
             terms.write.mode("overwrite").parquet(f"{parquet}/terms")
     if parquet is not None:
         triples, terms = _read(spark, f"{parquet}")
-    return SparkKnowledge(spark, triples.cache(), terms.cache(), broadcast_limit)
+    names = None if graphs is None else tuple(sorted(graphs))
+    return SparkKnowledge(spark, triples.cache(), terms.cache(), broadcast_limit, names)
 
 
 def _read(spark: SparkSession, folder: str) -> tuple[DataFrame, DataFrame]:
@@ -79,34 +86,19 @@ def _read(spark: SparkSession, folder: str) -> tuple[DataFrame, DataFrame]:
         raise KnowledgeError(f"{folder}: no background graphs were written there") from None
 
 
-def _encoded(spark: SparkSession, kb: KnowledgeBase) -> tuple[DataFrame, DataFrame]:
-    """The triples (``g``, ``p``, ``s``, ``o``) and the terms (``id``, ``term`` in N-Triples)."""
-    numbers: dict[Term, int] = {}
-
-    def number(term: object) -> int:
-        assert isinstance(term, NamedNode | BlankNode | Literal)  # KnowledgeBase leaves out triple terms
-        return numbers.setdefault(term, len(numbers) + 1)
-
-    rows = [
-        (number(name), number(triple.predicate), number(triple.subject), number(triple.object))
-        for name, triples in kb._graphs.triples.items()
-        for triple in dict.fromkeys(triples)
-    ]
-    for name in kb._graphs.triples:
-        number(name)
-    columns = np.array(rows, dtype=np.int64).reshape(-1, 4)
-    triples = pa.table({name: columns[:, i] for i, name in enumerate("gpso")})
-    names = pa.array([str(term) for term in numbers], pa.string())
-    terms = pa.table({"id": pa.array(numbers.values(), pa.int64()), "term": names})
-    return spark.createDataFrame(triples), spark.createDataFrame(terms)
-
-
 class SparkKnowledge:
     """Background graphs as DataFrames: ``triples`` (g, p, s, o) and ``terms`` (id, term)."""
 
     def __init__(
-        self, spark: SparkSession, triples: DataFrame, terms: DataFrame, broadcast_limit: int
+        self,
+        spark: SparkSession,
+        triples: DataFrame,
+        terms: DataFrame,
+        broadcast_limit: int,
+        names: tuple[str, ...] | None = None,
     ) -> None:
+        """``names``: the IRIs of the graphs; unless given, of those that have triples."""
+        self._names = names
         self.broadcast_limit = broadcast_limit
         self.triples = triples
         self.terms = terms
@@ -116,6 +108,8 @@ class SparkKnowledge:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The IRIs of the graphs."""
+        if self._names is not None:
+            return self._names
         graphs = self.triples.select("g").distinct().withColumnRenamed("g", "id")
         return tuple(sorted(row.term[1:-1] for row in self.terms.join(graphs, "id").collect()))
 
@@ -212,13 +206,10 @@ class SparkKnowledge:
         columns = {name: found.column(name).to_numpy() for name in rows.columns}
         used = np.unique(np.concatenate([*columns.values(), np.zeros(0, dtype=np.int64)])).astype(np.int64)
         keys = self._spark.createDataFrame(pa.table({"id": used}))
-        terms = self.terms.join(F.broadcast(keys), "id").collect()
-        ids = np.zeros(int(used.max(initial=0)) + 1, dtype=np.int64)
+        terms = self.terms.join(F.broadcast(keys), "id").toArrow().sort_by("id")
         with dictionary.lock:
-            for row, quad in zip(terms, _parsed([row.term for row in terms]), strict=True):
-                assert not isinstance(quad.object, Triple)  # terms of RDF 1.1
-                ids[row.id] = dictionary.intern(quad.object)
-            tables = {name: ids[column] for name, column in columns.items()}
+            ids = entered(terms.column("term"), dictionary)
+            tables = {name: ids[np.searchsorted(used, column)] for name, column in columns.items()}
             return Solutions(found.num_rows, None, tables)
 
 
@@ -240,7 +231,3 @@ def _bound(rows: DataFrame, part: TriplePattern, ids: Mapping[str, int]) -> Data
             rows = rows.where(F.col("s") == F.col("o"))
         columns[name] = place
     return rows.select(*(F.col(place).alias(name) for name, place in columns.items()))
-
-
-def _parsed(texts: list[str]) -> list[Quad]:
-    return list(parse("".join(f"<x:x> <x:x> {text} .\n" for text in texts), format=RdfFormat.N_TRIPLES))

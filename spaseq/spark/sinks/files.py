@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -26,11 +27,12 @@ from spaseq.errors import EngineError
 from spaseq.language import as_query
 from spaseq.language.reading.parser import parse
 from spaseq.language.syntax import Query
-from spaseq.spark._checkpoints import committing
+from spaseq.spark._checkpoints import JOB, committing, require_begun_by
 from spaseq.spark.sinks._formats import EXTENSIONS, Form, form_of, write_lines
 from spaseq.spark.sinks._lines import BAD, LATE, MATCH, SHED
 from spaseq.spark.sinks._outputs import LETTERS, MATCHES, Outputs
 from spaseq.spark.source._files import DRAFT, delete, drafted, join, move, normal
+from spaseq.spark.stages._job import canonical
 
 #: What becomes of what a batch finds there, as Spark calls it.
 _MODES: Final = ("error", "append", "overwrite")
@@ -82,6 +84,9 @@ def save(
         raise EngineError(f"mode={mode!r} is none of {', '.join(_MODES)}")
     if found.isStreaming and mode != "error":
         raise EngineError("mode= is for what is written at once: a stream goes on where its checkpoint is")
+    begun = found.schema["json"].metadata.get(JOB)
+    if begun is not None and checkpoint is not None:
+        require_begun_by(json.loads(begun), found.sparkSession, checkpoint)
     frame = counted(found) if found.isStreaming else found
     # What was shed is counted, and no letter.
     frame = frame.where(F.col("kind") != SHED).select("kind", "json")
@@ -89,7 +94,7 @@ def save(
         with committing(found.sparkSession, checkpoint or ""):
             return _as_parquet(frame, str(folder), checkpoint, mode, trigger)
     found.sparkSession.dataSource.register(_Answers)
-    places = Outputs(str(prepared), normal(folder), normal(letters or folder))
+    places = Outputs(canonical(prepared), normal(folder), normal(letters or folder))
     said = {"path": places.folder, "query": places.text, "form": form, "letters": places.letters}
     if not found.isStreaming:
         places.require(mode)

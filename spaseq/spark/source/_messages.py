@@ -24,7 +24,7 @@ from spaseq.limits import Limits
 from spaseq.sources import BadEvent, SourceOptions, open_source
 from spaseq.sources.assembly._kernel import INSTANT, TICK, UNREAD, read_times
 from spaseq.sources.scan.fast import Quads
-from spaseq.spark.source._rows import scoped, without_repeated
+from spaseq.spark.source._rows import integers, scoped, without_repeated
 from spaseq.spark.source._topics import arrival_numbers, place_of
 from spaseq.terms._table_kernel import IRI, KIND
 from spaseq.terms.dictionary import Dictionary
@@ -65,9 +65,9 @@ class _Messages:
         # What the kernels know.
         is_timed = self._predicate != 0 or options.time == "arrival"
         self._is_plain = options.format == "nq" and is_timed and options.by is None
-        offset, partition = (_integers(rows, name) for name in ("offset", "partition"))
+        offset, partition = (integers(rows, name) for name in ("offset", "partition"))
         self._n = arrival_numbers(offset, partition)
-        self._micros = _integers(rows, "micros")
+        self._micros = integers(rows, "micros")
         # A line ends where its message does.
         self._texts = pc.binary_join_element_wise(rows.column("value"), b"\n", b"")
 
@@ -201,7 +201,3 @@ class _Events:
     time: Ids
     graph: Ids
     rows: Ids
-
-
-def _integers(rows: pa.RecordBatch, name: str) -> Ids:
-    return np.array(rows.column(name).to_numpy(zero_copy_only=False), dtype=np.int64)

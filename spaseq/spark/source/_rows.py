@@ -1,10 +1,12 @@
-"""Events as rows of a DataFrame: what ``format("spaseq")`` gives, and what users lift their columns to."""
+"""Events as rows of a DataFrame: what ``format("spaseq")`` gives, and what columns and messages become."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +23,9 @@ from spaseq.sources.scan.fast import Quads
 from spaseq.spark.sinks._lines import letter_line, letter_of_line
 from spaseq.terms._table_kernel import KIND, LABEL
 from spaseq.terms.dictionary import UNBOUND, Dictionary
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 #: ``clock`` is ``instants`` or ``ticks``, ``time`` a count on it; ``graph`` is the name of the event's graph,
 #: an IRI, or null; ``payload`` the graph as N-Triples. ``bad`` is the dead letter (see ``_lines``) of what
@@ -81,8 +86,8 @@ def _quickly(rows: pa.RecordBatch, dictionary: Dictionary) -> EventBatch | None:
             Clock(rows.column("clock")[0].as_py()),
             _names(rows.column("stream"), dictionary),
             _names(rows.column("graph"), dictionary),
-            _numbers(rows, "time"),
-            _numbers(rows, "n"),
+            integers(rows, "time"),
+            integers(rows, "n"),
             np.searchsorted(event, np.arange(count + 1)).astype(np.int64),
             s,
             p,
@@ -127,8 +132,9 @@ def _name(iri: str, dictionary: Dictionary) -> int:
     return dictionary.fresh() if iri.startswith("_:") else dictionary.intern(NamedNode(iri))
 
 
-def _numbers(rows: pa.RecordBatch, name: str) -> Ids:
-    return np.array(rows.column(name).to_numpy(zero_copy_only=False), dtype=np.int64)
+def integers(rows: pa.RecordBatch, name: str) -> Ids:
+    """A column of integers, 0 for null."""
+    return np.array(pc.fill_null(rows.column(name), 0).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _one_by_one(
@@ -173,7 +179,7 @@ def rows_of(batch: EventBatch) -> pa.RecordBatch:
         used, local = numbered(batch.dictionary, batch.live_ids())
         found = terms_out(batch.dictionary, used)
     ends = np.append(np.int32(0), found["ends"])
-    texts = _binary(ends, found["terms"], len(used))
+    texts = binaries(ends, found["terms"], len(used))
 
     def terms(ids: Ids) -> pa.Array:
         """Their N-Triples; null for ``UNBOUND``."""
@@ -182,7 +188,7 @@ def rows_of(batch: EventBatch) -> pa.RecordBatch:
 
     lines = pc.binary_join_element_wise(terms(batch.s), terms(batch.p), terms(batch.o), b".\n", b" ")
     begins = np.frombuffer(lines.buffers()[1], dtype=np.int32)[: len(lines) + 1]
-    payloads = _binary(begins[batch.offset], np.frombuffer(lines.buffers()[2] or b"", np.uint8), len(batch))
+    payloads = binaries(begins[batch.offset], np.frombuffer(lines.buffers()[2] or b"", np.uint8), len(batch))
     return pa.RecordBatch.from_arrays(
         [
             _unbracketed(terms(batch.stream)),
@@ -197,7 +203,7 @@ def rows_of(batch: EventBatch) -> pa.RecordBatch:
     )
 
 
-def _binary(ends: npt.NDArray[np.int32], data: npt.NDArray[np.generic], count: int) -> pa.Array:
+def binaries(ends: npt.NDArray[np.int32], data: npt.NDArray[np.generic], count: int) -> pa.Array:
     """Texts that stand one after the other, by where each begins, and the last one ends."""
     buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(data))]
     return pa.Array.from_buffers(pa.binary(), count, buffers)
@@ -207,3 +213,53 @@ def _unbracketed(terms: pa.Array) -> pa.Array:
     """IRIs without their brackets, and blank nodes as they are."""
     texts = terms.cast(pa.string())
     return pc.if_else(pc.starts_with(texts, "<"), pc.utf8_slice_codeunits(texts, 1, -1), texts)
+
+
+# --- what events are made of ------------------------------------------------------------------
+
+#: Makes events of rows; what is malformed goes to the list.
+Reading = Callable[[pa.RecordBatch, Dictionary, list[BadEvent]], Iterator[EventBatch]]
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """The rows that events are made of, and how. A query reads these rows, with no N-Triples in between.
+
+    ``by_stream`` gives the rows of each stream, which has a watermark of its own.
+    """
+
+    rows: DataFrame
+    reading: Reading
+    by_stream: Callable[[], list[DataFrame]]
+
+    def events(self) -> DataFrame:
+        """The events as rows, for whatever else reads them."""
+        reading = self.reading
+
+        def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            dictionary = Dictionary()
+            letters: list[BadEvent] = []
+            for batch in batches:
+                for found in reading(batch, dictionary, letters):
+                    yield rows_of(found)
+                if letters:
+                    bad = [bad_row(letter, None) for letter in letters]
+                    yield pa.RecordBatch.from_pylist(bad, schema=ARROW)
+                    letters.clear()
+                dictionary.sweep()
+
+        return self.rows.mapInArrow(read, EVENTS)
+
+
+_behind: WeakKeyDictionary[DataFrame, Behind] = WeakKeyDictionary()
+
+
+def remembered(behind: Behind, events: DataFrame) -> DataFrame:
+    """The events, of which a query will know what they are made of."""
+    _behind[events] = behind
+    return events
+
+
+def behind(events: DataFrame) -> Behind | None:
+    """What events are made of, if nothing was done with them since."""
+    return _behind.get(events)

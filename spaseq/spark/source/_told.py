@@ -11,7 +11,7 @@ import json
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Final
 
 import pyarrow as pa
@@ -22,20 +22,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spaseq.errors import EngineError, SourceError, SpaseqWarning
 from spaseq.events import Clock
-from spaseq.gpm.ill_typed import Where
 from spaseq.language.syntax import Query
 from spaseq.spark.sinks._lines import FAILED, SHED
-from spaseq.spark.stages._failed import Failed
-from spaseq.spark.stages._job import Job, undeclared
+from spaseq.spark.source._rows import EVENTS
+from spaseq.spark.stages._job import undeclared
 
 _CLOCK: Final = "spaseq.clock"
 _STREAMS: Final = "spaseq.streams"
 
-#: How many, and the first of them.
-Told = tuple[int, str]
-
-#: By stream and predicate, what to warn of.
-Warnings = dict[Where, str]
+#: By kind: how many, and the first of them.
+Told = dict[Hashable, tuple[int, str]]
 
 Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -70,8 +66,18 @@ def clock_of(events: DataFrame, given: Clock | str | None) -> Clock:
     return Clock.INSTANTS
 
 
-def check_streams(events: DataFrame, query: Query) -> None:
-    """Raises SourceError for events of a stream that the query does not declare."""
+def check_events(events: DataFrame, query: Query) -> None:
+    """Raises SourceError for a DataFrame without events, and for a stream that the query does not declare."""
+    if events.isStreaming and "EventTimeWatermark" in events._jdf.queryExecution().analyzed().toString():
+        raise EngineError("these events have a watermark already: leave withWatermark out, and say lateness=")
+    have = {field.name: field.dataType.simpleString() for field in events.schema.fields}
+    for name, kind in (column.split() for column in EVENTS.split(", ")):
+        if name != "bad" and have.get(name) not in (kind, kind.removeprefix("big")):
+            found = f"{name!r} is a column of {have[name]}" if name in have else f"no column {name!r}"
+            raise SourceError(
+                f"this DataFrame holds no events ({found}): make events of its rows by events(df, stream=…, "
+                "time=…, template=…), or of messages by kafka_events"
+            )
     declared = [stream.iri.value for stream in query.streams]
     known = _said(events, "stream", _STREAMS)
     for stream in known if isinstance(known, list) else ():
@@ -88,66 +94,26 @@ def _said(events: DataFrame, column: str, what: str) -> object:
 
 
 class _Heard(AccumulatorParam[Told]):
-    """Adds what tasks tell; the first time, in the driver, it is said at the line that planned them."""
+    """Adds what tasks tell; the first of each kind is a warning, at the line that planned them."""
 
     def __init__(self, message: str) -> None:
         self._message = message
         self._place = _caller()
-        self._is_said = False
+        self._shown: set[object] = set()
 
     def zero(self, value: Told) -> Told:  # noqa: ARG002  # Spark's
-        return 0, ""
+        return {}
 
     def addInPlace(self, value1: Told, value2: Told) -> Told:  # noqa: N802  # Spark's name
-        told = value1[0] + value2[0], value1[1] or value2[1]
-        if told[0] and not self._is_said and TaskContext.get() is None:
-            self._is_said = True
-            _say(self._message.format(count=told[0], first=told[1]), self._place)
-        return told
-
-
-class _HeardOnce(AccumulatorParam[Warnings]):
-    """Adds the warnings of tasks; the first of each place is shown in the driver."""
-
-    def __init__(self) -> None:
-        self._line = _caller()
-        self._shown: set[Where] = set()
-
-    def zero(self, value: Warnings) -> Warnings:  # noqa: ARG002  # Spark's
-        return {}
-
-    def addInPlace(self, value1: Warnings, value2: Warnings) -> Warnings:  # noqa: N802  # Spark's name
-        found = value2 | value1
+        told = dict(value1)
+        for kind, (count, first) in value2.items():
+            before, known = told.get(kind, (0, first))
+            told[kind] = before + count, known
         if TaskContext.get() is None:
-            for where, message in found.items():
-                if where not in self._shown:
-                    self._shown.add(where)
-                    _say(message, self._line)
-        return found
-
-
-class _HeardFailed(AccumulatorParam[Failed]):
-    """Adds up the failed calls of tasks. The driver warns of the first one of each function."""
-
-    def __init__(self) -> None:
-        self._line = _caller()
-        self._shown: set[str] = set()
-
-    def zero(self, value: Failed) -> Failed:  # noqa: ARG002  # Spark's
-        return {}
-
-    def addInPlace(self, value1: Failed, value2: Failed) -> Failed:  # noqa: N802  # Spark's name
-        told = {
-            iri: (
-                value1.get(iri, (0, ""))[0] + value2.get(iri, (0, ""))[0],
-                (value1.get(iri) or value2[iri])[1],
-            )
-            for iri in value1 | value2
-        }
-        if TaskContext.get() is None:
-            for iri in told.keys() - self._shown:
-                self._shown.add(iri)
-                _say(told[iri][1], self._line)
+            for kind in told.keys() - self._shown:
+                self._shown.add(kind)
+                count, first = told[kind]
+                _say(self._message.format(count=count, first=first), self._place)
         return told
 
 
@@ -168,22 +134,10 @@ def _caller() -> tuple[str, int]:
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def hearing(rows: DataFrame, message: str) -> Accumulator[Told]:
-    """An accumulator of what the readers of these rows tell.
-
-    The first time that it is told something, ``message`` is a warning; it has ``{count}`` and ``{first}``.
-    """
-    return rows.sparkSession.sparkContext.accumulator((0, ""), _Heard(message))
-
-
-def hearing_warnings(spark: SparkSession) -> Accumulator[Warnings]:
-    """Return an accumulator of tasks' warnings, each of which is shown once in the driver."""
-    return spark.sparkContext.accumulator({}, _HeardOnce())
-
-
-def hearing_failed(job: Job, spark: SparkSession) -> Accumulator[Failed] | None:
-    """Return an accumulator of failed calls, if the job has functions of the user's."""
-    return spark.sparkContext.accumulator({}, _HeardFailed()) if job.functions else None
+def hearing(rows: DataFrame | SparkSession, message: str = "{first}") -> Accumulator[Told]:
+    """An accumulator of what tasks tell. The first of each kind is a warning: ``message``, filled in."""
+    spark = rows if isinstance(rows, SparkSession) else rows.sparkSession
+    return spark.sparkContext.accumulator({}, _Heard(message))
 
 
 def telling_letters(stage: Stage, told: Accumulator[Told]) -> Stage:
@@ -194,7 +148,7 @@ def telling_letters(stage: Stage, told: Accumulator[Told]) -> Stage:
             letters = batch.column("letter")
             if letters.null_count < len(letters):
                 lost = letters.drop_null()
-                told.add((len(lost), lost[0].as_py()))
+                told.add({"": (len(lost), lost[0].as_py())})
             yield batch
 
     return run
@@ -204,10 +158,10 @@ def telling_shed(answers: Iterable[tuple[str, str]], told: Accumulator[Told] | N
     """Tells of what buckets gave up, among answers (kind and line)."""
     if told is not None:
         for line in [line for kind, line in answers if kind == SHED]:
-            told.add((json.loads(line)["partial_matches"], ""))
+            told.add({"": (json.loads(line)["partial_matches"], "")})
 
 
-def telling_failed(answers: list[tuple[str, str]], told: Accumulator[Failed] | None) -> list[tuple[str, str]]:
+def telling_failed(answers: list[tuple[str, str]], told: Accumulator[Told] | None) -> list[tuple[str, str]]:
     """Tells which calls failed, and gives the other answers (kind and line)."""
     failed = [line for kind, line in answers if kind == FAILED]
     if not failed:
@@ -223,4 +177,4 @@ def telling_ties(rows: pa.RecordBatch, told: Accumulator[Told]) -> None:
     times = rows.column("__time").drop_null()
     ties = len(times) - pc.count_distinct(times).as_py()
     if ties:
-        told.add((ties, ""))
+        told.add({"": (ties, "")})

@@ -1,8 +1,11 @@
-"""``trigger(availableNow=True)``: how a source that Spark asks only once learns that it is to give all.
+"""What the driver does when a streaming query starts, before its sources are asked for anything.
 
+``trigger(availableNow=True)``: a source that Spark asks only once must learn that it is to give all.
 Spark asks a Python source for its latest offset without saying how the query is triggered; for this trigger
-just once, so that what a micro-batch may take would be all that is read. So the driver, which hears of each
-query before its sources do, leaves a note under the source's options, and the source looks for it.
+just once, so that what a micro-batch may take would be all that is read. So the driver leaves a note under
+the source's options, and the source looks for it.
+
+Operators with a state behind the matches of a stream get no watermark from Spark: a warning says so.
 """
 
 from __future__ import annotations
@@ -20,7 +23,24 @@ from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+from spaseq.errors import warn
+
 _AVAILABLE_NOW: Final = "AvailableNowTrigger"
+
+#: Operators that keep a state of what streams bring.
+_STATEFUL: Final = (
+    "Aggregate",
+    "Join",
+    "Deduplicate",
+    "DeduplicateWithinWatermark",
+    "FlatMapGroupsWithState",
+)
+
+_NO_ROWS: Final = (
+    "behind matches of a stream Spark gives {operator} no watermark, so that it brings no rows and no error: "
+    "write the matches to a table and read that as a stream, or aggregate in foreachBatch "
+    "(docs/spark.md, Aggregates and joins behind matches)"
+)
 
 _listening: WeakSet[SparkSession] = WeakSet()
 
@@ -47,6 +67,19 @@ def _note(options: Mapping[str, str]) -> Path:
     return Path(tempfile.gettempdir(), f"spaseq-{os.getuid()}-available-now", key)
 
 
+def _behind_matches(plan: Any) -> tuple[bool, str | None]:
+    """Whether a plan has the stateful stage of a query, and which operator with a state is behind it."""
+    if plan.nodeName().startswith("TransformWithState"):
+        return True, None
+    children = [plan.children().apply(i) for i in range(plan.children().size())]
+    found = [_behind_matches(child) for child in children]
+    if not any(has for has, _ in found):
+        return False, None
+    operator = next((name for _, name in found if name), None)
+    is_stateful = plan.nodeName() in _STATEFUL and all(child.isStreaming() for child in children)
+    return True, operator or (plan.nodeName() if is_stateful else None)
+
+
 class _Notes:
     """Spark's listener as Java has it.
 
@@ -61,6 +94,8 @@ class _Notes:
         """Before the query asks its sources for anything."""
         running = self._spark.streams.get(event.id().toString())
         query: Any = running._jsq.streamingQuery()  # type: ignore[union-attr]  # it has just been started
+        if (operator := _behind_matches(query.analyzedPlan())[1]) is not None:
+            warn(_NO_ROWS.format(operator=operator))
         leaves = query.analyzedPlan().collectLeaves()
         for leaf in (leaves.apply(i) for i in range(leaves.size())):
             if leaf.getClass().getSimpleName() != "StreamingRelationV2" or leaf.sourceName() != "spaseq":

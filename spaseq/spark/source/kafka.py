@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -16,15 +14,14 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
 from spaseq.errors import SourceError
 from spaseq.events import Clock
-from spaseq.sources import GENERATED_AT, BadEvent, SourceOptions
+from spaseq.sources import GENERATED_AT, SourceOptions
 from spaseq.sources._options import FORMATS, check_options
 from spaseq.spark.sinks._lines import MATCH
 from spaseq.spark.source._messages import Reading
-from spaseq.spark.source._rows import ARROW, EVENTS, bad_row, rows_of
+from spaseq.spark.source._rows import Behind, remembered
 from spaseq.spark.source._topics import Topics
-from spaseq.terms.dictionary import Dictionary
 
-#: Which artefact has the connector; its version is Spark's.
+#: Which artefact has the connector. It is published for the first release of each of Spark's minor versions.
 CONNECTOR: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
 #: Under which name the column ``n`` says of what topics it has offsets.
@@ -70,11 +67,10 @@ def kafka_events(
     chosen = load(sorted(topics.values()))
     _require(spark, servers, topics.values(), kafka or {})
     reading = Reading({topic: iri for iri, topic in topics.items()}, options)
-    events = chosen.mapInArrow(_as_events(reading), EVENTS)
+    several = sorted(topics.values()) if len(topics) > 1 else []
+    behind = Behind(chosen, reading.read, lambda: [load([topic]) for topic in several] or [chosen])
     # What dead letters say of their events, wherever these are found to be late.
-    events = events.withMetadata("n", {_TOPICS: dict(topics)})
-    _behind[events] = Messages(chosen, reading, load)
-    return events
+    return remembered(behind, behind.events().withMetadata("n", {_TOPICS: dict(topics)}))
 
 
 def _messages(
@@ -88,8 +84,9 @@ def _messages(
     except Exception as error:
         if "kafka" not in str(error).lower() or "find" not in str(error).lower():
             raise
+        version = ".".join([*spark.version.split(".")[:2], "0"])
         raise SourceError(
-            f"this Spark session has no Kafka connector: start it with --packages {CONNECTOR}:{spark.version}"
+            f"this Spark session has no Kafka connector: start it with --packages {CONNECTOR}:{version}"
         ) from None
     return rows.select(
         "topic", "value", "offset", F.col("partition"), F.unix_micros("timestamp").alias("micros")
@@ -168,45 +165,6 @@ def _message(row: Mapping[str, Any], time: str) -> dict[str, bytes]:
         if triple:
             lines.append(f"{triple.removesuffix('.').rstrip()} {graph} .")
     return {"key": graph[1:-1].encode(), "value": "\n".join([*lines, ""]).encode()}
-
-
-def _as_events(reading: Reading) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        dictionary = Dictionary()
-        letters: list[BadEvent] = []
-        for batch in batches:
-            for found in reading.read(batch, dictionary, letters):
-                yield rows_of(found)
-            if letters:
-                yield pa.RecordBatch.from_pylist([bad_row(letter, None) for letter in letters], schema=ARROW)
-                letters.clear()
-            dictionary.sweep()
-
-    return read
-
-
-@dataclass(frozen=True, slots=True)
-class Messages:
-    """What ``kafka_events`` made events of, and how."""
-
-    rows: DataFrame
-    reading: Reading
-    load: Callable[[Sequence[str]], DataFrame]
-
-    def by_topic(self) -> list[DataFrame]:
-        """The same rows, each topic's by itself."""
-        topics = sorted(self.reading.streams)
-        return [self.rows] if len(topics) == 1 else [self.load([topic]) for topic in topics]
-
-
-#: By the DataFrames that ``kafka_events`` gave. Who wants their events as they are reads the messages, and no
-#: graph is written as text and read again.
-_behind: WeakKeyDictionary[DataFrame, Messages] = WeakKeyDictionary()
-
-
-def messages_behind(events: DataFrame) -> Messages | None:
-    """The messages of what ``kafka_events`` gave, if nothing was done with it since."""
-    return _behind.get(events)
 
 
 def topics_of(events: DataFrame) -> Topics:

@@ -1,22 +1,30 @@
-"""A user's columns lifted to events, by a template of triples."""
+"""A user's columns as events, by a template of triples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from pyoxigraph import NamedNode
 from pyspark.accumulators import Accumulator
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
-from pyspark.sql.types import DateType, IntegralType, TimestampNTZType, TimestampType
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import DateType, IntegralType, StructType, TimestampNTZType, TimestampType
 
 from spaseq.errors import SourceError
-from spaseq.events import Clock
-from spaseq.sources.columns.holes import Constant, Template
-from spaseq.spark.source._rows import ARROW, EVENTS
+from spaseq.events import Clock, EventBatch
+from spaseq.limits import Limits
+from spaseq.sources import BadEvent
+from spaseq.sources.columns.holes import Template, check_types
+from spaseq.sources.columns.table import Lifter, shown
+from spaseq.spark.source._rows import Behind, integers, remembered
 from spaseq.spark.source._told import Told, hearing, knowing, telling_ties
+from spaseq.terms.dictionary import Dictionary
 
 _TIES: Final = (
     "{count} events or more have the time of others, and no n= says which comes first: they are ordered by a "
@@ -38,12 +46,15 @@ def events(
     ``stream``: the IRI of their stream. ``time``: a column of timestamps or dates (then the clock is
     ``instants``) or integers (``ticks``). ``template``: Turtle in which ``?column`` stands for a value of
     a column as a literal, and ``{column}`` inside an IRI for its text; a triple that needs a null is left
-    out. ``graph``: the IRI of an event's graph, with ``{column}`` in it. ``n``: a column that orders events
-    of equal time; without, a hash of what the template asks for does, and a warning tells of such events.
-    Raises SourceError for a template that does not parse, or names no column.
+    out. A field of a struct is ``?st.x`` or ``{st.x}``, and a name with spaces ``?{my column}``. ``graph``:
+    the IRI of an event's graph, with ``{column}`` in it. ``n``: a column that orders events of equal time;
+    without, a hash of what the template asks for does, and a warning tells of such events. A row without a
+    time or a triple is a dead letter. Raises SourceError for a template that does not parse, or names no
+    column, or one of an array, a map or a struct.
     """
-    lifted = Template(template, rows.columns, graph)
-    at = F.col(time) if isinstance(time, str) else time
+    known = _named(rows.schema)
+    lifted = Template(template, known, graph)
+    at = known.get(time, F.col(time)) if isinstance(time, str) else time
     kind = rows.select(at.alias("at")).schema["at"].dataType
     if isinstance(kind, IntegralType):
         clock, count = Clock.TICKS, at.cast("bigint")
@@ -51,21 +62,33 @@ def events(
         clock, count = Clock.INSTANTS, F.unix_micros(at.cast("timestamp"))
     else:
         raise SourceError(f"time= is a column of {kind.simpleString()}: give timestamps, dates or integers")
-    columns = [F.col(column) for column in sorted(lifted.columns)]
+    names = tuple(sorted(lifted.columns))
+    # Spark takes a name with a dot for that of a field.
+    columns = [known[name].alias(f"c{i}") for i, name in enumerate(names)]
+    try:
+        kinds = to_arrow_schema(rows.select(*columns).schema)
+        check_types(lifted, pa.schema(field.with_name(n) for field, n in zip(kinds, names, strict=True)))
+    except PySparkTypeError as error:
+        raise SourceError(f"the template names a column of which no term can be made: {error}") from None
     told: Accumulator[Told] | None = None
     if n is None:
         order, told = _hashed(columns), hearing(rows, _TIES)
     else:
-        order = (F.col(n) if isinstance(n, str) else n).cast("bigint")
+        order = (known.get(n, F.col(n)) if isinstance(n, str) else n).cast("bigint")
     chosen = rows.select(count.alias("__time"), order.alias("__n"), *columns)
+    behind = Behind(chosen, Lifting(stream, clock, lifted, names, told).read, lambda: [chosen])
+    return remembered(behind, knowing(behind.events(), clock, [stream]))
 
-    def lift(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            if told is not None:
-                telling_ties(batch, told)
-            yield _lifted(batch, stream, clock, lifted)
 
-    return knowing(chosen.mapInArrow(lift, EVENTS), clock, [stream])
+def _named(schema: StructType, before: str = "", name: str = "") -> dict[str, Column]:
+    """The columns by their names, and the fields of structs by theirs, as ``a.b``; columns come first."""
+    found: dict[str, Column] = {}
+    for field in schema.fields:
+        quoted = f"{before}`{field.name.replace('`', '``')}`"
+        found[f"{name}{field.name}"] = F.col(quoted)
+        if isinstance(field.dataType, StructType):
+            found = _named(field.dataType, f"{quoted}.", f"{name}{field.name}.") | found
+    return found
 
 
 def _hashed(columns: Sequence[Column]) -> Column:
@@ -73,25 +96,37 @@ def _hashed(columns: Sequence[Column]) -> Column:
     return F.xxhash64(*columns).bitwiseAND(F.lit((1 << 53) - 1)) if columns else F.lit(0).cast("bigint")
 
 
-def _lifted(batch: pa.RecordBatch, stream: str, clock: Clock, template: Template) -> pa.RecordBatch:
-    size = len(batch)
-    payload = pa.array([""] * size, pa.string())
-    for triple in template.triples:
-        terms = [slot.text if isinstance(slot, Constant) else slot.texts(batch) for slot in triple]
-        line = pc.binary_join_element_wise(*terms, ".\n", " ")
-        payload = pc.binary_join_element_wise(payload, pc.fill_null(line, ""), "")
-    graphs = pa.nulls(size, pa.string())
-    if template.graph is not None:
-        graphs = pc.utf8_slice_codeunits(template.graph.texts(batch), 1, -1)
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([stream] * size, pa.string()),
-            pa.array([clock.value] * size, pa.string()),
-            batch.column("__time"),
-            batch.column("__n"),
-            graphs,
-            pc.cast(payload, pa.binary()),
-            pa.nulls(size, pa.string()),
-        ],
-        schema=ARROW,
-    )
+@dataclass(frozen=True, slots=True)
+class Lifting:
+    """How rows become events; picklable. ``names``: those of the columns behind ``__time`` and ``__n``."""
+
+    stream: str
+    clock: Clock
+    template: Template
+    names: tuple[str, ...]
+    told: Accumulator[Told] | None
+
+    def read(
+        self, rows: pa.RecordBatch, dictionary: Dictionary, letters: list[BadEvent]
+    ) -> Iterator[EventBatch]:
+        """The events of some rows, as ``_rows.read_rows`` gives them."""
+        if self.told is not None:
+            telling_ties(rows, self.told)
+        rows = rows.rename_columns(["__time", "__n", *self.names])
+        with dictionary.lock:
+            lifted = Lifter(self.template, dictionary, Limits()).lift(rows)
+            for name in ("__n", "__time"):
+                missing = np.asarray(rows.column(name).is_null())
+                lifted.reasons.insert(0, (missing, f"its {name.strip('_')} is null"))
+            wrong = lifted.wrong()
+            good = np.ones(len(rows), dtype=np.bool_)
+            good[list(wrong)] = False
+            offset, triples = lifted.chosen(good)
+            stream = np.full(int(good.sum()), dictionary.pin(NamedNode(self.stream)), dtype=np.int64)
+            time, n = integers(rows, "__time")[good], integers(rows, "__n")[good]
+            found = EventBatch(dictionary, self.clock, stream, lifted.graph[good], time, n, offset, *triples)
+        for row, reason in wrong.items():
+            place = f"event {rows.column('__n')[row]}"
+            letters.append(BadEvent(self.stream, place, reason, shown(rows, row)))
+        if len(found):
+            yield found

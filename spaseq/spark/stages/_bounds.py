@@ -1,37 +1,28 @@
-"""Bounds of a distributed query: what each bucket may take, and the lines that say what it gave up."""
+"""What a bucket may take, and what it counts beside its matches: what it shed, and calls that failed."""
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from spaseq.effort import Effort, Policy, Pool, Shed, latency_given
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.effort import Shed, latency_given
 from spaseq.errors import warn
 from spaseq.language.syntax import Consume
 from spaseq.matching.evaluators import under_bound
-from spaseq.spark.stages._job import pattern_of
+from spaseq.spark.stages._job import Bound
+from spaseq.terms.dictionary import Dictionary
+
+#: By a function's IRI: the number of failed calls, and the warning of the first one.
+Failed = dict[Hashable, tuple[int, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """What a bucket may take, picklable. ``latency``: seconds for an event, on average over some events of
-    the bucket; ``memory``: bytes of its partial matches. None is no bound. ``clock`` counts seconds.
-    """
-
-    latency: float | None = None
-    memory: int | None = None
-    clock: Callable[[], float] = time.perf_counter
-
-    def effort(self) -> Effort:
-        """The same for the evaluator of one bucket, which shares it with no other."""
-        pool = None if self.memory is None else Pool(self.memory)
-        return Effort(self.latency, pool, 1.0, Policy.SHARP, self.clock)
-
-
-def bound_of(text: str, latency: timedelta | None, memory: int | None, evaluator: str | None) -> Bound | None:
+def bound_of(
+    pattern: SequencePattern, latency: timedelta | None, memory: int | None, evaluator: str | None
+) -> Bound | None:
     """The bound that the buckets of a query keep by shedding, or None; a warning says if they cannot.
 
     Raises EngineError for what is no bound, and for an evaluator that cannot shed.
@@ -40,7 +31,6 @@ def bound_of(text: str, latency: timedelta | None, memory: int | None, evaluator
         return None
     bound = Bound(None if latency is None else latency_given(latency), memory)
     bound.effort()  # which checks the memory
-    pattern = pattern_of(text)
     if pattern.query.consume is Consume.ANY:
         # What was consumed must be consumed again where a bucket is brought back (``_remote``).
         warn("on Spark, a query with CONSUME ANY runs without a bound: drop it, or use the embedded engine")
@@ -70,3 +60,23 @@ class GivenUp:
         if not gone and not doubtful:
             return None
         return json.dumps({"partial_matches": gone, "doubtful": doubtful, "recall": shed.recall})
+
+
+class FailedCalls:
+    """What fails with a dictionary, as often as is asked what came to it; its warnings are not shown."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._told: Counter[str] = Counter()
+        self._warnings: list[str] = []
+        dictionary.warn = self._warnings.append
+
+    def since(self) -> Failed:
+        """What has failed since the last call."""
+        failed = self._dictionary.failed_calls
+        if failed == self._told:
+            return {}
+        new, self._told = failed - self._told, failed.copy()
+        first = {iri: next((w for w in self._warnings if w.startswith(f"<{iri}>")), "") for iri in new}
+        self._warnings.clear()
+        return {iri: (count, first[iri]) for iri, count in new.items()}

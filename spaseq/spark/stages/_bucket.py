@@ -27,9 +27,8 @@ from spaseq.results.batch import MatchBatch
 from spaseq.results.writers._base import Cache
 from spaseq.results.writers._json import lines_of
 from spaseq.sources import BadEvent
-from spaseq.spark.stages._bounds import GivenUp
-from spaseq.spark.stages._failed import FailedCalls
-from spaseq.spark.stages._job import Job, looks_back
+from spaseq.spark.stages._bounds import FailedCalls, GivenUp
+from spaseq.spark.stages._job import Job, looks_back, refused
 from spaseq.spark.stages._late import late_letters
 from spaseq.spark.stages._remote import Progress, RemotePipeline
 from spaseq.spark.stages._stateless import background_of, evaluators
@@ -270,7 +269,6 @@ class Bucket:
         term = self._dictionary.term
         header = {
             "job": self._job.identity,
-            "graphs": self._job.graphs,
             "reached": self.reached,
             "told": self._told,
             "position": progress.position,
@@ -286,17 +284,8 @@ class Bucket:
         """The bucket of a state. Raises EngineError for one of another job, or that another version wrote."""
         bucket = cls(job)
         header = unpack_header(state.head)
-        if header["job"] != job.identity:
-            raise EngineError(
-                "this checkpoint is of another query, or of the same one with other windows or buckets: give "
-                f"each its own, or run it as it was begun ({header['job']} instead of {job.identity})"
-            )
-        if header["graphs"] != job.graphs and not job.replays:
-            raise EngineError(
-                "the background graphs are not those that this checkpoint was begun with, and what is in its "
-                "windows was found with those: run it with them, or begin anew with another checkpoint "
-                "(one that is begun with kb_changed='replay' goes on with other graphs)"
-            )
+        if (reason := refused(header["job"], job.identity)) is not None:
+            raise EngineError(reason)
         bucket._restore(header, state.chunks)
         return bucket
 
@@ -305,7 +294,7 @@ class Bucket:
         self._count = header["count"]
         self._stored = set(chunks)
         self.reached, self._told = header["reached"], header["told"]
-        if header["graphs"] != self._job.graphs:
+        if header["job"]["graphs"] != self._job.graphs:
             self._ask_anew()
         drops = {self._key(texts): position for texts, position in header["drops"]}
         progress = Progress(header["position"], header["left"], header["done"], drops)

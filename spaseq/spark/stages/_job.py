@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import difflib
 import pickle
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import Atom, Both, Chain, Either, Kleene, SequencePattern, walk
+from spaseq.effort import Effort, Policy, Pool
 from spaseq.errors import EngineError
 from spaseq.events import Clock
+from spaseq.excerpts import bounded
 from spaseq.gpm.expressions.walk import exists_in, own_calls
 from spaseq.language import checked
 from spaseq.language.functions import registered
 from spaseq.language.syntax import UNITS, Ask, OwnFunction, Query, Strategy
 from spaseq.limits import UNLIMITED
-
-if TYPE_CHECKING:
-    from spaseq.spark.stages._bounds import Bound
 
 #: How far a stream has come that has ended while others go on, in milliseconds: beyond what events say, and
 #: still to be counted in microseconds.
@@ -53,6 +52,54 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """What a bucket may take, picklable. ``latency``: seconds for an event, on average over some events of
+    the bucket; ``memory``: bytes of its partial matches. None is no bound. ``clock`` counts seconds.
+    """
+
+    latency: float | None = None
+    memory: int | None = None
+    clock: Callable[[], float] = time.perf_counter
+
+    def effort(self) -> Effort:
+        """The same for the evaluator of one bucket, which shares it with no other."""
+        pool = None if self.memory is None else Pool(self.memory)
+        return Effort(self.latency, pool, 1.0, Policy.SHARP, self.clock)
+
+
+#: What a checkpoint is bound to: the meaning of a query and its background graphs, its clock and its buckets.
+Identity = dict[str, str | int | None]
+
+
+def refused(begun: Mapping[str, object], now: Identity) -> str | None:
+    """Why a checkpoint that one job has begun is not for this one; None if it is."""
+    own = "give each query a checkpoint of its own, or run it as it was begun"
+    if begun["query"] != now["query"]:
+        then, here = _difference(str(begun["query"]), str(now["query"]))
+        return f"this checkpoint is of another query, which has {then} where this one has {here}: {own}"
+    for name in ("clock", "start", "buckets", "kb_changed"):
+        if begun[name] != now[name]:
+            return f"this checkpoint was begun with {name}={begun[name]}, and now it is {now[name]}: {own}"
+    if begun["graphs"] != now["graphs"] and now["kb_changed"] == "error":
+        return (
+            "the background graphs are not those that this checkpoint was begun with, and what is in its "
+            "windows was found with those: run it with them, or begin anew with another checkpoint "
+            "(one that is begun with kb_changed='replay' goes on with other graphs)"
+        )
+    return None
+
+
+def _difference(then: str, now: str) -> tuple[str, str]:
+    """The first lines of two texts that are not the same."""
+    before, after = then.splitlines(), now.splitlines()
+    changes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    _, i, j, k, n = next(change for change in changes if change[0] != "equal")
+    parts = (" ".join(map(str.strip, lines)) for lines in (before[i:j], after[k:n]))
+    first, second = (f"'{bounded(part)}'" if part else "nothing" for part in parts)
+    return first, second
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A query on its way to the workers, picklable.
 
@@ -60,7 +107,7 @@ class Job:
     ``buckets``: the numbers of its buckets. ``kb``: its background graphs, see ``_background``.
     ``is_stream``: whether events come in micro-batches, so that some may be late. ``joined``: what of the
     background graphs is not in ``kb``; ``background``: a hash of ``kb``, by which processes know it.
-    ``topics``: see ``_topics``. ``graphs``: a hash of what all background graphs say, see ``knowledges``.
+    ``topics``: see ``_topics``. ``graphs``: a hash of what all background graphs say, see ``_contents``.
     ``replays``: whether states have all events with their graphs, to be asked anew if ``graphs`` change.
     ``bound``: what a bucket keeps by shedding; ``shapes``: what events must conform to, as N-Triples, if to
     anything. A checkpoint may go on with others of these. ``functions``: the user's, see ``pickled``.
@@ -93,17 +140,27 @@ class Job:
         return pattern_of(self.text, self.functions)
 
     @property
-    def identity(self) -> str:
-        """What states are bound to: the query, its clock and windows, and its buckets."""
-        query = blake2b(self.text.encode(), digest_size=8).hexdigest()
-        kept = ", events kept for replay" if self.replays else ""
-        return f"query {query}, {self.clock}, start {self.start}, {len(self.buckets)} buckets{kept}"
+    def identity(self) -> Identity:
+        """What states are bound to."""
+        return {
+            "query": self.text,
+            "clock": self.clock.value,
+            "start": self.start,
+            "buckets": len(self.buckets),
+            "kb_changed": "replay" if self.replays else "error",
+            "graphs": self.graphs,
+        }
 
     @property
     def needs(self) -> Needs:
         """What its stateful stage must see."""
         # On other graphs an event may be wanted that was not, or have another key.
         return KEPT if self.replays else needs(self.pattern)
+
+
+def canonical(query: Query) -> str:
+    """The text of a query's meaning, whatever its prefixes, comments, white space and case of keywords."""
+    return str(replace(query, prefixes=()))
 
 
 @lru_cache(maxsize=32)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
 
     from spaseq.spark.source._told import Told
-    from spaseq.spark.stages._failed import Failed
     from spaseq.spark.stages.arrow import Buckets
 
 
@@ -32,7 +31,7 @@ class BucketProcessor(StatefulProcessor):
     """The stateful stage of a stream: one call for each bucket and micro-batch, see ``_stages.Buckets``."""
 
     def __init__(
-        self, job: Job, told: Accumulator[Told] | None = None, failed: Accumulator[Failed] | None = None
+        self, job: Job, told: Accumulator[Told] | None = None, failed: Accumulator[Told] | None = None
     ) -> None:
         """``told`` hears what is shed, ``failed`` which calls failed."""
         self._job, self._told, self._failed = job, told, failed

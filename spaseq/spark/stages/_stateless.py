@@ -24,9 +24,9 @@ from spaseq.language.scope import mentioned
 from spaseq.language.syntax import Graph
 from spaseq.sources import BadEvent
 from spaseq.spark.background._background import besides, receive
-from spaseq.spark.stages._failed import Failed, FailedCalls
+from spaseq.spark.stages._bounds import Failed, FailedCalls
 from spaseq.spark.stages._job import Job, undeclared
-from spaseq.spark.stages._times_only import stamps
+from spaseq.spark.stages._late import stamps
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 from spaseq.terms.values import NO_NUMBER
 

@@ -32,15 +32,14 @@ from spaseq.spark.background._asking import asking_of
 from spaseq.spark.background._background import Local
 from spaseq.spark.sinks._lines import BAD, FAILED, LATE, MATCH, SHED, letter_line
 from spaseq.spark.source._blocks import ALL, read_row
-from spaseq.spark.source._rows import read_rows
-from spaseq.spark.source._told import Told, Warnings, telling_failed, telling_shed
+from spaseq.spark.source._rows import Reading, read_rows
+from spaseq.spark.source._told import Told, telling_failed, telling_shed
 from spaseq.spark.stages._bucket import Bucket, State
-from spaseq.spark.stages._failed import Failed
 from spaseq.spark.stages._job import END_MS, Job, looks_back, milliseconds, reached
 from spaseq.spark.stages._keeper import Answer, Done, Step, blocks
 from spaseq.spark.stages._keepers import take
+from spaseq.spark.stages._late import late_among
 from spaseq.spark.stages._stateless import Passed, stage_of
-from spaseq.spark.stages._times_only import late_among
 from spaseq.terms.dictionary import Dictionary
 
 BETWEEN: Final = (
@@ -65,9 +64,6 @@ _ANSWERS: Final = pa.schema([("kind", pa.string()), ("line", pa.string())])
 
 Batches = Iterable[pa.RecordBatch]
 
-#: Makes events of rows; what is malformed goes to the list.
-Reading = Callable[[pa.RecordBatch, Dictionary, list[BadEvent]], Iterator[EventBatch]]
-
 
 # --- the stateless stage, or the one before it if there is one ---------------------------------
 
@@ -75,8 +71,8 @@ Reading = Callable[[pa.RecordBatch, Dictionary, list[BadEvent]], Iterator[EventB
 def from_blocks(
     job: Job,
     lateness_ms: int,
-    told: Accumulator[Warnings] | None = None,
-    failed: Accumulator[Failed] | None = None,
+    told: Accumulator[Told] | None = None,
+    failed: Accumulator[Told] | None = None,
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """The stateless stage on the rows of ``_blocks``; or that of ``_asking``, if the job has one."""
 
@@ -102,8 +98,8 @@ def from_blocks(
 def from_rows(
     job: Job,
     reading: Reading = read_rows,
-    told: Accumulator[Warnings] | None = None,
-    failed: Accumulator[Failed] | None = None,
+    told: Accumulator[Told] | None = None,
+    failed: Accumulator[Told] | None = None,
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """The same on rows of events, see ``_rows``; or on others, by what reads them."""
 
@@ -121,8 +117,8 @@ def from_rows(
 def _staged(
     job: Job,
     read: Callable[[list[BadEvent]], Iterator[EventBatch]],
-    told: Accumulator[Warnings] | None,
-    failed: Accumulator[Failed] | None,
+    told: Accumulator[Told] | None,
+    failed: Accumulator[Told] | None,
 ) -> Iterator[pa.RecordBatch]:
     letters: list[BadEvent] = []
     if job.joined is not None:
@@ -132,9 +128,9 @@ def _staged(
         return
     for passed in stage_of(job).run(read(letters), letters):
         if passed.warnings and told is not None:
-            told.add(dict(passed.warnings))
+            told.add({where: (1, message) for where, message in passed.warnings.items()})
         if passed.failed and failed is not None:
-            failed.add(passed.failed)
+            failed.add(dict(passed.failed))
         yield record(rows_of(job, passed))
 
 
@@ -178,7 +174,7 @@ def record(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
 
 
 def all_at_once(
-    job: Job, told: Accumulator[Told] | None = None, failed: Accumulator[Failed] | None = None
+    job: Job, told: Accumulator[Told] | None = None, failed: Accumulator[Told] | None = None
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """The stateful stage where everything is there: rows ordered by bucket and ``begin``.
 
@@ -238,7 +234,7 @@ class Buckets:
         head: ValueState,
         chunks: MapState,
         told: Accumulator[Told] | None,
-        failed: Accumulator[Failed] | None,
+        failed: Accumulator[Told] | None,
     ) -> None:
         """``told`` hears what is shed, ``failed`` which calls failed."""
         self._job, self._told, self._failed = job, told, failed

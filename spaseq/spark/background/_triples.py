@@ -1,0 +1,412 @@
+"""Background graphs → triples of numbers and what the numbers stand for; files are parsed by Spark's workers.
+
+A term's number is a hash of its N-Triples text, so that workers agree on it. Two terms with one number are
+noticed, and then all terms are numbered again from another seed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import blake2b
+from itertools import islice
+from os import PathLike, fspath
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import zstandard
+from pyoxigraph import BlankNode, NamedNode, RdfFormat, Triple
+from pyspark import StorageLevel
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
+
+from spaseq.chunks import _kernel_chunk as kernels
+from spaseq.chunks.chunk import labelled, terms_out
+from spaseq.errors import KnowledgeError, warn
+from spaseq.events import Ids
+from spaseq.excerpts import bounded
+from spaseq.gpm.kb import _FORMATS, _named, _read, _triples
+from spaseq.gpm.kb import Source as Knowledge
+from spaseq.limits import Limits
+from spaseq.sources._bytes import MARK
+from spaseq.sources.scan.fast import Quads
+from spaseq.spark.source._rows import binaries
+from spaseq.terms._table_kernel import KIND, LABEL
+from spaseq.terms.dictionary import UNBOUND, Dictionary
+
+#: A background graph: what ``spaseq.run`` takes, a DataFrame, the name of a table, or several of these.
+One: TypeAlias = "Knowledge | DataFrame"
+Source: TypeAlias = "One | list[One] | tuple[One, ...]"
+
+#: Files on this machine of at most so many bytes are parsed here: a task of Spark's costs more.
+_SMALL: Final = 1 << 20
+
+#: So many triples of a file that is not read by lines are numbered at once.
+_AT_ONCE: Final = 1 << 16
+
+#: A worker forgets its terms when there are so many, and then tells them again.
+_TERMS: Final = 1 << 20
+
+_LINES: Final = ("nt", "ntriples", "nq", "nquads", "txt")
+_PACKED: Final = ("gz", "zst", "bz2")
+_NAME: Final = re.compile(r"[\w.`]+")
+
+#: A row is a triple (``p``, ``s``, ``o``), a term (``id``, ``term``), or says what is wrong or was left out.
+_CODED: Final = "p bigint, s bigint, o bigint, id bigint, term string, problem string, note string"
+_COLUMNS: Final = dict(column.split() for column in _CODED.split(", "))
+_ARROW: Final = pa.schema({n: pa.string() if k == "string" else pa.int64() for n, k in _COLUMNS.items()})
+
+_XSD: Final = "http://www.w3.org/2001/XMLSchema#"
+
+
+class Numbered(NamedTuple):
+    """Graphs as DataFrames: ``triples`` (g, p, s, o), ``terms`` (id, term in N-Triples); both are cached."""
+
+    triples: DataFrame
+    terms: DataFrame
+
+
+def numbers(dictionary: Dictionary, ids: Ids, seed: int = 0) -> Ids:
+    """The numbers of some terms, each id once: the same in every process."""
+    table = labelled(dictionary, ids)
+    found = np.full(len(ids), seed, dtype=np.int64)
+    kernels.hash_terms(table.terms, table.arena, ids, found)
+    return found
+
+
+def numbered(spark: SparkSession, graphs: Mapping[str, Source], seed: int = 0) -> Numbered:
+    """The triples and terms of background graphs, by IRI. Raises KnowledgeError for what cannot be read."""
+    local: list[pa.Table] = []
+    parts: list[DataFrame] = []
+    for iri, source in graphs.items():
+        coder = Coder(_named(iri), seed)
+        begun = pa.Table.from_batches([coder.begun()])
+        local.append(begun.append_column("g", pa.array([coder.graph], pa.int64())))
+        for place, one in enumerate(source if isinstance(source, list | tuple) else [source]):
+            coded = _coded(spark, iri, one, coder, f"{place}")
+            if isinstance(coded, DataFrame):
+                parts.append(coded.withColumn("g", F.lit(coder.graph)))
+            else:
+                graph = pa.array(np.full(len(coded), coder.graph))
+                local.append(coded.append_column("g", graph))
+    whole = spark.createDataFrame(pa.concat_tables(local))
+    for part in parts:
+        whole = whole.unionAll(part)
+    whole = whole.persist(StorageLevel.MEMORY_AND_DISK)
+    said = whole.where("problem IS NOT NULL OR note IS NOT NULL").select("problem", "note").collect()
+    for row in said:
+        if row.problem is not None:
+            whole.unpersist()
+            raise KnowledgeError(row.problem)
+    for note in dict.fromkeys(row.note for row in said):
+        warn(note)
+    triples = whole.where("p IS NOT NULL").select(*"gpso").distinct().cache()
+    terms = whole.where("id IS NOT NULL").select("id", "term").repartition("id").distinct().cache()
+    same = terms.groupBy("id").count().where("count > 1").isEmpty()
+    triples.count()
+    whole.unpersist()
+    if same:
+        return Numbered(triples, terms)
+    triples.unpersist()
+    terms.unpersist()
+    return numbered(spark, graphs, seed + 1)
+
+
+def _coded(spark: SparkSession, iri: str, source: One, coder: Coder, place: str) -> DataFrame | pa.Table:
+    """The rows of ``_CODED`` of one source: of a small one they are made here."""
+    if isinstance(source, DataFrame):
+        return _of_lines(_lines_of(source, iri, f"<{iri}>, DataFrame {place}"), coder)
+    is_text = isinstance(source, str) and ("<" in source or "\n" in source or not source.strip())
+    if isinstance(source, str | PathLike) and not is_text:
+        path = Path(fspath(source))
+        here = path.resolve() if path.exists() else None
+        if here is None or here.is_dir() or here.stat().st_size > _SMALL:
+            return _of_files(spark, iri, fspath(source), here, coder)
+    triples = _read(NamedNode(iri), source)
+    return pa.Table.from_batches(list(coder.of_triples(triples, place)), schema=_ARROW)
+
+
+def _of_files(spark: SparkSession, iri: str, location: str, here: Path | None, coder: Coder) -> DataFrame:
+    """The same of a file, a folder or a pattern of any file system that Spark reads; or of a table."""
+    is_name = here is None and _format(_form(location)[0]) is None and _NAME.fullmatch(location)
+    if is_name and spark.catalog.tableExists(location):
+        return _of_lines(_lines_of(spark.table(location), iri, f"table {location}"), coder)
+    listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+    try:
+        # Only the names: their contents are not read.
+        paths = [
+            row.path for row in listed.load(f"file:{here}" if here else location).select("path").collect()
+        ]
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        raise KnowledgeError(f"{location}: no such file, folder, pattern or table") from None
+    by_lines: list[str] = []
+    others: list[str] = []
+    for path in paths:
+        form, packing = _form(path)
+        if form in _LINES and packing != "zst":
+            by_lines.append(path)
+        elif _format(form) is None:
+            raise KnowledgeError(f"{path}: no RDF format has the extension {form!r}")
+        else:
+            others.append(path)
+    parts = []
+    if by_lines:
+        lines = spark.read.text(by_lines)
+        place = F.col("_metadata.file_path").alias("place")
+        parts.append(_of_lines(lines.select(F.col("value").cast("binary"), place), coder))
+    if others:
+        whole = spark.read.format("binaryFile").load(others).select("path", "content")
+        parts.append(
+            whole.repartition(len(others)).mapInArrow(_by_files(coder.name.value, coder.seed), _CODED)
+        )
+    if not parts:
+        raise KnowledgeError(f"{location}: there are no files")
+    return parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
+
+
+def _form(location: str) -> tuple[str, str | None]:
+    """The format that a file's name says, and how it is packed."""
+    suffixes = [suffix[1:].lower() for suffix in PurePosixPath(location).suffixes]
+    packing = suffixes.pop() if suffixes and suffixes[-1] in _PACKED else None
+    return suffixes[-1] if suffixes else "", packing
+
+
+def _format(form: str) -> RdfFormat | None:
+    return RdfFormat.N_QUADS if form in _LINES else _FORMATS.get(form) or RdfFormat.from_extension(form)
+
+
+# --- a DataFrame of terms ---------------------------------------------------------------------
+
+#: The datatypes of columns that are not text.
+_TYPED: Final = {
+    "tinyint": "integer",
+    "smallint": "integer",
+    "int": "integer",
+    "bigint": "integer",
+    "float": "double",
+    "double": "double",
+    "boolean": "boolean",
+    "date": "date",
+}
+
+
+def _lines_of(rows: DataFrame, iri: str, place: str) -> DataFrame:
+    """The lines of N-Triples that rows say, as bytes; null for a row without one of its terms."""
+    kinds = dict(rows.dtypes)
+    names = next((names for names in (("s", "p", "o"), ("subject", "predicate", "object"))
+                  if kinds.keys() >= set(names)), None)  # fmt: skip
+    if names is None:
+        raise KnowledgeError(
+            f"<{iri}>: a DataFrame of triples has the columns s, p, o or subject, predicate, object, and "
+            f"perhaps datatype and lang; this one has {', '.join(rows.columns)}"
+        )
+    s, p, o = (F.col(name) for name in names)
+    plain = F.concat(F.lit('"'), _escaped(o.cast("string")), F.lit('"'))
+    kind = (
+        F.lit(f"{_XSD}{_TYPED[kinds[names[2]]]}") if kinds[names[2]] in _TYPED else _given("datatype", kinds)
+    )
+    lang = _given("lang", kinds)
+    value = (
+        F.when(lang.isNotNull(), F.concat(plain, F.lit("@"), lang))
+        .when(kind.isNotNull(), F.concat(plain, F.lit("^^"), _bracketed(kind)))
+        .when(o.cast("string").startswith('"'), o.cast("string"))
+        .otherwise(_bracketed(o.cast("string")))
+    )
+    line = F.concat(_bracketed(s), F.lit(" "), _bracketed(p), F.lit(" "), value, F.lit(" ."))
+    return rows.select(line.cast("binary").alias("value"), F.lit(place).alias("place"))
+
+
+def _given(name: str, kinds: Mapping[str, str]) -> Column:
+    """A column that may be missing; null where it is empty."""
+    return F.nullif(F.col(name), F.lit("")) if name in kinds else F.lit(None).cast("string")
+
+
+def _bracketed(term: Column) -> Column:
+    """A term as N-Triples writes it: an IRI may be without its brackets."""
+    is_term = term.startswith("<") | term.startswith("_:")
+    return F.when(is_term, term).otherwise(F.concat(F.lit("<"), term, F.lit(">")))
+
+
+def _escaped(text: Column) -> Column:
+    for one, other in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
+        text = F.replace(text, F.lit(one), F.lit(other))
+    return text
+
+
+# --- in the workers ---------------------------------------------------------------------------
+
+_Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def _of_lines(lines: DataFrame, coder: Coder) -> DataFrame:
+    return lines.mapInArrow(_by_lines(coder.name.value, coder.seed), _CODED)
+
+
+def _by_lines(name: str, seed: int) -> _Stage:
+    """Rows of a line (``value``) and where it is from (``place``) → ``_CODED``."""
+
+    def texts(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, str]]:
+        for batch in batches:
+            places = batch.column("place")
+            for place in pc.unique(places).to_pylist():
+                own = batch.filter(pc.equal(places, place)).column("value")
+                if own.null_count:
+                    raise KnowledgeError(f"{place}: a subject, a predicate or an object is null")
+                lines = pc.cast(pc.binary_join_element_wise(own, b"\n", b""), pa.large_binary())
+                _, ends, data = lines.buffers()
+                begin, end = np.frombuffer(ends, dtype=np.int64)[[lines.offset, lines.offset + len(lines)]]
+                yield bytes(data[begin:end]), place
+
+    def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        coder = Coder(NamedNode(name), seed)
+        return _told(batches, lambda rows: (b for text in texts(rows) for b in coder.of_lines(*text)))
+
+    return stage
+
+
+def _by_files(name: str, seed: int) -> _Stage:
+    """Rows of a file (``path``, ``content``) → ``_CODED``."""
+
+    def coded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        coder = Coder(NamedNode(name), seed)
+        for row in (row for batch in batches for row in batch.to_pylist()):
+            form, packing = _form(row["path"])
+            data = _unpacked(row["content"], packing)
+            known = _format(form)
+            assert known is not None  # which was seen when the files were listed
+            triples = _triples(coder.name, lambda data=data: io.BytesIO(data), known, row["path"])  # type: ignore[misc]
+            yield from coder.of_triples(triples, row["path"])
+
+    return lambda batches: _told(batches, coded)
+
+
+def _unpacked(data: bytes, packing: str | None) -> bytes:
+    match packing:
+        case "gz":
+            return gzip.decompress(data)
+        case "zst":
+            with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as stream:
+                return stream.read()
+    return data
+
+
+def _told(
+    batches: Iterable[pa.RecordBatch], coded: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a task; what is wrong, and what was warned of, is a row, too, which the driver shows."""
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        problem: str | None = None
+        try:
+            yield from coded(batches)
+        except (KnowledgeError, OSError, zstandard.ZstdError, EOFError) as error:
+            problem = str(error)
+        said: list[dict[str, Any]] = [{"note": str(note.message)} for note in notes[:1]]
+        yield pa.RecordBatch.from_pylist([*said, *([{"problem": problem}] if problem else [])], schema=_ARROW)
+    for _ in batches:  # Spark hands on all of them
+        pass
+
+
+class Coder:
+    """Numbers the triples of one graph; each term is told once, or again after many others."""
+
+    def __init__(self, name: NamedNode, seed: int) -> None:
+        self.name, self.seed = name, seed
+        self._forget()
+        #: The number of the graph's name.
+        self.graph = int(numbers(self._dictionary, np.array([self._graph]), seed)[0])
+
+    def _forget(self) -> None:
+        self._dictionary = Dictionary()
+        self._dictionary.table()
+        self._graph = self._dictionary.intern(self.name)
+        self._quads = Quads("nq", self._dictionary, Limits(term_bytes=None))
+        self._number = np.zeros(0, dtype=np.int64)
+        self._nodes: dict[tuple[str, int], int] = {}
+
+    def begun(self) -> pa.RecordBatch:
+        """The row of the graph's name."""
+        return pa.RecordBatch.from_pylist([{"id": self.graph, "term": str(self.name)}], schema=_ARROW)
+
+    def of_triples(self, triples: Iterable[Triple], place: str) -> Iterator[pa.RecordBatch]:
+        """Rows of ``_CODED``. Blank nodes of one ``place`` with the same label are the same."""
+        left = iter(triples)
+        while some := list(islice(left, _AT_ONCE)):
+            yield from self.of_lines("".join(f"{triple} .\n" for triple in some).encode(), place)
+
+    def of_lines(self, text: bytes, place: str) -> Iterator[pa.RecordBatch]:
+        """The same of lines of N-Triples, or of N-Quads of this graph. Raises KnowledgeError for others."""
+        if len(self._dictionary) > _TERMS:
+            self._forget()
+        text = text.removeprefix(MARK)
+        with self._dictionary.lock:
+            if not self._reads(text) and not self._reads(self._judged(text, place)):
+                raise KnowledgeError(f"{place}: a line is not N-Triples")
+            rows = self._quads.rows[:3, : self._quads.count]
+            s, p, o = rows[:, rows[0] >= 0]
+            s, o = self._scoped(s, place), self._scoped(o, place)
+            used = np.unique(np.concatenate([s, p, o]))
+            if (limit := self._dictionary.limit) > len(self._number):
+                self._number = np.append(self._number, np.zeros(limit - len(self._number), dtype=np.int64))
+            new = used[self._number[used] == 0]
+            self._number[new] = numbers(self._dictionary, new, self.seed)
+            found = terms_out(self._dictionary, new)
+        if len(p):
+            yield _rows(p=self._number[p], s=self._number[s], o=self._number[o])
+        if len(new):
+            ends = np.append(np.int32(0), found["ends"])
+            yield _rows(id=self._number[new], term=binaries(ends, found["terms"], len(new)).cast(pa.string()))
+
+    def _reads(self, text: bytes) -> bool:
+        """Whether all lines are plain, and of this graph."""
+        if not self._quads.read(text):
+            return False
+        s, _, _, graph = self._quads.rows[:4, : self._quads.count]
+        return bool(np.isin(graph[s >= 0], (UNBOUND, self._graph)).all())
+
+    def _judged(self, text: bytes, place: str) -> bytes:
+        """The triples of lines of which some are odd."""
+        form = RdfFormat.N_QUADS
+        try:
+            triples = list(_triples(self.name, lambda: io.BytesIO(text), form, place))
+        except KnowledgeError:
+            for line in text.splitlines():
+                try:
+                    list(_triples(self.name, lambda line=line: io.BytesIO(line), form, place))  # type: ignore[misc]
+                except KnowledgeError as error:
+                    cited = bounded(line.decode(errors="replace"))
+                    raise KnowledgeError(f"{str(error).replace(', line 1:', ':')}: {cited}") from None
+            raise
+        return "".join(f"{triple} .\n" for triple in triples).encode()
+
+    def _scoped(self, ids: Ids, place: str) -> Ids:
+        """The same terms, with blank nodes that are this place's own."""
+        is_label = self._dictionary.table().terms[ids, KIND] == LABEL
+        if not is_label.any():
+            return ids
+        before = f"k{blake2b(place.encode(), digest_size=6).hexdigest()}"
+        labels, which = np.unique(ids[is_label], return_inverse=True)
+        for label in labels.tolist():
+            if (place, label) not in self._nodes:
+                node = self._dictionary.term(label)
+                assert isinstance(node, BlankNode)
+                self._nodes[place, label] = self._dictionary.intern(BlankNode(f"{before}{node.value}"))
+        scoped = ids.copy()
+        scoped[is_label] = np.array([self._nodes[place, label] for label in labels.tolist()])[which]
+        return scoped
+
+
+def _rows(**columns: Any) -> pa.RecordBatch:
+    """Rows of ``_CODED``, null where nothing is said."""
+    count = len(next(iter(columns.values())))
+    arrays = [pa.array(columns[f.name]) if f.name in columns else pa.nulls(count, f.type) for f in _ARROW]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
