@@ -26,9 +26,8 @@ from spaseq.language.syntax import Query
 from spaseq.spark._checkpoints import committing
 from spaseq.spark._jobs import milliseconds_of
 from spaseq.spark.queries import Prepared
-from spaseq.spark.sinks._formats import EXTENSIONS, Form, form_of, write_lines
 from spaseq.spark.sinks._lines import BAD, FAILED, LATE, MATCH, SHED, letter_line
-from spaseq.spark.sinks._outputs import LETTERS, MATCHES, Outputs
+from spaseq.spark.sinks._outputs import EXTENSIONS, LETTERS, MATCHES, Form, Outputs, form_of, write_lines
 from spaseq.spark.source._files import delete, info, join, names, normal, opened, write
 from spaseq.spark.source._told import telling_failed
 from spaseq.spark.stages._bucket import Bucket, State

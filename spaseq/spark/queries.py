@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import reduce
+from itertools import islice
 from pathlib import Path
 from typing import Final, Unpack
 
+import numpy as np
+import pyarrow as pa
 from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
@@ -18,19 +21,21 @@ from spaseq.connect import LiveSource
 from spaseq.engine.arguments import stream_iri
 from spaseq.engine.running import StreamSource, _sources
 from spaseq.errors import EngineError, SourceError, warn
-from spaseq.events import Clock
+from spaseq.events import EARLIEST, LATEST, Clock
 from spaseq.gpm.shapes import text_of
 from spaseq.language import as_query
 from spaseq.language.syntax import UNITS, Query, WindowKind
+from spaseq.sources import SourceOptions
 from spaseq.spark._checkpoints import JOB
 from spaseq.spark._jobs import Graphs, Options, Settings, job_of, milliseconds_of
-from spaseq.spark.background._filed import filed
+from spaseq.spark.background._background import filed
 from spaseq.spark.background._placing import between, stage_schema
 from spaseq.spark.sinks._columns import Columns, expanded, typed, types_of
 from spaseq.spark.sinks.feedback import require_read
 from spaseq.spark.sinks.files import counted
+from spaseq.spark.source._blocks import ARROW, read_row
 from spaseq.spark.source._files import normal
-from spaseq.spark.source._reading import first_of, pieces_of
+from spaseq.spark.source._pieces import Cutter, Place
 from spaseq.spark.source._rows import behind, read_rows
 from spaseq.spark.source._told import (
     Told,
@@ -43,7 +48,9 @@ from spaseq.spark.source.datasource import PIECE, streams_text
 from spaseq.spark.source.kafka import topics_of
 from spaseq.spark.stages._job import Job
 from spaseq.spark.stages._processor import BucketProcessor
+from spaseq.spark.stages._stateless import conforming
 from spaseq.spark.stages.arrow import ANSWERS, all_at_once, from_blocks, from_rows
+from spaseq.terms.dictionary import Dictionary
 
 _LEFT_OUT: Final = (
     "{count} malformed events or more are left out of matches, and would be dead letters among answers; "
@@ -358,3 +365,32 @@ def _marked(rows: DataFrame, lateness: timedelta, clock: Clock) -> DataFrame:
 def _tumbles(query: Query) -> bool:
     """Whether the query has windows of time that begin somewhere."""
     return query.window.kind is not WindowKind.SLIDING and UNITS[query.window.unit] is not None
+
+
+def first_of(
+    stream: str, location: str, options: SourceOptions, size: int, lateness: timedelta, shapes: str
+) -> tuple[Clock, int] | None:
+    """The clock of a stream, and the time of the first event by time, read from its beginning.
+
+    ``shapes``: what events must conform to, as N-Triples, if to anything.
+    """
+    for piece, _ in Cutter(location, options, min(size, 1 << 20)).after(Place()):
+        row = piece.row(stream)
+        read = (conforming(batch, shapes, []) for batch in read_row(row, Dictionary(), []))
+        for batch in islice((b for b in read if len(b)), 1):
+            allowed = min(lateness // batch.clock.unit, LATEST)
+            newest = np.maximum(np.maximum.accumulate(batch.time), EARLIEST + allowed) - allowed
+            on_time = np.append(True, batch.time[1:] >= newest[:-1])
+            return batch.clock, int(batch.time[on_time].min())
+    return None
+
+
+def pieces_of(
+    spark: SparkSession, stream: str, location: str, options: SourceOptions, size: int
+) -> DataFrame:
+    """All pieces of a stream's files, as many for each core.
+
+    Not by ``format("spaseq")``: that asks Python processes for the plan, and others to read it.
+    """
+    rows = [piece.row(stream) for piece, _ in Cutter(location, options, size).after(Place())]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=ARROW))

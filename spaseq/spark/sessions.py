@@ -117,7 +117,6 @@ def _defaults(master: str | None, options: str) -> dict[str, str]:
         "spark.app.name": "spaseq",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
         "spark.driver.memory": "2g",
-        "spark.ui.enabled": "false",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG.as_uri()} {options}",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",

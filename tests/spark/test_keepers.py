@@ -21,7 +21,7 @@ from spaseq.events import Clock
 from spaseq.spark.stages import _keepers
 from spaseq.spark.stages._bucket import State
 from spaseq.spark.stages._job import Job
-from spaseq.spark.stages._keeper import Answer, Done, Keeper, Step
+from spaseq.spark.stages._keepers import Answer, Done, Keeper, Step
 from tests.spark.stages import Cluster, comparable, pushed
 from tests.streams import Letter, letters, query
 
@@ -105,7 +105,7 @@ def test_any_other_is_brought_back(what: str) -> None:
 
 
 def test_what_nobody_asks_for_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spaseq.spark.stages._keeper._IDLE", -1.0)
+    monkeypatch.setattr("spaseq.spark.stages._keepers._IDLE", -1.0)
     keeper, asker, found = Keeper(), Asker(), []
     for some, chunks in parts():
         found += asker.stored(keeper.take(asker.step(chunks, some[0].time), asker))
@@ -113,7 +113,7 @@ def test_what_nobody_asks_for_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_many_lines_come_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spaseq.spark.stages._keeper.BLOCK", 1_000)
+    monkeypatch.setattr("spaseq.spark.stages._keepers.BLOCK", 1_000)
     keeper, asker = Keeper(), Asker()
     events = letters(" ".join([f"a{i}/k" for i in range(1, 20)] + [f"b{i}/k" for i in range(20, 40)]))
     chunks = [piece.data for piece in Cluster(buckets=1).pieces(TEXT, events)]

@@ -22,7 +22,7 @@ from spaseq.spark.sinks._lines import MATCH, SHED
 from spaseq.spark.stages._bounds import bound_of
 from spaseq.spark.stages._bucket import State
 from spaseq.spark.stages._job import Bound, Job, pattern_of
-from spaseq.spark.stages._keeper import Done, Keeper, Step
+from spaseq.spark.stages._keepers import Done, Keeper, Step
 from tests.spark.stages import Cluster, changed, comparable, pushed
 from tests.streams import Letter, letters, query
 

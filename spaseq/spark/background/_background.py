@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +32,9 @@ from spaseq.language.syntax import Graph
 from spaseq.limits import Limits
 from spaseq.sources.scan.fast import Quads
 from spaseq.terms.dictionary import UNBOUND, Dictionary
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _STREAM: Final = NamedNode("urn:spaseq:kb")
 
@@ -191,3 +198,39 @@ def entered(terms: pa.Array | pa.ChunkedArray, dictionary: Dictionary) -> Ids:
     places = coded.indices.fill_null(len(ids)).to_numpy(zero_copy_only=False)
     found: Ids = np.append(ids, UNBOUND)[places]
     return found
+
+
+# --- files that Spark brings to every machine ---------------------------------------------------
+#
+# The stateful stage of a stream gets background graphs so: the process that Spark starts to ask a processor
+# for its states reads no broadcast, and PySpark makes one of every function that takes more than 1 MB.
+
+
+@dataclass(frozen=True, slots=True)
+class Filed:
+    """Bytes of a file that Spark has brought; for a task to read."""
+
+    name: str
+
+    @property
+    def value(self) -> bytes:
+        """The bytes."""
+        from pyspark import SparkFiles
+
+        return Path(SparkFiles.get(self.name)).read_bytes()
+
+
+def filed(spark: SparkSession, data: bytes) -> Filed:
+    """These bytes, for all tasks to come. The file is named by a hash of them, and there once."""
+    name = f"spaseq-{blake2b(data, digest_size=16).hexdigest()}.kb"
+    path = Path(_folder().name) / name
+    if not path.exists():
+        path.write_bytes(data)
+    spark.sparkContext.addFile(str(path))
+    return Filed(name)
+
+
+@lru_cache(maxsize=1)
+def _folder() -> TemporaryDirectory[str]:
+    """Where machines fetch them from as long as this process lives."""
+    return TemporaryDirectory(prefix="spaseq-")

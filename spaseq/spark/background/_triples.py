@@ -393,7 +393,7 @@ class Coder:
         is_label = self._dictionary.table().terms[ids, KIND] == LABEL
         if not is_label.any():
             return ids
-        before = f"k{blake2b(place.encode(), digest_size=6).hexdigest()}"
+        before = f"k{blake2b(f'{self.name.value} {place}'.encode(), digest_size=6).hexdigest()}"
         labels, which = np.unique(ids[is_label], return_inverse=True)
         for label in labels.tolist():
             if (place, label) not in self._nodes:

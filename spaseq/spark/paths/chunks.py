@@ -20,7 +20,7 @@ from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.pairs import plan_pairs
 from spaseq.paths.search.reach import Search
 from spaseq.paths.search.workspace import Workspace
-from spaseq.spark.paths._edges import PAIRS
+from spaseq.spark.paths.frontier import PAIRS
 
 _ARROW: Final = pa.schema([("source", pa.string()), ("target", pa.string())])
 

@@ -2,17 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import Any, Final
 
+from pyoxigraph import BlankNode, Literal, NamedNode
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
+from spaseq.paths.graph.user_terms import read_term
 from spaseq.paths.language.compile import compile_path
-from spaseq.paths.language.expression import Expression
+from spaseq.paths.language.expression import Condition, Expression, Step
 from spaseq.paths.language.parser import parse
-from spaseq.paths.language.transitions import Automaton, automaton_of
-from spaseq.spark.paths._edges import PAIRS, directed, steps, texts, without_edges
+from spaseq.paths.language.transitions import Automaton, Relation, Tests, automaton_of
+
+#: Pairs that a path joins, terms as N-Triples.
+PAIRS: Final = "source string, target string"
+
+
+def steps(edges: DataFrame, nodes: DataFrame, automaton: Automaton) -> DataFrame:
+    """Every way to make a transition: distinct (``src``, ``dst``, ``state``, ``next``).
+
+    ``nodes`` has the one column ``node``. Without transitions, an empty DataFrame.
+    """
+    none = edges.sparkSession.createDataFrame([], "src string, dst string, state int, next int")
+    rows = [
+        _relation(edges, nodes, transition.relation).select(
+            F.col("a").alias("src"),
+            F.col("b").alias("dst"),
+            F.lit(transition.source).alias("state"),
+            F.lit(transition.target).alias("next"),
+        )
+        for transition in automaton.transitions
+    ]
+    return reduce(DataFrame.union, rows).distinct() if rows else none
+
+
+def without_edges(
+    edges: DataFrame, nodes: DataFrame, automaton: Automaton, begins: list[str] | None
+) -> DataFrame:
+    """What paths without an edge join: nodes with themselves."""
+    spark = edges.sparkSession
+    none = spark.createDataFrame([], "node string")
+    found = reduce(DataFrame.union, [_passing(edges, nodes, tests) for tests in automaton.empty], none)
+    if begins is not None:
+        found = found.where(F.col("node").isin(begins))
+        if frozenset() in automaton.empty:
+            # Also terms that are no nodes of the graph (SPARQL 1.1, section 9.3).
+            found = found.union(spark.createDataFrame([(node,) for node in begins], "node string"))
+    return found.select(F.col("node").alias("source"), F.col("node").alias("target"))
+
+
+def directed(pairs: DataFrame, ends: list[str] | None, *, backwards: bool) -> DataFrame:
+    """Pairs of a search, with a target among ``ends``, as ``source`` and ``target`` of the paths."""
+    if ends is not None:
+        pairs = pairs.where(F.col("target").isin(ends))
+    if backwards:
+        pairs = pairs.select(F.col("target").alias("source"), F.col("source").alias("target"))
+    return pairs
+
+
+def texts(values: Any, prefixes: Mapping[str, str]) -> list[str] | None:
+    """Terms, one or several, as N-Triples, each once; None for all."""
+    if values is None:
+        return None
+    several = isinstance(values, Iterable) and not isinstance(values, str | NamedNode | BlankNode | Literal)
+    given = values if several else [values]
+    return list(dict.fromkeys(str(read_term(value, prefixes)) for value in given))
+
+
+def _relation(edges: DataFrame, nodes: DataFrame, relation: Relation) -> DataFrame:
+    """The edges of a relation, from ``a`` to ``b``."""
+    found = _step(edges, relation.step)
+    for tests, column in ((relation.before, "a"), (relation.after, "b")):
+        if tests:
+            passing = _passing(edges, nodes, tests).withColumnRenamed("node", column)
+            found = found.join(passing, [column], "left_semi")
+    return found.select("a", "b")
+
+
+def _step(edges: DataFrame, step: Step) -> DataFrame:
+    named = F.col("p").isin([str(predicate) for predicate in step.predicates])
+    taken = edges.where(~named if step.negated else named)
+    begin, end = ("o", "s") if step.inverse else ("s", "o")
+    return taken.select(F.col(begin).alias("a"), F.col(end).alias("b"))
+
+
+def _passing(edges: DataFrame, nodes: DataFrame, tests: Tests) -> DataFrame:
+    """The nodes that pass all the tests."""
+    found = nodes
+    for test in tests:
+        for condition in test.conditions:
+            found = found.join(_fulfilling(edges, condition), ["node"], "left_semi")
+    return found
+
+
+def _fulfilling(edges: DataFrame, condition: Condition) -> DataFrame:
+    found = _step(edges, Step((condition.predicate,), inverse=condition.inverse))
+    if condition.value is not None:
+        found = found.where(F.col("b") == str(condition.value))
+    return found.select(F.col("a").alias("node"))
+
 
 #: What a run has reached: from where, where it is, and in which state.
 _PLACE: Final = ["source", "node", "state"]

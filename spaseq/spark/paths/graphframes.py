@@ -38,7 +38,7 @@ from spaseq.paths.language.compile import compile_path
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.parser import parse
 from spaseq.paths.language.transitions import Automaton, automaton_of
-from spaseq.spark.paths._edges import PAIRS, directed, steps, texts, without_edges
+from spaseq.spark.paths.frontier import PAIRS, directed, steps, texts, without_edges
 
 #: graphframes.GraphFrame: the package has no types of use here.
 GraphFrame: TypeAlias = Any

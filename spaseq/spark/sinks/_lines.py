@@ -1,10 +1,10 @@
-"""Matches and dead letters as lines of JSON, and lines as matches again."""
+"""Matches and dead letters as lines of JSON, and lines as matches again; letters say where a message is."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -12,13 +12,44 @@ import numpy as np
 import pyoxigraph as ox
 from rdflib import BNode, Literal, URIRef
 
-from spaseq.events import Clock, EventBatch
+from spaseq.events import Clock, EventBatch, Ids
 from spaseq.language.syntax import Construct, Query
 from spaseq.results.match import Event, Match
 from spaseq.sources import BadEvent
-from spaseq.spark.source._topics import Topics, addressed
 from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.interop import RdflibTerm
+
+#: The topic of each stream, by its IRI.
+Topics = tuple[tuple[str, str], ...]
+
+#: An arrival number is an offset, and the number of the partition in the lowest bits.
+_PARTITION_BITS: Final = 16
+
+
+def arrival_numbers(offset: Ids, partition: Ids) -> Ids:
+    """The arrival numbers of messages."""
+    return (offset << _PARTITION_BITS) | partition
+
+
+def place_of(topic: str, number: int) -> str:
+    """Where the message of an arrival number is.
+
+    >>> place_of("trades", 7 << 16 | 3)
+    'topic trades, partition 3, offset 7'
+    """
+    partition = number & ((1 << _PARTITION_BITS) - 1)
+    return f"topic {topic}, partition {partition}, offset {number >> _PARTITION_BITS}"
+
+
+def addressed(letter: BadEvent, topics: Topics) -> BadEvent:
+    """A letter that says where its message is, if its stream is a topic."""
+    topic = dict(topics).get(letter.stream)
+    word, _, number = letter.position.partition(" ")
+    if topic is None or word != "event" or not number.isdigit():
+        return letter
+    # Letters count from 1.
+    return replace(letter, position=place_of(topic, int(number) - 1))
+
 
 #: What a line is: a match, an event that came too late, one that is malformed, or what a bucket gave up under
 #: a bound (``_bounds``).

@@ -28,9 +28,8 @@ from spaseq.language import as_query
 from spaseq.language.reading.parser import parse
 from spaseq.language.syntax import Query
 from spaseq.spark._checkpoints import JOB, committing, require_begun_by
-from spaseq.spark.sinks._formats import EXTENSIONS, Form, form_of, write_lines
 from spaseq.spark.sinks._lines import BAD, LATE, MATCH, SHED
-from spaseq.spark.sinks._outputs import LETTERS, MATCHES, Outputs
+from spaseq.spark.sinks._outputs import EXTENSIONS, LETTERS, MATCHES, Form, Outputs, form_of, write_lines
 from spaseq.spark.source._files import DRAFT, delete, drafted, join, move, normal
 from spaseq.spark.stages._job import canonical
 

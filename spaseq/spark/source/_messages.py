@@ -24,8 +24,8 @@ from spaseq.limits import Limits
 from spaseq.sources import BadEvent, SourceOptions, open_source
 from spaseq.sources.assembly._kernel import INSTANT, TICK, UNREAD, read_times
 from spaseq.sources.scan.fast import Quads
+from spaseq.spark.sinks._lines import arrival_numbers, place_of
 from spaseq.spark.source._rows import integers, scoped, without_repeated
-from spaseq.spark.source._topics import arrival_numbers, place_of
 from spaseq.terms._table_kernel import IRI, KIND
 from spaseq.terms.dictionary import Dictionary
 

@@ -16,10 +16,9 @@ from spaseq.errors import SourceError
 from spaseq.events import Clock
 from spaseq.sources import GENERATED_AT, SourceOptions
 from spaseq.sources._options import FORMATS, check_options
-from spaseq.spark.sinks._lines import MATCH
+from spaseq.spark.sinks._lines import MATCH, Topics
 from spaseq.spark.source._messages import Reading
 from spaseq.spark.source._rows import Behind, remembered
-from spaseq.spark.source._topics import Topics
 
 #: Which artefact has the connector. It is published for the first release of each of Spark's minor versions.
 CONNECTOR: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13"

@@ -107,7 +107,7 @@ class Job:
     ``buckets``: the numbers of its buckets. ``kb``: its background graphs, see ``_background``.
     ``is_stream``: whether events come in micro-batches, so that some may be late. ``joined``: what of the
     background graphs is not in ``kb``; ``background``: a hash of ``kb``, by which processes know it.
-    ``topics``: see ``_topics``. ``graphs``: a hash of what all background graphs say, see ``_contents``.
+    ``topics``: see ``Topics``. ``graphs``: a hash of what all background graphs say, see ``_contents``.
     ``replays``: whether states have all events with their graphs, to be asked anew if ``graphs`` change.
     ``bound``: what a bucket keeps by shedding; ``shapes``: what events must conform to, as N-Triples, if to
     anything. A checkpoint may go on with others of these. ``functions``: the user's, see ``pickled``.

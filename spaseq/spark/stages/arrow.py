@@ -36,8 +36,7 @@ from spaseq.spark.source._rows import Reading, read_rows
 from spaseq.spark.source._told import Told, telling_failed, telling_shed
 from spaseq.spark.stages._bucket import Bucket, State
 from spaseq.spark.stages._job import END_MS, Job, looks_back, milliseconds, reached
-from spaseq.spark.stages._keeper import Answer, Done, Step, blocks
-from spaseq.spark.stages._keepers import take
+from spaseq.spark.stages._keepers import Answer, Done, Step, blocks, take
 from spaseq.spark.stages._late import late_among
 from spaseq.spark.stages._stateless import Passed, stage_of
 from spaseq.terms.dictionary import Dictionary
@@ -224,7 +223,7 @@ class Buckets:
     """The buckets of a stream, as ``BucketProcessor`` hands them on, and their states in Spark.
 
     The state of a bucket is its chunks, each under its number, and its head, with the token by which keepers
-    know it (``_keeper``) and the time for which a timer is set, ``_NO_TIMER`` if none is.
+    know it (``_keepers``) and the time for which a timer is set, ``_NO_TIMER`` if none is.
     """
 
     def __init__(
