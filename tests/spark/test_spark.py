@@ -110,8 +110,8 @@ def test_a_checkpoint_of_another_query_in_the_driver(spark: SparkSession, tmp_pa
     driven(planned(spark, same, streams, checkpoint=checkpoint), checkpoint)
     other = spaseq.prepare(str(text).replace("WITHIN 20", "WITHIN 30"))
     plan = planned(spark, other, streams, checkpoint=checkpoint)
-    with pytest.raises(spaseq.EngineError, match="of another query, which has 'WITHIN 20 .* has 'WITHIN 30"):
-        drive(plan, checkpoint, lambda _, some: None)
+    with pytest.raises(spaseq.EngineError, match=r"another query, which has 'WITHIN 20 .* has 'WITHIN 30"):
+        drive(plan, checkpoint, print)
 
 
 def test_files_cut_into_pieces_are_the_same_stream(spark: SparkSession, tmp_path: Path) -> None:
