@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spaseq.chunks.pack import unpack_header
@@ -74,8 +75,13 @@ def require_begun_by(identity: Identity, spark: SparkSession, checkpoint: str | 
     path = jvm.org.apache.hadoop.fs.Path(f"{checkpoint}/state/0/_metadata")
     if not path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path):
         return
-    heads = spark.read.format("statestore").option("stateVarName", "head").load(str(checkpoint))
-    head = heads.select("value.head").first()
+    try:
+        heads = spark.read.format("statestore").option("stateVarName", "head").load(str(checkpoint))
+        head = heads.select("value.head").first()
+    except PySparkException as error:
+        if not str(error.getCondition()).startswith("STDS_"):
+            raise
+        return  # no micro-batch has ended yet
     reason = None if head is None else refused(unpack_header(bytes(head[0]))["job"], identity)
     if reason is not None:
         raise EngineError(f"{checkpoint}: {reason}")

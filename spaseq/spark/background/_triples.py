@@ -55,7 +55,7 @@ _AT_ONCE: Final = 1 << 16
 _TERMS: Final = 1 << 20
 
 _LINES: Final = ("nt", "ntriples", "nq", "nquads", "txt")
-_PACKED: Final = ("gz", "zst", "bz2")
+_PACKED: Final = ("gz", "zst")
 _NAME: Final = re.compile(r"[\w.`]+")
 
 #: A row is a triple (``p``, ``s``, ``o``), a term (``id``, ``term``), or says what is wrong or was left out.
