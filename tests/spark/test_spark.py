@@ -101,19 +101,6 @@ def test_columns_that_are_none(name: str, told: str) -> None:
         matches(None, text, columns={name: "double"})  # type: ignore[arg-type]  # it is not looked at
 
 
-def test_a_checkpoint_of_another_query_in_the_driver(spark: SparkSession, tmp_path: Path) -> None:
-    """It is told before the stream starts; the same query with other prefixes goes on."""
-    text, streams = stocks(tmp_path, 30)
-    checkpoint = tmp_path / "cp"
-    driven(planned(spark, text, streams, checkpoint=checkpoint), checkpoint)
-    same = spaseq.prepare(f"PREFIX other: <{NS}>\n# as before\n{text}".replace(f"<{NS}k>", "other:k"))
-    driven(planned(spark, same, streams, checkpoint=checkpoint), checkpoint)
-    other = spaseq.prepare(str(text).replace("WITHIN 20", "WITHIN 30"))
-    plan = planned(spark, other, streams, checkpoint=checkpoint)
-    with pytest.raises(spaseq.EngineError, match=r"another query, which has 'WITHIN 20 .* has 'WITHIN 30"):
-        drive(plan, checkpoint, print)
-
-
 def test_files_cut_into_pieces_are_the_same_stream(spark: SparkSession, tmp_path: Path) -> None:
     text, streams = stocks(tmp_path)
     whole, cut = local(text, streams), found(run(spark, text, streams, piece_bytes=5_000).collect())

@@ -7,8 +7,10 @@ import random
 import warnings
 from dataclasses import replace
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,13 +18,14 @@ from pyoxigraph import NamedNode, RdfFormat, parse
 
 import spaseq
 from spaseq.chunks.chunk import extent
+from spaseq.chunks.pack import pack
 from spaseq.errors import EngineError
 from spaseq.events import BatchBuilder, Clock
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.shapes import text_of
 from spaseq.results.writers._json import line_of
 from spaseq.spark.stages._bucket import Bucket, State
-from spaseq.spark.stages._job import Job, bucket_numbers, needs, pattern_of
+from spaseq.spark.stages._job import Job, bucket_numbers, canonical, needs, pattern_of
 from spaseq.spark.stages._stateless import Stateless
 from tests.conftest import examples
 from tests.spark.cases import of_the_whole_language, queries, streams
@@ -252,6 +255,28 @@ def test_a_state_is_of_its_query() -> None:
         Bucket.from_state(state, other)
     with pytest.raises(EngineError, match="layout"):
         Bucket.from_state(State(b"SPQ0" + state.head[4:], {}), other)
+
+
+def test_the_driver_refuses_the_checkpoint_of_another_query(tmp_path: Path) -> None:
+    """Before a stream starts; other prefixes, comments and white space are the same query."""
+    pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
+    from spaseq.spark._jobs import Settings
+    from spaseq.spark.driver import _Driver
+    from spaseq.spark.queries import Prepared
+
+    def begun(text: str) -> Job:
+        job = Job(canonical(spaseq.prepare(text)), Clock.TICKS, None, (0,))
+        _Driver(Prepared(job, job.query, (), Settings()), str(tmp_path), print)
+        return job
+
+    text = query("A ; B", "10 SECONDS SLIDING")
+    state = np.frombuffer(Bucket(begun(text)).state().packed(), dtype=np.uint8)
+    (tmp_path / "7.commit").write_bytes(pack({"answers": [], "newest": []}, {"state": state}))
+    begun(f"PREFIX other: <{NS}>\n# as before\n{text}".replace("within", "WITHIN"))
+    said = r"7.commit: this checkpoint is of another query, which has 'WITHIN 10 SECONDS.* has 'WITHIN 9"
+    with pytest.raises(EngineError, match=said) as caught:
+        begun(text.replace("10 SECONDS", "9 SECONDS"))
+    assert "\n" not in str(caught.value)
 
 
 def test_a_state_is_of_its_background_graphs() -> None:
