@@ -43,25 +43,9 @@ class Plain:
         self.ways[number] = rates
 
 
-def shown(of: Sketch) -> Floats:
-    """How many of the events that partial matches lived through they were shown if these came for them, by
-    class: who was passed over was not.
-    """
-    lived, unshown = of.counts.reshape(-1, k.COUNTS)[:, k.LIVED], of.unshown
-    found = lived.copy()
-    for i, each in enumerate(of.load().tolist()):
-        if each > 0:
-            found[i] = max(lived[i] - unshown[i] / each, lived[i] / 16)
-    return found
-
-
-def rates(of: Sketch, *, is_fair: bool = False, if_shown: bool = False) -> Plain:
-    """The rates of a sketch; ``is_fair``: neither too much nor too little where little is known;
-    ``if_shown``: if nothing were passed over.
-    """
-    f, counts, window = of.features, of.counts.reshape(-1, k.COUNTS).copy(), k.AGES * of.window.age
-    if if_shown:
-        counts[:, k.LIVED] = shown(of)
+def rates(of: Sketch, *, is_fair: bool = False) -> Plain:
+    """The rates of a sketch; ``is_fair``: neither too much nor too little where little is known."""
+    f, counts, window = of.features, of.counts.reshape(-1, k.COUNTS), k.AGES * of.window.age
     plain = Plain(np.zeros(len(counts)), [], [bool(step.accepts) for step in f.steps])
     for place in f.places:
         for gate in place.gates:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern, may_trail
-from spaseq.effort import Effort, Policy, Pool, Shed, WorkClock
+from spaseq.effort import Effort, Policy, Pool, WorkClock
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.reading.parser import parse
@@ -24,7 +24,6 @@ from spaseq.matching.context import Context
 from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.kernel import sizing
 from spaseq.matching.model import Bounds
-from spaseq.matching.shedding.account import recall_of
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.fits import doubts, obstacles, reads_in_one_way
@@ -203,50 +202,6 @@ def test_who_was_held_up_by_the_machine_sheds_nothing_for_it() -> None:
     for _ in range(200):
         overload.measure(1, 300.0, 10.0, 11.0)
     assert overload.share(10.0) < 0.1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["Q1", "Q2"])
-def test_the_recall_said_of_a_kleene_is_off_by_no_more_than_it_says_nine_of_ten_times(name: str) -> None:
-    """What had all its iterations seemed to go on with more: 33 % of Q1's matches were said to be 5 %."""
-    right, off = 0, []
-    made: list[Shedding] = []
-
-    class Kept(Shedding):
-        def __init__(self, *given: Any) -> None:
-            super().__init__(*given)
-            made.append(self)
-
-    for seed in range(51, 61):
-        stream = sharp.Stream(100, 2.5, seed=seed)
-        every = sharp.run(name, stream, None)
-        ours = sharp.run(name, stream, 0.5 * float(every.latency.mean()), evaluated=Kept)
-        recall, shed = len(ours.matches) / len(every.matches), made[-1].shed
-        assert shed.recall is not None
-        right += abs(shed.recall - recall) <= shed.error < 0.6
-        off.append(shed.recall - recall)
-    assert right >= 9
-    assert -0.2 < np.mean(off) < 0.1
-
-
-def test_of_the_recall_more_is_known_where_many_events_bring_matches() -> None:
-    assert recall_of(10.0, 0.0, 10.0, Shed()) == (1.0, 0.0)
-    assert recall_of(0.0, 5.0, 0.0, Shed()) == (0.0, 1.0)
-    assert recall_of(0.0, 0.0, 0.0, Shed()) == (1.0, 0.0)
-    assert recall_of(0.0, 0.0, 0.0, Shed(partial_matches=1)) == (0.0, 1.0)
-    assert recall_of(0.0, 0.0, 0.0, Shed(passed_over=1)) == (0.0, 1.0)
-    # Of a sample, none of which is in a match, it was said that nothing is missed, for sure.
-    assert recall_of(10.0, 0.0, 10.0, Shed(), one_in=32) == (1.0, 0.0)
-    for some, least in (2.0, 0.03), (20.0, 0.22), (20_000.0, 0.99):
-        recall, error = recall_of(some, 0.0, some, Shed(partial_matches=1), one_in=32)
-        assert recall == 1.0
-        assert recall - error == pytest.approx(least, abs=0.01)
-    recall, error = recall_of(500.0, 500.0, 500.0, Shed())
-    assert recall == pytest.approx(0.5, abs=0.001)
-    # Where one event brought all, what is missed on average is that of another one: as often as not, less.
-    of_one, less_sure = recall_of(500.0, 500.0, 250_000.0, Shed())
-    assert 0.2 < error < less_sure < 0.7
-    assert 0.8 < of_one < 0.85
 
 
 def test_of_a_bound_that_little_is_above_what_an_event_takes_some_is_used() -> None:

@@ -21,18 +21,15 @@ from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.records import header
 from spaseq.matching.shedding import passing
-from spaseq.matching.shedding.compiled._kernel_known import AGES, COUNTS, LIVED, MATCHED
 from spaseq.matching.shedding.compiled._kernel_passed import PASSED_OVER
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.fits import doubts, obstacles, reads_in_one_way
 from spaseq.matching.shedding.measured import costs
 from spaseq.matching.shedding.measured.overload import Overload
 from tests.benchmarks import sharp
-from tests.matching import kept
 from tests.matching.kernel_cases import by_reference
 from tests.matching.random_sequences import random_query, random_sample
 from tests.matching.test_shedding import readings, shedding, whole_rows
-from tests.matching.test_shedding_compared import pattern
 
 pytestmark = pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
 
@@ -289,22 +286,3 @@ def test_a_burst_is_held_and_hardly_a_match_is_lost() -> None:
     assert ran.matches <= whole.matches
     assert len(ran.matches) > 0.9 * len(whole.matches)
     assert np.quantile(ran.latency, 0.99) <= 1.15 * bound
-
-
-def test_who_is_always_shown_events_is_not_judged_by_who_never_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of a gate were taken to be shown as many events: each seemed to bring one of them 0.95 matches that
-    brings it half a match.
-    """
-    monkeypatch.setattr(sharp, "pattern", lambda _: pattern("?bx > ?ax", "?cx > ?bx"))
-    of = kept.sketch("", sharp.Stream(100, 0.01, seed=1), 1e9)
-    of.rehearsal = None
-    gate = len(of.features.bases) - 1
-    base, counts = int(of.features.bases[gate]), of.counts.reshape(-1, COUNTS)
-    often, never = base + 1, of.features.classes - 1
-    counts[[often, never], LIVED] = 100_000
-    counts[often, MATCHED] = 10_000
-    of.shows[gate] = 40_000
-    of.pass_over(np.eye(1, of.alive.size, never * AGES, dtype=np.int64)[0] * 19_000)
-    of.plan(np.inf)
-    assert of.lost()[1, often].tolist() == pytest.approx([0.5] * AGES, rel=0.02)
-    assert of.lost()[0, often, 0] > 0

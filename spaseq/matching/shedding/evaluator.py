@@ -159,6 +159,7 @@ class Shedding(Looking):
         events = self._pace.see()
         made, self._made = self._made, 0
         self._count(events, made)
+        self._account.make(made)
         worked = self._pace.taken + self._effort.clock() - begin
         if self._passing is not None and self._overload is not None:
             self._passing.worked(events, worked, self._overload.least)
@@ -240,6 +241,6 @@ class Shedding(Looking):
 
     def end_shedding(self) -> None:
         """See ``Shedder.end_shedding``."""
-        self._tell()
+        self._account.estimate()
         if self.shed.active:
             self._account.end()

@@ -27,7 +27,7 @@ from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.ordered.compiled import _kernel_shed as k
 from spaseq.matching.ordered.evaluator import OrderedKernel
 from spaseq.matching.ordered.records import families, matches, roster
-from spaseq.matching.shedding.account import found_in_words, recall_of
+from spaseq.matching.shedding.account import given_up, recall_of
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled._kernel_known import F_CODE, F_CODE_END, F_SIZE
 from spaseq.matching.shedding.learned.fates import STEPS, Fates, Seen
@@ -76,8 +76,6 @@ class SheddingFamilies(OrderedKernel):
         self._alive, self._events, self._worked, self._looked = 0, 0, 0.0, 0.0
         # When the bound was seen to last, and something was shed last: in time or in events.
         self._now: int | None = None
-        # Whether it has moved on at all.
-        self._moves = False
         self._last_shed = 0
         self._listed()  # loads compiled code before anything is measured
         k.let_go(self.families.runs.ints, self.families.rows, np.zeros(0, dtype=np.int64))
@@ -194,7 +192,6 @@ class SheddingFamilies(OrderedKernel):
         runs = rows[:, k.L_RUNS]
         self._load = int(runs.sum())
         passed, self._now = 0 if self._now is None else max(0, now - self._now), now
-        self._moves |= passed > 0
         seen = self._fates.see(
             rows[:, k.L_FAMILY] // families.SIZE, rows[:, k.L_POSITION], self._ages(rows[:, k.L_FIRST], now),
             runs, self._run_gates[: self._load], self._run_values[: self._load], passed,
@@ -256,14 +253,8 @@ class SheddingFamilies(OrderedKernel):
         return np.asarray(chances / np.sqrt(np.maximum(1, runs) * np.maximum(1.0, seen.work)))
 
     def _estimate(self) -> None:
-        found = float(self._found_so_far)
-        recall, error = recall_of(
-            found, self._missed + float((self._gone * self._fates.chances).sum()), found, self.shed
-        )
-        if self.shed.partial_matches and not self._moves:
-            # How often first events go on in a unit of time, nobody knows before one has passed.
-            error = max(recall, 1.0 - recall)
-        self.shed.recall, self.shed.error = recall, error
+        missed = self._missed + float((self._gone * self._fates.chances).sum())
+        self.shed.recall = recall_of(float(self._found_so_far), missed, self.shed)
 
     def update(self) -> None:
         """See ``Shedder.update``."""
@@ -274,10 +265,7 @@ class SheddingFamilies(OrderedKernel):
         if self.shed.active:
             self.shed.active = False
             self._estimate()
-            warn_within(
-                f"{self._name} sheds no more: {self.shed.partial_matches:,} partial matches were shed, and "
-                f"some {found_in_words(self.shed)} of its matches were found, by estimate"
-            )
+            warn_within(f"{self._name} sheds no more: {given_up(self.shed)}")
 
 
 def _values(compiled: Compiled, intern: Callable[[Term], int]) -> tuple[Ints, Ints]:

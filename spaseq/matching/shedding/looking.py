@@ -63,11 +63,9 @@ class Looking(Selecting):
         self._admitted = 1.0
         # Events since a plan was made, and whether something was passed over.
         self._unplanned, self._passes = 0, False
-        # When a plan may be made again, and when it may be told again what is missed; the events since then.
-        self._planning, self._telling, self._untold = Seldom(), Seldom(), 0
-        # Of the events since the last look ended, those that somebody who asked was told of.
-        self._asked = 0
-        # Seconds of the look at hand that both took.
+        # When a plan may be made again.
+        self._planning = Seldom()
+        # Seconds of the look at hand that a plan took.
         self._aside = 0.0
 
     def _look(self, axis: int, time: int, most: int) -> None:
@@ -93,7 +91,6 @@ class Looking(Selecting):
             ending = self._effort.clock()
             self._looking += ending - begin
             self._planning.worked(self._spent)
-            self._telling.worked(self._spent)
             self._aside = 0.0
             self._end_look(axis, time)
             self._pause = self._effort.clock() - ending - self._aside
@@ -161,7 +158,7 @@ class Looking(Selecting):
         """
         if not self._sketch.window.is_timed or self._events >= _HALF * cells.AGES * self._sketch.window.age:
             return self._pause
-        return self._pause + self._planning.seconds + self._telling.seconds
+        return self._pause + self._planning.seconds
 
     @property
     def _since_seen(self) -> int:
@@ -208,29 +205,14 @@ class Looking(Selecting):
             self._aside += took
 
     def _notice(self, events: int) -> None:
-        """Now and then, says what is missed by now, and whether anything is shed these days."""
-        self._untold += events - self._asked
-        self._asked = 0
-        if not self._telling.is_due:
-            return
-        begin = self._effort.clock()
-        self._tell()
+        """Says whether anything is shed these days."""
+        self._account.pass_by(events)
         if self._admitted >= 1 and self._account.is_over(self._sketch):
             self._account.end()
-        self._telling.took(took := self._effort.clock() - begin)
-        self._aside += took
 
     def update(self) -> None:
         """See ``Shedder.update``."""
-        if not self._sketch.forgone.is_empty:
-            self._tell()
-
-    def _tell(self) -> None:
-        """Says what is missed by now."""
-        self._untold += self._events - self._asked
-        self._asked = self._events
-        self._account.pass_by(self._untold, self._sketch)
-        self._untold = 0
+        self._account.estimate()
 
 
 def due(pause: float, even: float, *, waits: bool) -> float:

@@ -195,8 +195,7 @@ class Observed(Kernel):
 
     def _credit(self) -> None:
         f, s = self._features, self._sketch
-        weights = s.queries.worth
-        k.credit(self._memory.ints, self._known, f.ways, f.bases, s.counts, weights, s.ended.ravel())
+        k.credit(self._memory.ints, self._known, f.ways, f.bases, s.counts, s.queries.worth)
 
     def _sweep(self, axis: int, time: int, decided: int, left: tuple[int, int] = (0, 0)) -> None:
         old = self._memory

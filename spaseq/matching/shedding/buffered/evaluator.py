@@ -20,13 +20,13 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.evaluator import Lazy
-from spaseq.matching.lazy.records import counter, outcome, passing
+from spaseq.matching.lazy.records import counter, passing
 from spaseq.matching.lazy.tables import Compiled
-from spaseq.matching.shedding.account import found_in_words, recall_of
+from spaseq.matching.shedding.account import given_up, recall_of
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.buffered.classes import classes
 from spaseq.matching.shedding.buffered.rows import Rows
-from spaseq.matching.shedding.buffered.worth import LEAST_SAMPLED, Worth
+from spaseq.matching.shedding.buffered.worth import Worth
 from spaseq.matching.shedding.lots import part_of
 from spaseq.matching.shedding.measured.overload import Overload, late
 from spaseq.matching.shedding.measured.pace import Pace
@@ -79,8 +79,8 @@ class SheddingLazy(Lazy):
         self._units, self._tested = 0.0, 0
         # Seconds and units of late beyond what events take by themselves; how often rows were passed over.
         self._beyond, self._passed = np.zeros(2), 0
-        # The load that there is; matches found, and squared by event.
-        self._load, self._found_so_far, self._squares = 0.0, 0.0, 0.0
+        # The load that there is; matches found.
+        self._load, self._found_so_far = 0.0, 0.0
         #: How many events were shed, by buffer.
         self.gone: Ints = np.zeros(len(self._compiled.gpms), dtype=np.int64)
         # Where something was shed last, on the window's axis.
@@ -159,10 +159,7 @@ class SheddingLazy(Lazy):
         self._estimate()
         if self.shed.active:
             self.shed.active = False
-            warn_within(
-                f"{self._name} sheds no more: {self.shed.partial_matches:,} buffered events were shed, and "
-                f"some {found_in_words(self.shed)} of its matches were found, by estimate"
-            )
+            warn_within(f"{self._name} sheds no more: {given_up(self.shed, 'buffered events')}")
 
     # --- what it does meanwhile -----------------------------------------------------------------
 
@@ -225,7 +222,6 @@ class SheddingLazy(Lazy):
         numbers = self._columns.numbers
         self._rows.credit(found, choices, numbers.numbers, numbers.codes)
         self._found_so_far += len(found)
-        self._squares += float((np.bincount(found[:, outcome.EVENT]) ** 2).sum())
         yield from self._matched(found, choices)
 
     def _matched(self, found: Ints, choices: Ints) -> Iterator[Block]:
@@ -335,6 +331,4 @@ class SheddingLazy(Lazy):
         return gone
 
     def _estimate(self) -> None:
-        self.shed.recall, self.shed.error = recall_of(
-            self._found_so_far, float(self._rows.missed.sum()), self._squares, self.shed, 1 / LEAST_SAMPLED
-        )
+        self.shed.recall = recall_of(self._found_so_far, float(self._rows.missed.sum()), self.shed)

@@ -176,22 +176,18 @@ def strangers(ints: Ints, known_: Ints) -> bool:
 
 @kernel
 def credit(
-    ints: Ints, known_: Ints, ways_: Ints, bases_: Ints, counts_: Floats, weights_: Floats, ends_: Floats
+    ints: Ints, known_: Ints, ways_: Ints, bases_: Ints, counts_: Floats, weights_: Floats
 ) -> None:  # fmt: skip
-    """Tells the partial matches that became the matches just found, each as much as its way to end weighs.
-
-    ``ends``: how often one ended so, by class and way to end.
-    """
+    """Tells the partial matches that became the matches just found, each as much as its way to end weighs."""
     m, known, ways = pointer(ints), pointer(known_), pointer(ways_)
-    bases, counts, weights, ends = pointer(bases_), pointer(counts_), pointer(weights_), pointer(ends_)
+    bases, counts, weights = pointer(bases_), pointer(counts_), pointer(weights_)
     for i in range(header.found_count(m)):
         found = header.found(m) + i * findings.SIZE
         node = findings.node(m, found)
-        gate, accept = ways[nodes.way(m, node) * W_SIZE + W_GATE], findings.accept(m, found)
+        gate = ways[nodes.way(m, node) * W_SIZE + W_GATE]
         code = code_of(m, known, nodes.previous(m, node))
         if code >= 0:
-            counts[(bases[gate] + code) * COUNTS + MATCHED] += weights[accept]
-            ends[(bases[gate] + code) * len(weights_) + accept] += 1
+            counts[(bases[gate] + code) * COUNTS + MATCHED] += weights[findings.accept(m, found)]
 
 
 @kernel

@@ -12,26 +12,20 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Queries:
-    """Queries whose matches are found together. ``ends``: in which ways those of each end.
-
-    Shape ``(queries, ways)``.
-    """
+    """Queries whose matches are found together."""
 
     def __init__(self, ends: Mask, weights: Floats) -> None:
-        """``weights``: what a match of each query is worth."""
-        self.ends, self._weights = ends, weights
+        """``ends``: in which ways those of each end, of shape ``(queries, ways)``; ``weights``: what a match
+        of each query is worth.
+        """
+        self._ends, self._weights = ends, weights
         #: What a match is worth, by the way that it ends.
         self.worth: Floats = weights @ ends
-
-    @property
-    def are_several(self) -> bool:
-        """Whether there are several."""
-        return len(self.ends) > 1
 
     def keep(self, live: Collection[int]) -> None:
         """No query wants anything but these, by number."""
         some = sorted(live)
-        self.worth[:] = self._weights[some] @ self.ends[some]
+        self.worth[:] = self._weights[some] @ self._ends[some]
 
 
 def only(ways: int) -> Queries:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +16,6 @@ from spaseq.matching.shedding.learned.shrinking import Scratch, shrunk
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-
-#: So many of the events that it lived through each partial match was shown, at least.
-_SHOWN: Final = 1 / 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +40,6 @@ class Rates:
 
     def __init__(self, features: Features, queries: Queries) -> None:
         self._features, self._queries = features, queries
-        # The same by the way that a match ends, where these are of several queries.
-        self._ended: Floats | None = None
-        if queries.are_several:
-            self._ended = np.zeros((features.classes, len(queries.worth)))
         self.matched: Floats = np.zeros(features.classes)
         self._table, self._gates = _table(features)
         rows = self._table.reshape(-1, k.S_SIZE)
@@ -72,8 +64,8 @@ class Rates:
     def _all(self) -> tuple[Floats, Floats, Floats, Floats, Ints, Ints]:
         return self.matched, self._listed, self._others, self.scales, self._columns, self._seen
 
-    def count(self, counts: Floats, steps: Floats, ended: Floats, window: float) -> None:
-        """By what was counted of classes, of ``steps`` and of ways to end; a window has so many events."""
+    def count(self, counts: Floats, steps: Floats, window: float) -> None:
+        """By what was counted of classes and of ``steps``; a window has so many events."""
         features = self._features
         counted = counts.reshape(-1, known.COUNTS)
         for place in features.places:
@@ -85,11 +77,6 @@ class Rates:
                     counted[own, known.MATCHED, None], counted[own, known.LIVED], features.shape(place),
                     ends / window,
                 )[:, 0]  # fmt: skip
-                if self._ended is not None:
-                    lived, shape = counted[own, known.LIVED], features.shape(place)
-                    prior = 1 / (window * ended.shape[1]) if ends else 0.0
-                    self._ended[own] = shrunk(ended[own], lived, shape, prior)
-                    self.matched[own] = self._ended[own] @ self._queries.worth
         for row, step in zip(self._table.reshape(-1, k.S_SIZE).tolist(), features.steps, strict=True):
             place, base = features.places[step.source], int(features.bases[step.gate])
             self._scratch.shrink(
@@ -102,18 +89,9 @@ class Rates:
     def end(self, classes: slice, rates: Mapping[int, Floats]) -> None:
         """Sets the matches that classes become, by the rates of each step from there, by code and target."""
         self.matched[classes] = 0.0
-        if self._ended is not None:
-            self._ended[classes] = 0.0
         for number, goes in rates.items():
             for way in self._features.steps[number].accepts:
                 self.matched[classes] += goes.sum(axis=1) * self._queries.worth[way]
-                if self._ended is not None:
-                    self._ended[classes, way] += goes.sum(axis=1)
-
-    def only(self, ways: npt.NDArray[np.bool_]) -> None:
-        """Counts those matches alone that end in some ways, each as one."""
-        assert self._ended is not None
-        self.matched[:] = self._ended @ ways
 
     def set(self, number: int, rates: Floats) -> None:
         """Sets the rates of a step, by code and target; its place has one depth."""
@@ -196,17 +174,6 @@ def _table(features: Features) -> tuple[Ints, Ints]:
     return np.array(rows or none, dtype=np.int64).ravel(), np.array(gates or [0], dtype=np.int64)
 
 
-def shown(lived: Floats, unshown: Floats, load: Floats) -> Floats:
-    """The events that partial matches of each class lived through, without those that they were not shown.
-
-    ``load``: of how many partial matches an event is to be shown to one. Those that promise much are hardly
-    ever passed over, and others nearly always: who takes all of a gate to be shown as often says of both what
-    is wrong. Of how often that was to be a sample tells, so some were shown in any case.
-    """
-    gone = np.where(load > 0, unshown / np.maximum(load, 1e-12), 0.0)
-    return np.asarray(np.maximum(lived - gone, _SHOWN * lived))
-
-
 def by_show(gain: Floats, load: Floats) -> Floats:
-    """The same matches each time that one is shown an event; none of what never is."""
+    """The matches that one event brings of those that an average event does; 0 of what is shown none."""
     return np.asarray(gain * np.where(load > 0, 1 / np.maximum(load, 1e-12), 0.0)[:, None])

@@ -16,13 +16,11 @@ import numpy.typing as npt
 
 from spaseq.effort import Policy
 from spaseq.matching.shedding.compiled import _kernel_known as k
-from spaseq.matching.shedding.learned.arrivals import Arrivals
 from spaseq.matching.shedding.learned.evenness import evenness
 from spaseq.matching.shedding.learned.features import Features
-from spaseq.matching.shedding.learned.forgone import Forgone, ended
 from spaseq.matching.shedding.learned.quantiles import Quantiles
 from spaseq.matching.shedding.learned.queries import Queries
-from spaseq.matching.shedding.learned.rates import Ahead, Rates, by_show, shown
+from spaseq.matching.shedding.learned.rates import Ahead, Rates, by_show
 from spaseq.matching.shedding.learned.rehearsal import Rehearsal
 from spaseq.matching.shedding.learned.shrinking import deaths
 from spaseq.matching.shedding.measured.window import Window
@@ -39,8 +37,6 @@ _MOST: Final = 0.4
 _LATER: Final = 2.0
 #: So often the price is halved or doubled towards what keeps work within its bound.
 _STEPS: Final = 12
-#: While a window has hardly begun, what is lost is learned anew when so many times as many events have come.
-_MORE: Final = 1.25
 
 
 class Worth(NamedTuple):
@@ -66,11 +62,7 @@ class Sketch:
                 default=1,
             )
         )
-        #: How often partial matches ended so, by class and way to end.
-        self.ended: Floats = np.zeros((features.classes, len(queries.worth)))
         self.queries = queries
-        #: For what is worth one of a class: how many matches that is of each query.
-        self.shares: Floats = np.ones((len(queries.ends), features.classes)) / max(1, len(queries.ends))
         self.alive: Ints = np.zeros(features.classes * k.AGES, dtype=np.int64)
         self.quantiles = Quantiles(features)
         gates = len(features.bases)
@@ -79,17 +71,10 @@ class Sketch:
             self.gates[features.bases[gate] :] = gate
         #: Of each GPM, how many events have come.
         self.came: dict[str, float] = {}
-        #: How often they come now.
-        self.arrivals = Arrivals(features)
-        #: What was shed.
-        self.forgone = Forgone(features, self.gates)
         #: How many events a window has.
-        self.window = Window(limit, self.forgone.settle)
-        #: Of each gate, how often its partial matches were shown an event, or passed over; and this alone.
+        self.window = Window(limit)
+        #: Of each gate, how often its partial matches were shown an event, or passed over.
         self.shows: Floats = np.zeros(gates)
-        self.unshown: Floats = np.zeros(features.classes)
-        # So many events have come, and had when it was learned what is lost with what is shed.
-        self._come = self._foreseen = 0.0
         #: The matches that a unit of work must bring, as there is too much of it; 0 while there is not.
         self.price = 0.0
         #: The units of work that an event would take if nothing were shed.
@@ -99,7 +84,9 @@ class Sketch:
         #: How far all partial matches that there were when it was are worth the same.
         self.even = 0.0
         nothing = np.zeros((features.classes, k.AGES))
-        self._ahead, self._lost = Ahead(nothing, nothing, 0.0), np.stack([nothing, nothing])
+        self._ahead = Ahead(nothing, nothing, 0.0)
+        #: By cell, the matches to be expected of a partial match, and of an event that it is shown.
+        self.expected, self.expected_by_show = nothing.ravel(), nothing.ravel()
         self._rates = Rates(features, queries)
         rehearsed = features.rehearsed
         #: What is tried beside what there is; none of queries in which more matters than what is bound.
@@ -110,15 +97,12 @@ class Sketch:
     def see(self, gpm: str, solutions: float) -> None:
         """Some events come with so many solutions of a GPM."""
         self.came[gpm] = self.came.get(gpm, 0.0) + solutions
-        self.arrivals.see(gpm, solutions)
 
     def decay(self, events: float) -> None:
         """So many events have passed."""
         self.window.age = max(self.window.age, 1.0)
-        self._come += events
         keep = 0.5 ** (events / (k.AGES * self.window.age))
-        self.arrivals.pass_by(events, self._lived, keep)
-        for counted in (self.counts, self.steps, self.shows, self.unshown, self.ended):
+        for counted in (self.counts, self.steps, self.shows):
             counted *= keep
         for gpm in self.came:
             self.came[gpm] *= keep
@@ -145,7 +129,6 @@ class Sketch:
                 brought = None if self.rehearsal is None else self.rehearsal.brought(number)
                 if self.quantiles.learn(feature, brought):
                     self._level(number)
-                    self.forgone.recode(place, feature, self.quantiles.moved)
                     changed = True
         return changed
 
@@ -163,10 +146,6 @@ class Sketch:
         for gate in codes.gates:
             own = counts[self.features.bases[gate] :][: codes.size].reshape(codes.depths, -1, k.COUNTS)
             own[:] = own.sum(axis=1, keepdims=True) * shares[:, None]
-            unshown = self.unshown[self.features.bases[gate] :][: codes.size].reshape(codes.depths, -1)
-            unshown[:] = unshown.sum(axis=1, keepdims=True) * shares
-            ended = self.ended[self.features.bases[gate] :][: codes.size].reshape(codes.depths, count, -1)
-            ended[:] = ended.sum(axis=1, keepdims=True) * shares[:, None]
         for step in self.features.steps:
             block = self.features.block(self.steps, step)
             if step.source == place:
@@ -175,14 +154,8 @@ class Sketch:
             if step.target == place:
                 own = block.reshape(len(block), codes.depths, -1)
                 own[:] = own.sum(axis=2, keepdims=True) * shares
-        self.arrivals.level(codes.gates, self._lived)
         if self.rehearsal is not None:
             self.rehearsal.level(place)
-
-    def pass_over(self, passed: Ints) -> None:
-        """So many partial matches of each cell were not shown an event."""
-        self.unshown += passed.reshape(-1, k.AGES).sum(axis=1)
-        self.forgone.pass_over(passed)
 
     # --- what follows ---------------------------------------------------------------------------
 
@@ -212,13 +185,13 @@ class Sketch:
         """Sets the price of work, where an event is to take so many units and would take too many; else 0."""
         self.is_planned = True
         load, dying, stands = self.load(), self._dying(), self._stands()
-        fair = self._foresee(load, dying, stands)
         # What is too much is told by what is fair.
-        fair = self._follow(load, dying, stands, 0.0, is_fair=True) if self.window.is_open else fair
-        self.coming = fair.root
+        self._rate(is_fair=True)
+        self.coming = self._follow(load, dying, stands, 0.0, is_fair=True).root
         self.price = self._priced(load, dying, stands, _LATER * most)
         self._rate()
         self._ahead = self._follow(load, dying, stands, 0.0)
+        self.expected = self._ahead.value.ravel()
         alive = self.alive.reshape(-1, k.AGES)
         self.even = evenness((alive * self._ahead.value).ravel(), (alive * self._ahead.cost).ravel())
         self.even *= min(1.0, max(0.0, (most / self.coming - _LITTLE) / (_MOST - _LITTLE)))
@@ -238,43 +211,14 @@ class Sketch:
                 high = price
         return high
 
-    def _foresee(self, load: Floats, dying: Floats, stands: Floats) -> Ahead:
-        """Learns what is lost with what is shed: what is to be expected, neither too much nor too little."""
-        self._foreseen = self._come
-        # What is shed is chosen by what is a little too high where little is known, or late in a window: at
-        # a tenth of the work less was found where it was not.
-        # A window that has not ended is thought to be half over.
-        age = 2 * self.window.age if self.window.is_open else self.window.age
-        # What is missed is what would have come if nothing had been passed over; there is less work to come.
-        self._rate(is_fair=True, if_shown=True)
-        value = self._rates.follow(load, dying, stands, age, 0.0, is_fair=True).value
-        self._lost = np.stack([value, by_show(self._rates.at_once(load, value)[0], load)])
-        self._rate(is_fair=True)
-        fair = self._rates.follow(load, dying, stands, age, 0.0, is_fair=True)
-        value = fair.value
-        self.arrivals.rate(self._rates.at_once(load, np.ones_like(value))[0][:, 0], k.AGES * self.window.age)
-        if self.queries.are_several:
-            whole = value.sum(axis=1)
-            for number, ends in enumerate(self.queries.ends):
-                self._rates.only(ends)
-                own = self._rates.follow(load, dying, stands, age, 0.0, is_fair=True).value
-                self.shares[number] = np.where(whole > 0, own.sum(axis=1) / np.maximum(whole, 1e-12), 0.0)
-            self._rate(is_fair=True)
-        return fair
-
-    def _rate(self, *, is_fair: bool = False, if_shown: bool = False) -> None:
+    def _rate(self, *, is_fair: bool = False) -> None:
         """Learns how often in an event a partial match of each class goes on, by what was counted.
 
-        ``is_fair``: neither too much nor too little where little is known. ``if_shown``: if none of them were
-        passed over.
+        ``is_fair``: neither too much nor too little where little is known.
         """
-        counts = self.counts
-        if if_shown:
-            counts = counts.copy()
-            counts.reshape(-1, k.COUNTS)[:, k.LIVED] = shown(self._lived, self.unshown, self.load())
-        self._rates.count(counts, self.steps, self.ended, k.AGES * self.window.age)
+        self._rates.count(self.counts, self.steps, k.AGES * self.window.age)
         if self.rehearsal is not None:
-            counts = counts.reshape(-1, k.COUNTS)
+            counts = self.counts.reshape(-1, k.COUNTS)
             self.rehearsal.replace(self._rates, counts, self.steps, far=not is_fair)
         if is_fair:
             self._take_less()
@@ -313,20 +257,13 @@ class Sketch:
                 stands[own] = (those / np.max(some, axis=0)).repeat(place.size // place.depths)
         return stands
 
-    def lost(self) -> Floats:
-        """The matches to be expected of one partial match of each class and age, if nothing is shed; and of
-        one event that it is shown.
-        """
-        # Before a window has begun for an eighth nobody plans, and it may never be.
-        is_early = self.window.is_open or self._come < self.window.age
-        if not self.forgone.is_empty and is_early and self._come >= _MORE * self._foreseen:
-            self._foresee(self.load(), self._dying(), self._stands())
-        return self._lost
-
     def at_once(self) -> tuple[Floats, Floats]:
         """See ``Rates.at_once``: as things go."""
         self._rate()
-        return self._rates.at_once(self.load(), self._ahead.value)
+        load = self.load()
+        gain, work = self._rates.at_once(load, self._ahead.value)
+        self.expected_by_show = by_show(gain, load).ravel()
+        return gain, work
 
     def kept(self, share: float, policy: Policy, *, by_size: bool = False) -> Floats:
         """Of each cell, which share of its partial matches is kept, so that ``share`` of the load remains.
@@ -371,3 +308,15 @@ class Sketch:
         for step in self.features.steps:
             went[step.gate] += self.features.block(self.steps, step).sum()
         return np.asarray((went / np.maximum(self._by_gate(self._lived), 1e-9))[self.gates])
+
+
+def ended(events: float, age: float) -> Floats:
+    """By age, how many of so many events one lives through whose window ends before the last of them.
+
+    On average over all of an age, which has ``age`` events: 0 of the others.
+
+    >>> ended(4, 16.0)[-2:].tolist()  # in the last age, the window of a quarter ends, of each after two
+    [0.0, 0.5]
+    """
+    left = age * np.arange(k.AGES)[::-1]
+    return np.asarray((np.clip(events, left, left + age) ** 2 - left**2) / (2 * age))
