@@ -7,7 +7,6 @@ from typing import Final
 
 from spaseq.effort import Shed, in_ms
 from spaseq.errors import warn_within
-from spaseq.matching.shedding.measured.held import Held
 
 #: Of what was measured, such a share is forgotten with each event.
 _FORGET: Final = 0.002
@@ -69,7 +68,6 @@ class Overload:
         self.even = 0.0
         # The load of late.
         self._usual = 0.0
-        self._held = Held(bound)
         #: The seconds that an event is to take.
         self.most = _ROOM * bound
 
@@ -120,7 +118,6 @@ class Overload:
         self._unit_variance = keep * self._unit_variance + (1 - keep) * min(wrong * wrong, 1.0)
 
     def _spare(self, events: int, each: float, expected: float, keep: float) -> None:
-        self._held.took(events, each)
         now = (1 - _FORGET_NOW) ** events
         self._now = now * self._now + (1 - now) * each
         self._expected = now * self._expected + (1 - now) * expected
@@ -131,8 +128,7 @@ class Overload:
         room = 1 / (1 + _DEVIATIONS * math.sqrt(variance))
         # What an event takes by itself cannot be saved: of the rest, some is used in any case.
         rest = max(0.0, self._bound - self.least)
-        most = max(min(_ROOM, room) * self._bound, self._bound - (1 - _LEAST_ROOM) * rest)
-        self.most = most - (1 - self._held.share) * max(0.0, most - self.least)
+        self.most = max(min(_ROOM, room) * self._bound, self._bound - (1 - _LEAST_ROOM) * rest)
 
     @property
     def unit(self) -> float:
