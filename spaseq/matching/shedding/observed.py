@@ -12,7 +12,6 @@ from spaseq.alone import Single
 from spaseq.effort import WorkClock
 from spaseq.events import EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.matching.conditions import batch as heads
 from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kernel.memory import Memory, Room
@@ -90,8 +89,6 @@ class Observed(Kernel):
         self._place = int(self._bounds.places(batch, start)[0]), int(batch.time[0])
         memory = self._memory
         columns = super()._take(batch, start, solutions)
-        for name, found in solutions.items():
-            self._sketch.see(name, found.size)
         self._rehearse(columns, memory)
         self._memory.ints[mem.DECIDED] = 0
         self._bury()
@@ -109,9 +106,6 @@ class Observed(Kernel):
         self._since_shown += 1
         is_asked = self._pace.is_exact or self._since_shown >= self._apart
         if is_asked:
-            gpms = self._compiled.gpms
-            for name, came in zip(gpms, heads.counts(columns, 0, len(gpms)).tolist(), strict=True):
-                self._sketch.see(name, self._since_shown * came)
             self._rehearse(columns, memory)
         self._memory.ints[mem.DECIDED] = 0
         self._bury()

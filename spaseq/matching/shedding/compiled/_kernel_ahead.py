@@ -37,13 +37,10 @@ rates_at, rows = reads_row(S_RATES, S_SIZE), reads_row(S_ROWS, S_SIZE)
 listed, seen_at = reads_row(S_LISTED, S_SIZE), reads_row(S_SEEN, S_SIZE)
 behind, behind_end = reads_row(S_BEHIND, S_SIZE), reads_row(S_BEHIND_END, S_SIZE)
 
-#: Of matches and of work it is known what comes on average over an age, and when it begins.
+#: What is expected: matches, and units of work.
 WHATS: Final = 2
-KINDS: Final = 2
 #: What brings a little less than the price is kept in part, from 1 less this to 1 more.
 MARGIN: Final = 0.1
-#: Of what many steps in an age bring, the second half of it brings so much of the whole at least, twice.
-CONVEX: Final = 0.25
 #: What changes less than this is what it was.
 _SAME: Final = 0.01
 _NOTHING: Final = 1e-8
@@ -51,8 +48,8 @@ _NOTHING: Final = 1e-8
 
 @part
 def _add(
-    t: Ints, s: int, rates: Floats, others: Floats, scales: Floats, columns: Ints, seen: Ints, brings: Floats,
-    width: int, rest: Floats, to: Floats,
+    t: Ints, s: int, rates: Floats, others: Floats, columns: Ints, seen: Ints, brings: Floats, width: int,
+    rest: Floats, to: Floats,
 ) -> None:  # fmt: skip
     """Adds to each class that takes a step what the ones behind it bring, so many numbers each (``width``).
 
@@ -73,16 +70,14 @@ def _add(
                 rest[c] += brings[j * width + c]
         for i in range(depth * own, (depth + 1) * own):
             row = rates_at(t, s) + i * many
-            scale = scales[rows(t, s) + i]
-            other = scale * others[rows(t, s) + i]
+            other = others[rows(t, s) + i]
             at = (base(t, s) + i) * width
             for c in range(width):
                 to[at + c] += other * rest[c]
             k = 0
             # Four at a time, so that the sums are not read and written for each.
             while k + 4 <= count:
-                r0, r1 = scale * rates[row + k], scale * rates[row + k + 1]
-                r2, r3 = scale * rates[row + k + 2], scale * rates[row + k + 3]
+                r0, r1, r2, r3 = rates[row + k], rates[row + k + 1], rates[row + k + 2], rates[row + k + 3]
                 b0, b1 = columns[column + k] * width, columns[column + k + 1] * width
                 b2, b3 = columns[column + k + 2] * width, columns[column + k + 3] * width
                 for c in range(width):
@@ -91,7 +86,7 @@ def _add(
                     )
                 k += 4
             while k < count:
-                r0, b0 = scale * rates[row + k], columns[column + k] * width
+                r0, b0 = rates[row + k], columns[column + k] * width
                 for c in range(width):
                     to[at + c] += r0 * brings[b0 + c]
                 k += 1
@@ -110,7 +105,7 @@ def _brought(
     t: Ints, s: int, gates: Ints, ahead: Floats, stands: Floats, price: float, brings: Floats
 ) -> None:
     """What a step brings, of each class that it leads to: what follows, and a unit of work to make it."""
-    width, half = WHATS * KINDS * AGES, KINDS * AGES
+    width, half = WHATS * AGES, AGES
     for j in range(targets(t, s)):
         for c in range(half):
             brings[j * width + c] = 0.0
@@ -130,49 +125,40 @@ def _lasts(dying: float, events: float) -> float:
 
 
 @part
-def _rest(
-    rate: Floats, at: int, always: float, dying: float, events: float, is_fair: bool, to: Floats
-) -> None:
+def _rest(rate: Floats, at: int, dying: float, events: float, to: Floats) -> None:
     """What comes in the rest of the window, at so much an event by age, of one that may die before.
 
-    ``rate`` and what comes ``to`` there are on average over an age, and when it begins; ``always`` is what is
-    left of the rate when the window ends. An age has so many ``events``; ``dying``: so many die in each.
-    ``is_fair``: in an age the rate falls.
+    ``rate`` and what comes ``to`` there are on average over an age, which has so many ``events``; ``dying``:
+    so many die in each.
     """
     whole, half = _lasts(dying, events), _lasts(dying, events / 2)
     stays, stays_half = exp(-dying * events), exp(-dying * events / 2)
-    later, ends = 0.0, always
+    later = 0.0
     for age in range(AGES - 1, -1, -1):
-        # Of those of an age, half of it is over; in the rest the rate falls from ``begins`` to ``ends``.
-        mean, begins = rate[at + age], rate[at + AGES + age]
-        falling = mean
-        if is_fair:
-            falling = min(max(mean - (begins - ends) / 6, CONVEX * mean), mean)
-        to[at + age] = falling * half + stays_half * later
-        later = mean * whole + stays * later
-        to[at + AGES + age] = later
-        ends = begins
+        # Of those of an age, half of it is over.
+        to[at + age] = rate[at + age] * half + stays_half * later
+        later = rate[at + age] * whole + stays * later
 
 
 @kernel
 def follow(
-    table: Ints, gates_: Ints, count: int, matched_: Floats, rates_: Floats, others_: Floats, scales_: Floats,
-    columns_: Ints, seen_: Ints, load_: Floats, dying_: Floats, stands_: Floats, events: float, price: float,
-    is_fair: bool, rounds: int, brings_: Floats, rate_: Floats, ahead_: Floats,
+    table: Ints, gates_: Ints, count: int, matched_: Floats, rates_: Floats, others_: Floats, columns_: Ints,
+    seen_: Ints, load_: Floats, dying_: Floats, stands_: Floats, events: float, price: float, rounds: int,
+    brings_: Floats, rate_: Floats, ahead_: Floats,
 ) -> None:  # fmt: skip
     """What is to be expected of a partial match of each class: matches, and units of work.
 
-    ``ahead`` has numbers by class, what, kind and age, and ``rate`` what comes in one event (see ``_rest``);
+    ``ahead`` has numbers by class, what and age, and ``rate`` what comes in one event (see ``_rest``);
     of ``count`` gates, the last comes first. What is not worth the ``price`` is shed as soon as it is made;
     ``stands``: the share of those of a class that are made at all. Where what follows of a class is of its
     own, it takes several rounds.
     """
     t, gates, matched, rates = pointer(table), pointer(gates_), pointer(matched_), pointer(rates_)
-    others, scales, columns, seen = pointer(others_), pointer(scales_), pointer(columns_), pointer(seen_)
+    others, columns, seen = pointer(others_), pointer(columns_), pointer(seen_)
     load, dying, stands, brings = pointer(load_), pointer(dying_), pointer(stands_), pointer(brings_)
     rate, ahead = pointer(rate_), pointer(ahead_)
     classes, steps = len(matched_), len(table) // S_SIZE
-    width, half = WHATS * KINDS * AGES, KINDS * AGES
+    width, half = WHATS * AGES, AGES
     # Behind what all targets bring there is room for what some of them do.
     some = pointer(brings_[len(brings_) - width :])
     for i in range(classes * width):
@@ -194,11 +180,11 @@ def follow(
                 if behind(t, s) == behind_end(t, s):
                     continue  # a match, which is counted
                 _brought(t, s, gates, ahead, stands, price, brings)
-                _add(t, s, rates, others, scales, columns, seen, brings, width, some, rate)
+                _add(t, s, rates, others, columns, seen, brings, width, some, rate)
             for i in range(first, first + size):
                 at = i * width
-                _rest(rate, at, matched[i], dying[i], events, is_fair, ahead)
-                _rest(rate, at + half, matched[i] + load[i], dying[i], events, is_fair, ahead)
+                _rest(rate, at, dying[i], events, ahead)
+                _rest(rate, at + half, dying[i], events, ahead)
         value = cost = 0.0
         for i in range(classes):
             for age in range(AGES):
@@ -211,15 +197,15 @@ def follow(
 
 @kernel
 def at_once(
-    table: Ints, gates_: Ints, matched_: Floats, rates_: Floats, others_: Floats, scales_: Floats,
-    columns_: Ints, seen_: Ints, load_: Floats, value_: Floats, brings_: Floats, found_: Floats,
+    table: Ints, gates_: Ints, matched_: Floats, rates_: Floats, others_: Floats, columns_: Ints, seen_: Ints,
+    load_: Floats, value_: Floats, brings_: Floats, found_: Floats,
 ) -> None:  # fmt: skip
     """In an event, of one partial match of each class: by age the matches to be expected of what becomes
     of it there, and then the units of work that this is at once. ``value``: those to be expected of one.
     """
     t, gates, value = pointer(table), pointer(gates_), pointer(value_)
     brings, found = pointer(brings_), pointer(found_)
-    rates, others, scales = pointer(rates_), pointer(others_), pointer(scales_)
+    rates, others = pointer(rates_), pointer(others_)
     columns, seen = pointer(columns_), pointer(seen_)
     width = AGES + 1
     some = pointer(brings_[len(brings_) - width :])
@@ -236,4 +222,4 @@ def at_once(
                 for g in range(behind(t, s), behind_end(t, s)):
                     brings[j * width + age] += value[(gates[g] + j) * AGES + age]
             brings[j * width + AGES] = behind_end(t, s) - behind(t, s)
-        _add(t, s, rates, others, scales, columns, seen, brings, width, some, found)
+        _add(t, s, rates, others, columns, seen, brings, width, some, found)

@@ -57,18 +57,13 @@ class Codes:
 class Steps:
     """A way from a gate, of place ``source``, to place ``target``; ``at``: where its counts begin.
 
-    It is taken by solutions of ``gpm``. Where it leads back to its place in the end, it takes ``round`` steps
-    to come there again, and a run has ``before`` events when it comes there first; ``round`` is 0 where it
-    does not. ``accepts``: by their numbers, the ways to end there.
+    ``accepts``: by their numbers, the ways to end there.
     """
 
     gate: int
     source: int
     target: int
     at: int
-    gpm: str
-    round: int
-    before: int
     accepts: tuple[int, ...]
 
 
@@ -164,7 +159,6 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
     taken = frozenset[str]().union(*bound.values())
     of_place = {id(place): i for i, place in enumerate(analysis.places)}
     of_gate = {gate: i for i, codes in enumerate(places) for gate in codes.gates}
-    reached = [_reached(place, of_place) for place in analysis.places]
     ends = np.cumsum([0, *(len(place.accepts) for place in analysis.places)]).tolist()
     accepts = [tuple(range(begin, end)) for begin, end in pairwise(ends)]
     ways, steps, at = [], [], 0
@@ -177,12 +171,7 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
         codes = places[target]
         ways.append((gate, codes.begin, codes.end, codes.size, codes.depths, at))
         source = of_gate[gate]
-        steps.append(
-            Steps(
-                gate, source, target, at, candidate.unit.gpm,
-                1 + reached[target].get(source, -1), reached[0].get(source, 0), accepts[target],
-            )
-        )  # fmt: skip
+        steps.append(Steps(gate, source, target, at, accepts[target]))
         at += places[of_gate[gate]].size * codes.size
     tried, rehearsed = _rehearsed(compiled, places, steps, codes_of, programs, start)
     return Features(
@@ -247,27 +236,22 @@ def _column(columns: Mapping[str, int], name: str) -> int:
 
 def _repeats(place: Place) -> bool:
     """Whether a way out of a place leads back to it."""
-    return any(place is again for way in _ways(place) for again, _ in _walk(way))
+    return any(place is again for way in _ways(place) for again in _walk(way))
 
 
 def _ways(place: Place) -> list[Place]:
     return [way.target for gate in place.gates for way in gate.ways]
 
 
-def _walk(place: Place) -> Iterator[tuple[Place, int]]:
-    """The places that a place leads to, itself first, and over how many ways at least."""
-    seen, found = {id(place)}, [(place, 0)]
-    for each, length in found:
-        yield each, length
+def _walk(place: Place) -> list[Place]:
+    """The places that a place leads to, itself first."""
+    seen, found = {id(place)}, [place]
+    for each in found:
         for other in _ways(each):
             if id(other) not in seen:
                 seen.add(id(other))
-                found.append((other, length + 1))
-
-
-def _reached(place: Place, numbers: Mapping[int, int]) -> dict[int, int]:
-    """The same by number."""
-    return {numbers[id(other)]: length for other, length in _walk(place)}
+                found.append(other)
+    return found
 
 
 def _bound(analysis: Analysis) -> dict[int, frozenset[str]]:

@@ -47,22 +47,20 @@ class Rates:
         numbers = (rows[:, k.S_CODES] * rows[:, k.S_TARGETS]).sum()
         self._listed: Floats = np.zeros(max(1, numbers))
         self._others: Floats = np.zeros(max(1, rows[:, k.S_CODES].sum()))
-        #: What the rates of each step and code are multiplied with.
-        self.scales: Floats = np.ones_like(self._others)
         self._columns: Ints = np.zeros(
             max(1, (rows[:, k.S_DEPTHS] * rows[:, k.S_TARGETS]).sum()), dtype=np.int64
         )
         self._seen: Ints = np.zeros(max(1, rows[:, k.S_DEPTHS].sum()), dtype=np.int64)
         self._scratch = Scratch(max((p.size // p.depths for p in features.places), default=1), most)
         # What steps bring, and some of them; what comes of classes at once; their rates, and what follows.
-        self._brings: Floats = np.zeros((most + 1) * k.WHATS * k.KINDS * known.AGES)
-        self._rate: Floats = np.zeros(features.classes * k.WHATS * k.KINDS * known.AGES)
+        self._brings: Floats = np.zeros((most + 1) * k.WHATS * known.AGES)
+        self._rate: Floats = np.zeros(features.classes * k.WHATS * known.AGES)
         self._ahead: Floats = np.zeros_like(self._rate)
         self._repeats = any(place.depths > 1 for place in features.places)
 
     @property
-    def _all(self) -> tuple[Floats, Floats, Floats, Floats, Ints, Ints]:
-        return self.matched, self._listed, self._others, self.scales, self._columns, self._seen
+    def _all(self) -> tuple[Floats, Floats, Floats, Ints, Ints]:
+        return self.matched, self._listed, self._others, self._columns, self._seen
 
     def count(self, counts: Floats, steps: Floats, window: float) -> None:
         """By what was counted of classes and of ``steps``; a window has so many events."""
@@ -84,7 +82,6 @@ class Rates:
                 features.shape(place), _usual(step, window), self._listed[row[k.S_RATES] :],
                 self._others[row[k.S_ROWS] :], self._columns[row[k.S_LISTED] :], self._seen[row[k.S_SEEN] :],
             )  # fmt: skip
-        self.scales[:] = 1.0
 
     def end(self, classes: slice, rates: Mapping[int, Floats]) -> None:
         """Sets the matches that classes become, by the rates of each step from there, by code and target."""
@@ -100,38 +97,22 @@ class Rates:
         codes, targets = rates.shape
         self._listed[at : at + rates.size] = rates.ravel()
         self._others[rows : rows + codes] = 0.0
-        self.scales[rows : rows + codes] = 1.0
         self._columns[columns : columns + targets] = np.arange(targets)
         self._seen[row[k.S_SEEN]] = targets
 
-    def scale(self, number: int, shares: Floats) -> None:
-        """Of a step, the rates of each depth are times so much."""
-        row = self._table[number * k.S_SIZE :]
-        begin, codes = row[k.S_ROWS], row[k.S_CODES]
-        self.scales[begin : begin + codes] = shares.repeat(codes // len(shares))
-
-    def follow(
-        self,
-        load: Floats,
-        dying: Floats,
-        stands: Floats,
-        age: float,
-        price: float,
-        *,
-        is_fair: bool = False,
-    ) -> Ahead:
+    def follow(self, load: Floats, dying: Floats, stands: Floats, age: float, price: float) -> Ahead:
         """What is to be expected, if what is not worth the price is shed as it is made. See
         ``_kernel_ahead``.
         """
         k.follow(
             self._table, self._gates, len(self._features.bases), *self._all, load, dying, stands, age, price,
-            is_fair, DEPTHS if self._repeats else 1, self._brings, self._rate, self._ahead,
+            DEPTHS if self._repeats else 1, self._brings, self._rate, self._ahead,
         )  # fmt: skip
-        shape = self._features.classes, k.WHATS, k.KINDS, known.AGES
+        shape = self._features.classes, k.WHATS, known.AGES
         found, rate = self._ahead.reshape(shape), self._rate.reshape(shape)
         # What the empty run brings in one event has a whole window before it.
         begins = [self._features.bases[gate] for gate in self._features.places[0].gates]
-        return Ahead(found[:, 0, 0].copy(), found[:, 1, 0].copy(), 1.0 + float(rate[begins, 1, 1, 0].sum()))
+        return Ahead(found[:, 0].copy(), found[:, 1].copy(), 1.0 + float(rate[begins, 1, 0].sum()))
 
     def at_once(self, load: Floats, value: Floats) -> tuple[Floats, Floats]:
         """In an event, of one partial match of each class and age: the matches to be expected of what becomes

@@ -32,8 +32,6 @@ _FEW: Final = 16
 _USUAL: Final = 0.5
 #: How often events come with a partial match's key is as at other gates, as if so many had gone on here.
 _PRIOR: Final = 4.0
-#: Numbers are no farther apart than these: of infinite ones, and of the largest, no difference is a number.
-_FARTHEST: Final = 1e300
 
 
 class _Gate(NamedTuple):
@@ -99,18 +97,18 @@ class Rehearsal:
             if step.target == place:
                 block[:] = block.sum(axis=1, keepdims=True) * shares
 
-    def replace(self, rates: Rates, counts: Floats, steps: Floats, *, far: bool) -> None:
+    def replace(self, rates: Rates, counts: Floats, steps: Floats) -> None:
         """Puts what was rehearsed in the place of rates that were counted, where it is enough.
 
         ``counts`` and ``steps`` are the sketch's: an event comes with the key of a partial match as often as
-        it takes for as many to have gone on as did. ``far``: see ``_expected_of``.
+        it takes for as many to have gone on as did.
         """
         f, gates = self._features, list[_Gate]()
         for gate in sorted({step.gate for step in f.steps} - set(f.places[0].gates)):
             own = [i for i, step in enumerate(f.steps) if step.gate == gate]
             if any(self._trials(i).sum() < _ENOUGH for i in own):
                 continue
-            shares = {i: self._share(i, far) for i in own}
+            shares = {i: self._share(i) for i in own}
             classes = slice(f.bases[gate], f.bases[gate] + len(shares[own[0]]))
             went = counts[classes, known.MATCHED].sum() + sum(f.block(steps, f.steps[i]).sum() for i in own)
             goes = np.sum([share.sum(axis=1) for share in shares.values()], axis=0)
@@ -130,7 +128,7 @@ class Rehearsal:
         begin = self._own.begins[step]
         return self._tried[begin : begin + self._features.places[self._features.steps[step].source].size]
 
-    def _share(self, step: int, far: bool) -> Floats:
+    def _share(self, step: int) -> Floats:
         """Of events that come with a key, by code, how many go on to each; times how many come."""
         f, tried = self._features, self._trials(step)
         own = f.steps[step]
@@ -138,37 +136,30 @@ class Rehearsal:
         share = shrunk(f.block(self._went, own), tried, f.shape(place), _USUAL)
         sign, values = self._own.signs[step], latest(self._values, step)
         if sign is not None and len(values) >= _FEW:
-            share *= (self._met(sign, values, place.begin, far) / share.sum(axis=1))[:, None]
+            share *= (self._met(sign, values, place.begin) / share.sum(axis=1))[:, None]
         return np.asarray(share * tried.sum())
 
-    def _met(self, sign: str, values: Floats, feature: int, far: bool) -> Floats:
+    def _met(self, sign: str, values: Floats, feature: int) -> Floats:
         """By level of a feature, of how many of the values of events the comparison is true."""
         edges, others = self._quantiles.own(feature), latest(self._unread, feature)
         levels = self._features.levels(feature)
         ends = np.concatenate([edges, edges[-1:]])
         met = np.full(levels, 0.5)
         if len(others):
-            means = _expected_of(sign, others, values, far)
+            means = _expected_of(sign, others, values)
             at = 1 + np.searchsorted(edges, others)
             count = np.bincount(at, minlength=levels)
-            met[1 : 1 + len(ends)] = _expected_of(sign, ends, values, far)
+            met[1 : 1 + len(ends)] = _expected_of(sign, ends, values)
             met = np.where(count > 0, np.bincount(at, means, levels) / np.maximum(count, 1), met)
             met[0] = means.mean()
         return met
 
 
-def _expected_of(sign: str, left: Floats, right: Floats, far: bool) -> Floats:
-    """The same of a number to come, if those on the right are all that is known of it.
-
-    As if one more were known, which is half true. Unless ``far``, less of that one is for what is beyond them
-    all, the less the farther it is: what no event can reach would be worth a little each, and there is much
-    of it. For who chooses, a little each is better than to tell it apart by next to nothing.
+def _expected_of(sign: str, left: Floats, right: Floats) -> Floats:
+    """The same of a number to come, if those on the right are all that is known of it: as if one more were
+    known, which is half true.
     """
-    near = np.clip(right, -_FARTHEST, _FARTHEST)
-    apart, own = np.ptp(near) / len(near), np.clip(left, -_FARTHEST, _FARTHEST)
-    beyond = np.maximum(np.maximum(own - near.max(), near.min() - own), 0.0)
-    more = 1.0 if far else np.where(beyond > 0, apart / np.where(beyond > 0, apart + beyond, 1.0), 1.0)
-    return np.asarray((_share_of(sign, left, right) * len(right) + 0.5 * more) / (len(right) + more))
+    return np.asarray((_share_of(sign, left, right) * len(right) + 0.5) / (len(right) + 1))
 
 
 def _share_of(sign: str, left: Floats, right: Floats) -> Floats:

@@ -69,8 +69,6 @@ class Sketch:
         self.gates: Ints = np.zeros(features.classes, dtype=np.int64)
         for gate in np.argsort(features.bases, kind="stable").tolist():
             self.gates[features.bases[gate] :] = gate
-        #: Of each GPM, how many events have come.
-        self.came: dict[str, float] = {}
         #: How many events a window has.
         self.window = Window(limit)
         #: Of each gate, how often its partial matches were shown an event, or passed over.
@@ -94,18 +92,12 @@ class Sketch:
 
     # --- what was seen --------------------------------------------------------------------------
 
-    def see(self, gpm: str, solutions: float) -> None:
-        """Some events come with so many solutions of a GPM."""
-        self.came[gpm] = self.came.get(gpm, 0.0) + solutions
-
     def decay(self, events: float) -> None:
         """So many events have passed."""
         self.window.age = max(self.window.age, 1.0)
         keep = 0.5 ** (events / (k.AGES * self.window.age))
         for counted in (self.counts, self.steps, self.shows):
             counted *= keep
-        for gpm in self.came:
-            self.came[gpm] *= keep
         if self.rehearsal is not None:
             self.rehearsal.decay(keep)
         # The empty run lives through all of them.
@@ -185,12 +177,10 @@ class Sketch:
         """Sets the price of work, where an event is to take so many units and would take too many; else 0."""
         self.is_planned = True
         load, dying, stands = self.load(), self._dying(), self._stands()
-        # What is too much is told by what is fair.
-        self._rate(is_fair=True)
-        self.coming = self._follow(load, dying, stands, 0.0, is_fair=True).root
-        self.price = self._priced(load, dying, stands, _LATER * most)
         self._rate()
         self._ahead = self._follow(load, dying, stands, 0.0)
+        self.coming = self._ahead.root
+        self.price = self._priced(load, dying, stands, _LATER * most)
         self.expected = self._ahead.value.ravel()
         alive = self.alive.reshape(-1, k.AGES)
         self.even = evenness((alive * self._ahead.value).ravel(), (alive * self._ahead.cost).ravel())
@@ -205,43 +195,22 @@ class Sketch:
         low, high = 0.0, 1.0  # a match costs a unit itself
         for _ in range(_STEPS):
             price = (low + high) / 2 if low else high / 8
-            if self._follow(load, dying, stands, price, is_fair=True).root > most:
+            if self._follow(load, dying, stands, price).root > most:
                 low = price
             else:
                 high = price
         return high
 
-    def _rate(self, *, is_fair: bool = False) -> None:
-        """Learns how often in an event a partial match of each class goes on, by what was counted.
-
-        ``is_fair``: neither too much nor too little where little is known.
-        """
+    def _rate(self) -> None:
+        """Learns how often in an event a partial match of each class goes on, by what was counted."""
         self._rates.count(self.counts, self.steps, k.AGES * self.window.age)
         if self.rehearsal is not None:
             counts = self.counts.reshape(-1, k.COUNTS)
-            self.rehearsal.replace(self._rates, counts, self.steps, far=not is_fair)
-        if is_fair:
-            self._take_less()
+            self.rehearsal.replace(self._rates, counts, self.steps)
 
-    def _take_less(self) -> None:
-        """Rates are a little less each time that a step is taken once more.
-
-        If ``n`` events told how often one comes, that squared is too much for two of them by
-        ``n / (n - 1)``, and so on (as Poisson's numbers are). So of few events what comes of five of one kind
-        would be rated twice too high.
-        """
-        for i, step in enumerate(self.features.steps):
-            if not step.round:
-                continue
-            depths = self.features.places[step.source].depths
-            often = 1 + np.maximum(np.arange(depths) - step.before, 0) // step.round
-            self._rates.scale(i, np.maximum(1 - often / max(self.came.get(step.gpm, 0.0), 1.0), 0.0))
-
-    def _follow(
-        self, load: Floats, dying: Floats, stands: Floats, price: float, *, is_fair: bool = False
-    ) -> Ahead:
+    def _follow(self, load: Floats, dying: Floats, stands: Floats, price: float) -> Ahead:
         """What is to be expected, if what is not worth the price is shed as soon as it is made."""
-        return self._rates.follow(load, dying, stands, self.window.age, price, is_fair=is_fair)
+        return self._rates.follow(load, dying, stands, self.window.age, price)
 
     def _dying(self) -> Floats:
         return deaths(self.counts, self.features, k.AGES * self.window.age)
