@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.shedding.compiled import _kernel_known as k
 from spaseq.matching.shedding.compiled._kernel_ahead import MARGIN
-from spaseq.matching.shedding.compiled._kernel_shrunk import PRIOR
-from spaseq.matching.shedding.learned.features import DEPTHS
-from spaseq.matching.shedding.learned.rates import Rates
-from spaseq.matching.shedding.learned.shrinking import deaths
+from spaseq.matching.shedding.learned.rates import Rates, deaths, shrunk
 from spaseq.matching.shedding.learned.sketch import Sketch
 
 Floats = npt.NDArray[np.float64]
-
-_WIDTHS: Final = (4.0, 1.0)
 
 
 @dataclass
@@ -52,13 +47,13 @@ def rates(of: Sketch) -> Plain:
             own = slice(f.bases[gate], f.bases[gate] + place.size)
             ends = any(s.gate == gate and not f.places[s.target].gates for s in f.steps)
             became, lived = counts[own, k.MATCHED, None], counts[own, k.LIVED]
-            plain.matched[own] = shrunk(became, lived, f.shape(place), ends / window)[:, 0]
+            plain.matched[own] = shrunk(became, lived, ends / window)[:, 0]
     for step in f.steps:
         block = f.block(of.steps, step)
         lived = counts[f.bases[step.gate] :][: len(block), k.LIVED]
         # Of the empty run, as if in the first event something had begun.
         usual = 1 / window if step.source else 1.0
-        plain.ways.append(shrunk(block, lived, f.shape(f.places[step.source]), usual))
+        plain.ways.append(shrunk(block, lived, usual))
     if of.rehearsal is not None:
         of.rehearsal.replace(cast(Rates, plain), counts, of.steps)
     return plain
@@ -69,7 +64,7 @@ def follow(of: Sketch, plain: Plain, price: float) -> Floats:
     f, load = of.features, of.load()
     ahead = np.zeros((2, f.classes, k.AGES))
     dying, stands = deaths(of.counts, of.features, k.AGES * of.window.age), of._stands()
-    for _ in range(DEPTHS if any(place.depths > 1 for place in f.places) else 1):
+    for _ in range(of._rates.rounds):
         last = ahead.sum(axis=(1, 2))
         for gate in reversed(range(len(of.shows))):
             base = f.bases[gate]
@@ -134,35 +129,3 @@ def rest(rate: Floats, dying: Floats, age: float) -> Floats:
 def _lasts(dying: Floats, events: float) -> Floats:
     """How many of so many events one lives through of which so many die in an event."""
     return np.asarray(np.where(dying > 1e-9, -np.expm1(-dying * events) / np.maximum(dying, 1e-9), events))
-
-
-def shrunk(went: Floats, lived: Floats, shape: tuple[int, ...], usual: float) -> Floats:
-    """See ``spaseq.matching.shedding.learned.shrinking``."""
-    targets = went.shape[1]
-    rate = np.full((shape[0], targets), usual / targets)
-    for level, size in enumerate(shape):
-        if level:
-            rate = rate.repeat(size, axis=0)
-        count = went.reshape(len(rate), -1, targets).sum(axis=1)
-        events = lived.reshape(len(rate), -1).sum(axis=1)[:, None]
-        if not level:
-            prior = 1.0 / np.maximum(rate.sum(axis=1, keepdims=True), 1e-12)
-            rate = (count + prior * rate) / (events + prior)
-            continue
-        for near in _near(size):
-            prior = PRIOR / np.maximum(rate.sum(axis=1, keepdims=True), 1e-12)
-            around = (near @ count.reshape(-1, size, targets)).reshape(len(rate), targets)
-            lives = (near @ events.reshape(-1, size, 1)).reshape(len(rate), 1)
-            rate = (around + prior * rate) / (lives + prior)
-    return rate
-
-
-def _near(size: int) -> tuple[Floats, ...]:
-    """How much each quantile of a feature says of each other one, the widest neighbourhood first.
-
-    It itself comes last. The first of ``size`` is of no number, and has no neighbours.
-    """
-    apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size))).astype(np.float64)
-    apart[0, :] = apart[:, 0] = np.inf
-    np.fill_diagonal(apart, np.inf)
-    return *(np.exp(-apart / width) for width in _WIDTHS), np.eye(size)

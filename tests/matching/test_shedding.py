@@ -27,7 +27,6 @@ from spaseq.matching.model import Bounds
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.fits import doubts, obstacles, reads_in_one_way
-from spaseq.matching.shedding.learned.shrinking import shrunk
 from spaseq.matching.shedding.measured.overload import Overload
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks import sharp
@@ -231,28 +230,6 @@ def test_of_consume_any_something_is_found_little_above_what_an_event_takes() ->
     assert 1.2 < every.latency.mean() < 1.5
     assert len(ours.matches) > 0.6 * len(every.matches)
     assert np.quantile(ours.latency, 0.99) <= 1.5
-
-
-def test_of_a_class_of_which_little_is_known_what_is_known_of_its_parent_is_expected() -> None:
-    # Two depths of two levels: the last was seen once, and went on at once.
-    went = np.array([[200.0], [0.0], [30.0], [1.0]])
-    lived = np.array([1_000.0, 1_000.0, 1_000.0, 1.0])
-    usual, never, seldom, unknown = shrunk(went, lived, (2, 2), 0.01)[:, 0]
-    assert usual == pytest.approx(0.2, rel=0.05)
-    assert never < 0.01
-    assert seldom == pytest.approx(0.03, rel=0.1)
-    assert seldom < unknown < 0.06
-
-
-def test_an_unknown_class_is_as_the_quantiles_next_to_it_and_not_as_all_of_them() -> None:
-    """The lower half goes on, the upper half never does; of one quantile of each half nothing was seen."""
-    lived = np.array([0.0, 500.0, 0.0, 500.0, 500.0, 0.0, 500.0])
-    went = np.where(np.arange(7) < 4, 0.1, 0.0) * lived
-    rates = shrunk(went[:, None], lived, (1, 7), 0.01)[:, 0]
-    assert rates[2] > 0.08
-    assert rates[5] < 0.02
-    # What is no number has no neighbours.
-    assert rates[0] == pytest.approx(0.05, rel=0.1)
 
 
 @pytest.mark.slow

@@ -6,11 +6,9 @@ from typing import Final
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spaseq.matching.shedding.compiled import _kernel_known as k
-from spaseq.matching.shedding.learned.shrinking import shrunk
+from spaseq.matching.shedding.learned.rates import shrunk
 from spaseq.matching.shedding.learned.sketch import Sketch
 from tests.benchmarks import sharp
 from tests.matching import kept
@@ -72,16 +70,11 @@ def test_what_they_would_take_is_foreseen_though_much_is_shed(name: str, off: fl
     assert of.price > 0
 
 
-@given(st.data())
-def test_what_little_was_counted_is_made_up_for(data: st.DataObject) -> None:
-    """Trees of up to three levels, whose nodes have as many children each, as those of features have."""
-    levels = data.draw(st.integers(0, 3))
-    shape = data.draw(st.integers(1, 4)), *[data.draw(st.integers(1, 4))] * levels
-    targets = data.draw(st.integers(1, 6))
-    classes = int(np.prod(shape))
-    random = np.random.default_rng(data.draw(st.integers(0, 99)))
-    went = random.poisson(data.draw(st.sampled_from([0.0, 0.1, 2.0])), (classes, targets)).astype(float)
-    lived = random.integers(0, 50, classes).astype(float)
-    usual = data.draw(st.sampled_from([0.0, 0.01, 0.5]))
-    expected = plain.shrunk(went, lived, shape, usual)
-    np.testing.assert_allclose(shrunk(went, lived, shape, usual), expected, rtol=1e-9, atol=1e-15)
+def test_a_class_of_which_little_is_known_goes_on_as_all_of_its_gate() -> None:
+    went = np.array([[200.0], [0.0], [30.0], [1.0]])
+    lived = np.array([1_000.0, 1_000.0, 1_000.0, 1.0])
+    usual, never, seldom, unknown = shrunk(went, lived, 0.01)[:, 0]
+    assert usual == pytest.approx(0.2, rel=0.05)
+    assert never < 0.01
+    assert seldom == pytest.approx(0.03, rel=0.1)
+    assert 0.05 < unknown < 0.15

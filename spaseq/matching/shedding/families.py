@@ -274,8 +274,8 @@ def _values(compiled: Compiled, intern: Callable[[Term], int]) -> tuple[Ints, In
     values = np.full((len(compiled.analysis.gates), 2), -1, dtype=np.int64)
     for codes in known.places:
         for gate in codes.gates:
-            if codes.begin < codes.end:
-                row = codes.begin * F_SIZE
+            if codes.feature >= 0:
+                row = codes.feature * F_SIZE
                 values[gate] = known.rows[row + F_CODE], known.rows[row + F_CODE_END]
     return known.tables, values.ravel()
 

@@ -100,7 +100,6 @@ class SheddingLazy(Lazy):
         """
         self._let_go(self._worth.kept, every=False)
         self._alive()
-        self._worth.begin()
         numbers = self._columns.numbers
         self._rows.credit(*self._memory.take(None), numbers.numbers, numbers.codes)
 

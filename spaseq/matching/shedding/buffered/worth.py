@@ -17,7 +17,7 @@ import numpy.typing as npt
 from spaseq.effort import Policy
 from spaseq.matching.shedding.buffered.classes import Classes
 from spaseq.matching.shedding.compiled import _kernel_rows as k
-from spaseq.matching.shedding.learned.shrinking import shrunk
+from spaseq.matching.shedding.learned.rates import shrunk
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -65,10 +65,6 @@ class Worth:
         self._relative: Floats = np.ones(count)
         # Of late, the units of work, and those that were for matches.
         self._units = self._for_matches = 0.0
-
-    def begin(self) -> None:
-        """Has compiled code ready, which takes a while to be loaded."""
-        shrunk(np.zeros((1, 1)), np.zeros(1), (1, 1), 0.0)
 
     def work(self, units: float, matches: int) -> None:
         """So many units of work were done, for so many matches: each was tested, and is given out."""
@@ -158,10 +154,10 @@ class Worth:
             for part in self._parts:
                 part.came = self._leveled(part.came)
             window = self._window
-        for g, shape in enumerate(self.classes.shapes):
+        for g in range(len(self.classes.shapes)):
             own = self.classes.slice_of(g)
             usual = (self._matched[own].sum() + 1e-6) / (self._stayed[own].sum() + 1.0)
-            rates = shrunk(self._matched[own, None], self._stayed[own], (1, *shape), usual)[:, 0]
+            rates = shrunk(self._matched[own, None], self._stayed[own], usual)[:, 0]
             some = window[own].sum()
             mean = float((rates * window[own]).sum() / some) if some else float(rates.mean())
             self._relative[own] = rates / max(mean, 1e-12)

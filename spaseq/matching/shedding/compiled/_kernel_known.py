@@ -34,32 +34,31 @@ TAG: Final = 0
 CODE: Final = 1
 KNOWN_SIZE: Final = 2
 
-# Columns of features: a program, where in the edges its own stand, how many they are; and of a way: the
-# number of its gate; of the place it leads to the features, how many codes there are, and how many depths are
-# told apart; where in ``steps`` it stands how often one of a code went on to one of another. Then what is
+# Columns of features: a program, and how many edges there are; and of a way: the number of its gate; of the
+# place it leads to the feature (-1 for none), and how many codes there are; where in ``steps`` it stands how often one of a code went on to one of another. Then what is
 # rehearsed of it: where the ghosts of its place are, and of the one it leads to, -1 if there are none; a way
 # to its place; where it stands how often it was tried with one of a code, -1 if it is not; and a program of
 # what its condition compares of an event, and where the latest of these values stand.
 F_CODE: Final = 0
 F_CODE_END: Final = 1
-F_EDGES: Final = 2
-F_COUNT: Final = 3
-F_LEVELS: Final = 4
-F_SIZE: Final = 5
+F_COUNT: Final = 2
+F_SIZE: Final = 3
 W_GATE: Final = 0
-W_FEATURES: Final = 1
-W_FEATURES_END: Final = 2
-W_CODES: Final = 3
-W_DEPTHS: Final = 4
-W_STEPS: Final = 5
-W_FROM: Final = 6
-W_TO: Final = 7
-W_SOURCE: Final = 8
-W_TRIED: Final = 9
-W_VALUE: Final = 10
-W_VALUE_END: Final = 11
-W_VALUES: Final = 12
-W_SIZE: Final = 13
+W_FEATURE: Final = 1
+W_CODES: Final = 2
+W_STEPS: Final = 3
+W_FROM: Final = 4
+W_TO: Final = 5
+W_SOURCE: Final = 6
+W_TRIED: Final = 7
+W_VALUE: Final = 8
+W_VALUE_END: Final = 9
+W_VALUES: Final = 10
+W_SIZE: Final = 11
+
+#: A feature has so many levels: no number, and 24 quantiles, between which there are so many edges.
+LEVELS: Final = 25
+EDGES: Final = LEVELS - 2
 
 #: So many values of each feature are kept, of which its edges are learned; before them, how many there were.
 RING: Final = 512
@@ -112,28 +111,25 @@ def keep(rings: Floats, ring: int, x: float) -> None:
 
 @part
 def coded(
-    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, depth: int, features: Ints,
-    ways: Ints, way: int, edges: Floats, rings: Floats,
+    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, features: Ints, ways: Ints, way: int,
+    edges: Floats, rings: Floats,
 ) -> int:  # fmt: skip
-    """The code of a wait's values; they are written down for who learns the edges. ``depth``: of its run."""
-    # How long a run is decides how often it may still repeat.
-    depths = ways[way + W_DEPTHS]
-    code = min(depths - 1, depth) if depths > 1 else 0
-    for j in range(ways[way + W_FEATURES], ways[way + W_FEATURES_END]):
-        row = j * F_SIZE
-        holds(
-            t, features[row + F_CODE], features[row + F_CODE_END], m, header.kinds(m), f, w,
-            waits.sums(m, w), m, 0, numbers, codes,
-        )  # fmt: skip
-        level = 0
-        if is_a_number(m, f):
-            x = f[1]
-            level = 1
-            while level <= features[row + F_COUNT] and edges[features[row + F_EDGES] + level - 1] < x:
-                level += 1
-            keep(rings, j * (RING + 1), x)
-        code = code * features[row + F_LEVELS] + level
-    return int(code)
+    """The code of a wait's value, by edges; the value is kept in a ring, of which edges are learned."""
+    feature = ways[way + W_FEATURE]
+    if feature < 0:
+        return 0
+    row = feature * F_SIZE
+    holds(
+        t, features[row + F_CODE], features[row + F_CODE_END], m, header.kinds(m), f, w, waits.sums(m, w), m,
+        0, numbers, codes,
+    )  # fmt: skip
+    if not is_a_number(m, f):
+        return 0
+    level = 1
+    while level <= features[row + F_COUNT] and edges[feature * EDGES + level - 1] < f[1]:
+        level += 1
+    keep(rings, feature * (RING + 1), f[1])
+    return int(level)
 
 
 @inlined
@@ -153,8 +149,7 @@ def learn(
     """Codes a wait's node; where it stands what is known of it now."""
     at = (node - header.nodes(m)) // nodes.SIZE * KNOWN_SIZE
     way = nodes.way(m, node) * W_SIZE
-    depth = nodes.depth(m, waits.node(m, w))
-    known[at + CODE] = coded(t, m, f, n, c, w, depth, features, ways, way, edges, rings)
+    known[at + CODE] = coded(t, m, f, n, c, w, features, ways, way, edges, rings)
     known[at + TAG] = nodes.position(m, node) + 1
     before = code_of(m, known, nodes.previous(m, node))
     if counted and before >= 0:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -30,26 +29,13 @@ from spaseq.terms.dictionary import Term
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: Into how many quantiles a feature is cut, by how many of them a place has.
-QUANTILES: Final = {1: 24, 2: 10, 3: 6}
-
-#: So many features of a place at most, those of the nearest conditions, by whether the query has a Kleene.
-#: Without one, all that comes of an event falls into few classes, and of a class that only few events were of
-#: hardly anything is known, however many partial matches they are. What repeats is of many events.
-MOST: Final = {False: 1, True: 3}
-
-#: So many lengths of a run are told apart where it may repeat.
-DEPTHS: Final = 8
-
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """The codes of a place: its features from ``begin`` to ``end``, how many codes there are, its gates."""
+    """The codes of a place: its feature (-1 for none), how many codes there are, its gates."""
 
-    begin: int
-    end: int
+    feature: int
     size: int
-    depths: int
     gates: tuple[int, ...]
 
 
@@ -88,8 +74,8 @@ class Features:
     """The features of a query's places, as the passes read them.
 
     ``tables``: the query's, and behind them programs. ``rows`` are features, and ``ways`` says of each way
-    its gate and the features of the place behind it (see ``compiled``). ``bases``: of each gate, the
-    number of its first class; ``classes``: how many there are. ``rehearsed`` is None where what an event
+    its gate and the feature of the place behind it (see ``compiled``). ``bases``: of each gate, the
+    number of its first class; ``classes``: how many there are; ``counted``: how many counts of steps. ``rehearsed`` is None where what an event
     does depends on more than what is bound and what it brings. ``tells_the_dead``, ``graves``: see
     ``absent``; ``taken``: by slot, 1 if an event of a match may bind it.
     """
@@ -99,7 +85,7 @@ class Features:
     ways: Ints
     bases: Ints
     classes: int
-    edges: int
+    counted: int
     places: tuple[Codes, ...]
     steps: tuple[Steps, ...]
     tells_the_dead: bool
@@ -116,13 +102,10 @@ class Features:
         size, other = self.size(step.source), self.size(step.target)
         return counts[step.at : step.at + size * other].reshape(size, other)
 
-    def levels(self, feature: int) -> int:
-        """How many quantiles of a feature are told apart, and what is no number."""
-        return int(self.rows[feature * k.F_SIZE + k.F_LEVELS])
-
-    def shape(self, place: Codes) -> tuple[int, ...]:
-        """How many depths a place's codes tell apart, and levels of each feature."""
-        return place.depths, *map(self.levels, range(place.begin, place.end))
+    def own(self, gate: int) -> slice:
+        """The classes of a gate."""
+        begin = int(self.bases[gate])
+        return slice(begin, begin + next(place.size for place in self.places if gate in place.gates))
 
 
 def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
@@ -132,27 +115,23 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
     out = Sections()
     programs = Programs(out, analysis.slots, analysis.kleenes, analysis.accumulators, intern)
     start = len(compiled.tables)
-    rows: list[tuple[int, int, int, int, int]] = []
+    rows: list[tuple[int, int, int]] = []
     places: list[Codes] = []
     numbers = {id(gate): i for i, gate in enumerate(analysis.gates)}
     bases = np.zeros(len(analysis.gates), dtype=np.int64)
-    classes = edges = 0
-    most = MOST[any(map(_repeats, analysis.places))]
+    classes = 0
     codes_of: list[Code] = []
     for place in analysis.places:
-        found = list(dict.fromkeys(_features(analysis, place, bound[id(place)])))[:most]
-        begin = len(rows)
-        depths = DEPTHS if _repeats(place) else 1
-        size = depths
-        for code in found:
-            quantiles = QUANTILES[len(found)]
+        # What the nearest condition reads: by more values, hardly anything is known of each class.
+        code = next(_features(analysis, place, bound[id(place)]), None)
+        feature, size = -1, 1
+        if code is not None:
             first, last = programs.write(code)
             codes_of.append(code)
-            rows.append((start + 4 * first.row, start + 4 * last.row, edges, 0, quantiles + 1))
-            edges += quantiles - 1
-            size *= quantiles + 1
+            feature, size = len(rows), k.LEVELS
+            rows.append((start + 4 * first.row, start + 4 * last.row, 0))
         gates = tuple(numbers[id(gate)] for gate in place.gates)
-        places.append(Codes(begin, len(rows), size, depths, gates))
+        places.append(Codes(feature, size, gates))
         for gate in gates:
             bases[gate] = classes
             classes += size
@@ -165,22 +144,22 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
     for candidate in compiled.candidates:
         gate = numbers[id(candidate.gate)]
         if candidate.way is None:
-            ways.append((gate, 0, 0, 1, 1, 0))
+            ways.append((gate, -1, 1, 0))
             continue
         target = of_place[id(candidate.way.target)]
         codes = places[target]
-        ways.append((gate, codes.begin, codes.end, codes.size, codes.depths, at))
+        ways.append((gate, codes.feature, codes.size, at))
         source = of_gate[gate]
         steps.append(Steps(gate, source, target, at, accepts[target]))
         at += places[of_gate[gate]].size * codes.size
     tried, rehearsed = _rehearsed(compiled, places, steps, codes_of, programs, start)
     return Features(
         tables=np.concatenate([compiled.tables, out.array([])]),
-        rows=np.array(rows or [(0, 0, 0, 0, 0)], dtype=np.int64).ravel(),
+        rows=np.array(rows or [(0, 0, 0)], dtype=np.int64).ravel(),
         ways=np.concatenate([np.array(ways, dtype=np.int64), tried], axis=1).ravel(),
         bases=bases,
         classes=max(classes, 1),
-        edges=max(edges, 1),
+        counted=max(at, 1),
         places=tuple(places),
         steps=tuple(steps),
         tells_the_dead=tells_the_dead(analysis),
@@ -219,7 +198,7 @@ def _rehearsed(
         gpm = analysis.gpms.index(candidate.unit.gpm)
         columns = {name: c for c, (g, name) in enumerate(compiled.columns) if g == gpm}
         code = balanced(analysis.codes[analysis.unit(candidate.unit)], partial(_is_before, columns))
-        sign, own = compared(code, codes[place.begin : place.end], columns)
+        sign, own = compared(code, codes[place.feature : place.feature + 1], columns)
         first, last = programs.write(own, partial(_column, columns))
         value = start + 4 * first.row, start + 4 * last.row, i * (k.RING + 1)
         rows[number] = source, target, leads.get(step.source, -1), at, *value
@@ -372,4 +351,4 @@ def _read(part: Code | None) -> Iterator[Code]:
         yield part
 
 
-assert (k.F_SIZE, k.W_SIZE) == (5, 13)  # as rows are written here
+assert (k.F_SIZE, k.W_SIZE) == (3, 11)  # as rows are written here

@@ -30,11 +30,9 @@ class Quantiles:
     def __init__(self, features: Features) -> None:
         self.rows: Ints = features.rows.copy()
         count = len(self.rows) // k.F_SIZE
-        self.edges: Floats = np.zeros(features.edges)
+        self.edges: Floats = np.zeros(count * k.EDGES)
         self.rings: Floats = np.zeros(count * (k.RING + 1))
         self._due = np.zeros(count)
-        #: When edges were learned last: of each level before it, which share is in each level since then.
-        self.moved: Floats = np.zeros((0, 0))
 
     @property
     def arrays(self) -> tuple[Ints, Floats, Floats]:
@@ -55,30 +53,14 @@ class Quantiles:
         values = np.sort(latest(ring, 0))
         if brought is not None:
             values = _between(values, self.values(feature))
-        begin, count, room = self._own(feature)
+        count = int(self.rows[feature * k.F_SIZE + k.F_COUNT])
         # Of a single value that events bring, it matters what is above it.
         if (count or brought is None) and self._fits(feature, values):
             return False
-        cut = np.unique(np.quantile(values, np.linspace(0, 1, room + 2)[1:-1], method="lower"))
-        before = self.own(feature).copy()
-        self.edges[begin : begin + len(cut)] = cut
+        cut = np.unique(np.quantile(values, np.linspace(0, 1, k.EDGES + 2)[1:-1], method="lower"))
+        self.edges[feature * k.EDGES :][: len(cut)] = cut
         self.rows[feature * k.F_SIZE + k.F_COUNT] = len(cut)
-        self.moved = self._moved(feature, before, room + 2)
         return True
-
-    def _moved(self, feature: int, before: Floats, levels: int) -> Floats:
-        """Of each level of a feature as it was, which share of its latest values is in each level now.
-
-        Of a level without values, its upper edge.
-        """
-        values, edges = self.values(feature), self.own(feature)
-        moved = np.zeros((levels, levels))
-        np.add.at(moved, (1 + np.searchsorted(before, values), 1 + np.searchsorted(edges, values)), 1.0)
-        moved[0, 0] = 1.0
-        for level in np.flatnonzero(moved.sum(axis=1) == 0).tolist():
-            at = before[min(level, len(before)) - 1] if len(before) else 0.0
-            moved[level, 1 + np.searchsorted(edges, at)] = 1.0
-        return np.asarray(moved / moved.sum(axis=1, keepdims=True))
 
     def values(self, feature: int) -> Floats:
         """The latest values of a feature."""
@@ -86,25 +68,19 @@ class Quantiles:
 
     def shares(self, feature: int, values: Floats) -> Floats:
         """By level of a feature, which share of some values is there; as much in each if there are none."""
-        levels = int(self.rows[feature * k.F_SIZE + k.F_LEVELS])
         if not len(values):
-            return np.full(levels, 1 / levels)
-        return np.bincount(1 + np.searchsorted(self.own(feature), values), minlength=levels) / len(values)
+            return np.full(k.LEVELS, 1 / k.LEVELS)
+        return np.bincount(1 + np.searchsorted(self.own(feature), values), minlength=k.LEVELS) / len(values)
 
     def own(self, feature: int) -> Floats:
         """The edges of a feature."""
-        begin, count, _ = self._own(feature)
-        return self.edges[begin : begin + count]
-
-    def _own(self, feature: int) -> tuple[int, int, int]:
-        """Where a feature's edges stand, how many there are, and for how many there is room."""
-        row = self.rows[feature * k.F_SIZE :][: k.F_SIZE]
-        return int(row[k.F_EDGES]), int(row[k.F_COUNT]), int(row[k.F_LEVELS]) - 2
+        return self.edges[feature * k.EDGES :][: self.rows[feature * k.F_SIZE + k.F_COUNT]]
 
     def _fits(self, feature: int, values: Floats) -> bool:
         """Whether the edges cut these values, too, into parts of about one size."""
-        edges, (_, count, room) = self.own(feature), self._own(feature)
-        if count < min(room, len(np.unique(values)) - 1) // 2:
+        edges = self.own(feature)
+        count = len(edges)
+        if count < min(k.EDGES, len(np.unique(values)) - 1) // 2:
             return False
         sizes = np.bincount(np.searchsorted(edges, values), minlength=count + 1)
         return bool(sizes.max() <= max(_SKEWED, 3 / (count + 1)) * len(values))

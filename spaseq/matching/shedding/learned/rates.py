@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.shedding.compiled import _kernel_ahead as k
 from spaseq.matching.shedding.compiled import _kernel_known as known
-from spaseq.matching.shedding.learned.features import DEPTHS, Features, Steps
+from spaseq.matching.shedding.learned.features import Features
 from spaseq.matching.shedding.learned.queries import Queries
-from spaseq.matching.shedding.learned.shrinking import Scratch, shrunk
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+
+#: Until a class has gone on so often, it counts as much as its gate as a whole.
+PRIOR: Final = 2.0
+#: Where a step leads back to its place, so many rounds of a loop are foreseen.
+ROUNDS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,55 +38,40 @@ class Ahead:
 class Rates:
     """The matches that a partial match of each class becomes in an event, and where it goes on to.
 
-    ``matched``, by class: of several queries, what these are worth. Of each step and code, the rates of
-    targets that are listed, and that of each other one: most targets are of other depths of a run, so that
-    nothing ever went there.
+    ``matched``, by class: of several queries, what these are worth.
     """
 
     def __init__(self, features: Features, queries: Queries) -> None:
         self._features, self._queries = features, queries
         self.matched: Floats = np.zeros(features.classes)
         self._table, self._gates = _table(features)
-        rows = self._table.reshape(-1, k.S_SIZE)
-        most = int(rows[:, k.S_TARGETS].max(initial=1))
-        numbers = (rows[:, k.S_CODES] * rows[:, k.S_TARGETS]).sum()
-        self._listed: Floats = np.zeros(max(1, numbers))
-        self._others: Floats = np.zeros(max(1, rows[:, k.S_CODES].sum()))
-        self._columns: Ints = np.zeros(
-            max(1, (rows[:, k.S_DEPTHS] * rows[:, k.S_TARGETS]).sum()), dtype=np.int64
-        )
-        self._seen: Ints = np.zeros(max(1, rows[:, k.S_DEPTHS].sum()), dtype=np.int64)
-        self._scratch = Scratch(max((p.size // p.depths for p in features.places), default=1), most)
-        # What steps bring, and some of them; what comes of classes at once; their rates, and what follows.
-        self._brings: Floats = np.zeros((most + 1) * k.WHATS * known.AGES)
+        steps, places = features.steps, features.places
+        # By step, code and target.
+        self._rates: Floats = np.zeros(features.counted)
+        # What steps bring; what comes of classes at once; their rates, and what follows.
+        most = max((place.size for place in places), default=1)
+        self._brings: Floats = np.zeros(most * k.WHATS * known.AGES)
         self._rate: Floats = np.zeros(features.classes * k.WHATS * known.AGES)
         self._ahead: Floats = np.zeros_like(self._rate)
-        self._repeats = any(place.depths > 1 for place in features.places)
-
-    @property
-    def _all(self) -> tuple[Floats, Floats, Floats, Ints, Ints]:
-        return self.matched, self._listed, self._others, self._columns, self._seen
+        leads_back = any(gate <= step.gate for step in steps for gate in places[step.target].gates)
+        self.rounds = ROUNDS if leads_back else 1
 
     def count(self, counts: Floats, steps: Floats, window: float) -> None:
         """By what was counted of classes and of ``steps``; a window has so many events."""
         features = self._features
         counted = counts.reshape(-1, known.COUNTS)
-        for place in features.places:
-            for gate in place.gates:
-                own = slice(features.bases[gate], features.bases[gate] + place.size)
-                ends = any(step.gate == gate and step.accepts for step in features.steps)
-                # Before anything is seen of a gate, it is as if in a window one had gone on there.
-                self.matched[own] = shrunk(
-                    counted[own, known.MATCHED, None], counted[own, known.LIVED], features.shape(place),
-                    ends / window,
-                )[:, 0]  # fmt: skip
-        for row, step in zip(self._table.reshape(-1, k.S_SIZE).tolist(), features.steps, strict=True):
-            place, base = features.places[step.source], int(features.bases[step.gate])
-            self._scratch.shrink(
-                features.block(steps, step), counted[base : base + place.size, known.LIVED].copy(),
-                features.shape(place), _usual(step, window), self._listed[row[k.S_RATES] :],
-                self._others[row[k.S_ROWS] :], self._columns[row[k.S_LISTED] :], self._seen[row[k.S_SEEN] :],
-            )  # fmt: skip
+        for gate in range(len(features.bases)):
+            own = features.own(gate)
+            ends = any(step.gate == gate and step.accepts for step in features.steps)
+            # Before anything is seen of a gate, it is as if in a window one had gone on there.
+            went, lived = counted[own, known.MATCHED, None], counted[own, known.LIVED]
+            self.matched[own] = shrunk(went, lived, ends / window)[:, 0]
+        for number, step in enumerate(features.steps):
+            # There is one empty run, which lives through each event once: as if in the first one something had
+            # begun. One in a window would weigh as much as all that this run ever lives through.
+            usual = 1.0 if step.source == 0 else 1 / window
+            lived = counted[features.own(step.gate), known.LIVED]
+            self.set(number, shrunk(features.block(steps, step), lived, usual))
 
     def end(self, classes: slice, rates: Mapping[int, Floats]) -> None:
         """Sets the matches that classes become, by the rates of each step from there, by code and target."""
@@ -91,22 +81,16 @@ class Rates:
                 self.matched[classes] += goes.sum(axis=1) * self._queries.worth[way]
 
     def set(self, number: int, rates: Floats) -> None:
-        """Sets the rates of a step, by code and target; its place has one depth."""
-        row = self._table[number * k.S_SIZE :]
-        at, rows, columns = row[k.S_RATES], row[k.S_ROWS], row[k.S_LISTED]
-        codes, targets = rates.shape
-        self._listed[at : at + rates.size] = rates.ravel()
-        self._others[rows : rows + codes] = 0.0
-        self._columns[columns : columns + targets] = np.arange(targets)
-        self._seen[row[k.S_SEEN]] = targets
+        """Sets the rates of a step, by code and target."""
+        self._features.block(self._rates, self._features.steps[number])[:] = rates
 
     def follow(self, load: Floats, dying: Floats, stands: Floats, age: float, price: float) -> Ahead:
         """What is to be expected, if what is not worth the price is shed as it is made. See
         ``_kernel_ahead``.
         """
         k.follow(
-            self._table, self._gates, len(self._features.bases), *self._all, load, dying, stands, age, price,
-            DEPTHS if self._repeats else 1, self._brings, self._rate, self._ahead,
+            self._table, self._gates, len(self._features.bases), self.matched, self._rates, load, dying,
+            stands, age, price, self.rounds, self._brings, self._rate, self._ahead,
         )  # fmt: skip
         shape = self._features.classes, k.WHATS, known.AGES
         found, rate = self._ahead.reshape(shape), self._rate.reshape(shape)
@@ -120,39 +104,49 @@ class Rates:
 
         In an event it is shown it so often (``load``). ``value``: the matches to be expected of one.
         """
-        k.at_once(self._table, self._gates, *self._all, load, value.ravel(), self._brings, self._rate)
+        k.at_once(
+            self._table, self._gates, self.matched, self._rates, load, value.ravel(), self._brings, self._rate
+        )
         found = self._rate[: self._features.classes * (known.AGES + 1)].reshape(-1, known.AGES + 1)
         return found[:, :-1].copy(), found[:, -1].copy()
-
-
-def _usual(step: Steps, window: float) -> float:
-    """How often in an event a step is taken before anything is seen of it.
-
-    There is one empty run, which lives through each event once: as if in the first one something had begun.
-    To say that in a window one had gone on would weigh as much as all that this run ever lives through.
-    """
-    return 1.0 if step.source == 0 else 1 / window
 
 
 def _table(features: Features) -> tuple[Ints, Ints]:
     """The table of steps, and the gates of the places that they lead to, by their first classes."""
     rows, gates = list[tuple[int, ...]](), list[int]()
-    row = listed = seen = 0
     for step in features.steps:
         source, target = features.places[step.source], features.places[step.target]
         begin = len(gates)
         gates += [int(features.bases[gate]) for gate in target.gates]
-        rows.append(
-            (
-                step.gate, int(features.bases[step.gate]), source.size, source.depths, target.size, step.at,
-                row, listed, seen, begin, len(gates),
-            )
-        )  # fmt: skip
-        row += source.size
-        listed += source.depths * target.size
-        seen += source.depths
+        base = int(features.bases[step.gate])
+        rows.append((step.gate, base, source.size, target.size, step.at, begin, len(gates)))
     none = np.zeros((0, k.S_SIZE), dtype=np.int64)
     return np.array(rows or none, dtype=np.int64).ravel(), np.array(gates or [0], dtype=np.int64)
+
+
+def shrunk(went: Floats, lived: Floats, usual: float) -> Floats:
+    """How often in an event a partial match of each class goes on to each target (James-Stein shrinkage).
+
+    ``went``: by class and target, how often one did, in the events that those of its class ``lived`` through.
+    A class of which little was seen goes on as all of its gate do. ``usual``: the rate of a gate of which
+    nothing was seen.
+    """
+    prior = 1.0 / max(usual, 1e-12)
+    gate = (went.sum(axis=0) + 1.0 / went.shape[1]) / (lived.sum() + prior)
+    weight = PRIOR / max(float(gate.sum()), 1e-12)
+    return np.asarray((went + weight * gate) / (lived + weight)[:, None])
+
+
+def deaths(counts: Floats, features: Features, window: float) -> Floats:
+    """In an event, how many of the partial matches of each class die; a window has so many events."""
+    counted = counts.reshape(-1, known.COUNTS)
+    dying = np.zeros(len(counted))
+    for gate in range(len(features.bases)):
+        own = features.own(gate)
+        died, lived = counted[own, known.DIED], counted[own, known.LIVED]
+        if died.any():
+            dying[own] = shrunk(died[:, None], lived, 1 / window)[:, 0]
+    return dying
 
 
 def by_show(gain: Floats, load: Floats) -> Floats:

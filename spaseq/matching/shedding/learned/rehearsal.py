@@ -18,8 +18,7 @@ from spaseq.matching.shedding.compiled import _kernel_known as known
 from spaseq.matching.shedding.compiled import _kernel_rehearsed as k
 from spaseq.matching.shedding.learned.features import Features, Rehearsed
 from spaseq.matching.shedding.learned.quantiles import Quantiles, latest
-from spaseq.matching.shedding.learned.rates import Rates
-from spaseq.matching.shedding.learned.shrinking import shrunk
+from spaseq.matching.shedding.learned.rates import Rates, shrunk
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -87,7 +86,7 @@ class Rehearsal:
 
     def level(self, place: int) -> None:
         """What was counted at a place is that of all its codes, as often as ghosts have them now."""
-        feature = self._features.places[place].begin
+        feature = self._features.places[place].feature
         shares = self._quantiles.shares(feature, latest(self._unread, feature))
         for i, step in enumerate(self._features.steps):
             block = self._features.block(self._went, step)
@@ -133,24 +132,23 @@ class Rehearsal:
         f, tried = self._features, self._trials(step)
         own = f.steps[step]
         place = f.places[own.source]
-        share = shrunk(f.block(self._went, own), tried, f.shape(place), _USUAL)
+        share = shrunk(f.block(self._went, own), tried, _USUAL)
         sign, values = self._own.signs[step], latest(self._values, step)
         if sign is not None and len(values) >= _FEW:
-            share *= (self._met(sign, values, place.begin) / share.sum(axis=1))[:, None]
+            share *= (self._met(sign, values, place.feature) / share.sum(axis=1))[:, None]
         return np.asarray(share * tried.sum())
 
     def _met(self, sign: str, values: Floats, feature: int) -> Floats:
         """By level of a feature, of how many of the values of events the comparison is true."""
         edges, others = self._quantiles.own(feature), latest(self._unread, feature)
-        levels = self._features.levels(feature)
         ends = np.concatenate([edges, edges[-1:]])
-        met = np.full(levels, 0.5)
+        met = np.full(known.LEVELS, 0.5)
         if len(others):
             means = _expected_of(sign, others, values)
             at = 1 + np.searchsorted(edges, others)
-            count = np.bincount(at, minlength=levels)
+            count = np.bincount(at, minlength=known.LEVELS)
             met[1 : 1 + len(ends)] = _expected_of(sign, ends, values)
-            met = np.where(count > 0, np.bincount(at, means, levels) / np.maximum(count, 1), met)
+            met = np.where(count > 0, np.bincount(at, means, known.LEVELS) / np.maximum(count, 1), met)
             met[0] = means.mean()
         return met
 

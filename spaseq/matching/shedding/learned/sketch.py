@@ -20,9 +20,8 @@ from spaseq.matching.shedding.learned.evenness import evenness
 from spaseq.matching.shedding.learned.features import Features
 from spaseq.matching.shedding.learned.quantiles import Quantiles
 from spaseq.matching.shedding.learned.queries import Queries
-from spaseq.matching.shedding.learned.rates import Ahead, Rates, by_show
+from spaseq.matching.shedding.learned.rates import Ahead, Rates, by_show, deaths
 from spaseq.matching.shedding.learned.rehearsal import Rehearsal
-from spaseq.matching.shedding.learned.shrinking import deaths
 from spaseq.matching.shedding.measured.window import Window
 
 Ints = npt.NDArray[np.int64]
@@ -56,12 +55,7 @@ class Sketch:
         """
         self.features = features
         self.counts: Floats = np.zeros(features.classes * k.COUNTS)
-        self.steps: Floats = np.zeros(
-            max(
-                (s.at + self.features.size(s.source) * self.features.size(s.target) for s in features.steps),
-                default=1,
-            )
-        )
+        self.steps: Floats = np.zeros(features.counted)
         self.queries = queries
         self.alive: Ints = np.zeros(features.classes * k.AGES, dtype=np.int64)
         self.quantiles = Quantiles(features)
@@ -117,35 +111,26 @@ class Sketch:
         """Learns the edges of features anew, where that is due; whether codes mean something else now."""
         changed = False
         for number, place in enumerate(self.features.places):
-            for feature in range(place.begin, place.end):
-                brought = None if self.rehearsal is None else self.rehearsal.brought(number)
-                if self.quantiles.learn(feature, brought):
-                    self._level(number)
-                    changed = True
+            brought = None if self.rehearsal is None else self.rehearsal.brought(number)
+            if place.feature >= 0 and self.quantiles.learn(place.feature, brought):
+                self._level(number)
+                changed = True
         return changed
 
     def _level(self, place: int) -> None:
-        """What was counted at a place is that of all its codes: which was which is not known.
-
-        Of one feature alone it is known how its values lie; of several each code has as much.
-        """
+        """What was counted at a place is that of all its codes, as its latest values lie."""
         codes = self.features.places[place]
         counts = self.counts.reshape(-1, k.COUNTS)
-        count = codes.size // codes.depths
-        shares = np.full(count, 1 / count)
-        if codes.end - codes.begin == 1:
-            shares = self.quantiles.shares(codes.begin, self.quantiles.values(codes.begin))
+        shares = self.quantiles.shares(codes.feature, self.quantiles.values(codes.feature))
         for gate in codes.gates:
-            own = counts[self.features.bases[gate] :][: codes.size].reshape(codes.depths, -1, k.COUNTS)
-            own[:] = own.sum(axis=1, keepdims=True) * shares[:, None]
+            own = counts[self.features.own(gate)]
+            own[:] = own.sum(axis=0) * shares[:, None]
         for step in self.features.steps:
             block = self.features.block(self.steps, step)
             if step.source == place:
-                own = block.reshape(codes.depths, -1, block.shape[1])
-                own[:] = own.sum(axis=1, keepdims=True) * shares[:, None]
+                block[:] = block.sum(axis=0) * shares[:, None]
             if step.target == place:
-                own = block.reshape(len(block), codes.depths, -1)
-                own[:] = own.sum(axis=2, keepdims=True) * shares
+                block[:] = block.sum(axis=1, keepdims=True) * shares
         if self.rehearsal is not None:
             self.rehearsal.level(place)
 
@@ -220,10 +205,10 @@ class Sketch:
         made = self.counts.reshape(-1, k.COUNTS)[:, k.MADE]
         stands = np.ones(len(made))
         for place in self.features.places:
-            at = [self.features.bases[gate] + np.arange(place.size) for gate in place.gates]
-            some = [1 + made[own].reshape(place.depths, -1).sum(axis=1) for own in at]
+            at = [self.features.own(gate) for gate in place.gates]
+            some = [1 + made[own].sum() for own in at]
             for own, those in zip(at, some, strict=True):
-                stands[own] = (those / np.max(some, axis=0)).repeat(place.size // place.depths)
+                stands[own] = those / max(some)
         return stands
 
     def at_once(self) -> tuple[Floats, Floats]:
