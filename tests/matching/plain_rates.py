@@ -63,7 +63,7 @@ def follow(of: Sketch, plain: Plain, price: float) -> Floats:
     """Matches and units of work to be expected, by class and age, if what is not worth the price is shed."""
     f, load = of.features, of.load()
     ahead = np.zeros((2, f.classes, k.AGES))
-    dying, stands = deaths(of.counts, of.features, k.AGES * of.window.age), of._stands()
+    dying = deaths(of.counts, of.features, k.AGES * of.window.age)
     for _ in range(of._rates.rounds):
         last = ahead.sum(axis=(1, 2))
         for gate in reversed(range(len(of.shows))):
@@ -81,7 +81,7 @@ def follow(of: Sketch, plain: Plain, price: float) -> Floats:
                     continue  # a match, which is counted
                 for other in f.places[step.target].gates:
                     part = slice(f.bases[other], f.bases[other] + brings.shape[1])
-                    kept = stands[part, None] * worth(ahead[0, part], ahead[1, part], price)
+                    kept = worth(ahead[0, part], ahead[1, part], price)
                     brings += kept * ahead[:, part]
                 rate += way @ brings
             ahead[:, own] = rest(rate, dying[own], of.window.age)

@@ -45,7 +45,7 @@ def test_what_follows_is_what_plain_python_says(name: str) -> None:
 def counted(of: Sketch) -> float:
     """The units of work that an event was of late, if none was passed over."""
     counts = of.counts.reshape(-1, k.COUNTS)
-    of_all = of.shows.sum() + counts[:, [k.MADE, k.MATCHED]].sum()
+    of_all = of.shows.sum() + of.steps.sum() + counts[:, k.MATCHED].sum()
     return float(1 + of_all / counts[of.features.bases[0], k.LIVED])
 
 

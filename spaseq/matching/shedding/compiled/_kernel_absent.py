@@ -30,7 +30,6 @@ from spaseq.matching.shedding.compiled._kernel_known import (
     COUNTS,
     DIED,
     LIVED,
-    MADE,
     age,
     is_live,
     known_at,
@@ -148,9 +147,7 @@ def bury(
                     counts[number * COUNTS + LIVED] += max(0, min(events, position - nodes.position(m, node)))
                     counts[number * COUNTS + DIED] += 1
                     cell = number * AGES + age(t, axis, waits.first(m, w), now)
-                    if is_new:
-                        counts[number * COUNTS + MADE] += 1
-                    else:
+                    if not is_new:
                         alive[cell] = max(0, alive[cell] - 1)
                         load += loads[number]
                     leave(m, w)

@@ -58,9 +58,7 @@ def worth(value: float, cost: float, price: float) -> float:
 
 
 @part
-def _brought(
-    t: Ints, s: int, gates: Ints, ahead: Floats, stands: Floats, price: float, brings: Floats
-) -> None:
+def _brought(t: Ints, s: int, gates: Ints, ahead: Floats, price: float, brings: Floats) -> None:
     """What a step brings, of each class that it leads to: what follows, and a unit of work to make it."""
     width = WHATS * AGES
     for j in range(targets(t, s)):
@@ -70,7 +68,7 @@ def _brought(
         for g in range(behind(t, s), behind_end(t, s)):
             at = (gates[g] + j) * width
             for age in range(AGES):
-                kept = stands[gates[g] + j] * worth(ahead[at + age], ahead[at + AGES + age], price)
+                kept = worth(ahead[at + age], ahead[at + AGES + age], price)
                 for c in range(age, width, AGES):
                     brings[j * width + c] += kept * ahead[at + c]
 
@@ -100,17 +98,16 @@ def _rest(rate: Floats, at: int, dying: float, events: float, to: Floats) -> Non
 @kernel
 def follow(
     table: Ints, gates_: Ints, count: int, matched_: Floats, rates_: Floats, load_: Floats, dying_: Floats,
-    stands_: Floats, events: float, price: float, rounds: int, brings_: Floats, rate_: Floats, ahead_: Floats,
+    events: float, price: float, rounds: int, brings_: Floats, rate_: Floats, ahead_: Floats,
 ) -> None:  # fmt: skip
     """What is to be expected of a partial match of each class: matches, and units of work.
 
     ``ahead`` has numbers by class, what and age, and ``rate`` what comes in one event (see ``_rest``); of
-    ``count`` gates, the last comes first. What is not worth the ``price`` is shed as soon as it is made;
-    ``stands``: the share of those of a class that are made at all. Where a step leads back, it takes several
-    rounds.
+    ``count`` gates, the last comes first. What is not worth the ``price`` is shed as soon as it is made. Where
+    a step leads back, it takes several rounds.
     """
     t, gates, matched, rates = pointer(table), pointer(gates_), pointer(matched_), pointer(rates_)
-    load, dying, stands, brings = pointer(load_), pointer(dying_), pointer(stands_), pointer(brings_)
+    load, dying, brings = pointer(load_), pointer(dying_), pointer(brings_)
     rate, ahead = pointer(rate_), pointer(ahead_)
     classes, steps = len(matched_), len(table) // S_SIZE
     width = WHATS * AGES
@@ -132,7 +129,7 @@ def follow(
                             rate[i * width + AGES + c] = matched[i] + load[i]
                 if behind(t, s) == behind_end(t, s):
                     continue  # a match, which is counted
-                _brought(t, s, gates, ahead, stands, price, brings)
+                _brought(t, s, gates, ahead, price, brings)
                 _add(t, s, rates, brings, width, rate)
             for i in range(first, first + size):
                 _rest(rate, i * width, dying[i], events, ahead)

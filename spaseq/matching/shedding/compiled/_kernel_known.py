@@ -34,11 +34,11 @@ TAG: Final = 0
 CODE: Final = 1
 KNOWN_SIZE: Final = 2
 
-# Columns of features: a program, and how many edges there are; and of a way: the number of its gate; of the
-# place it leads to the feature (-1 for none), and how many codes there are; where in ``steps`` it stands how often one of a code went on to one of another. Then what is
-# rehearsed of it: where the ghosts of its place are, and of the one it leads to, -1 if there are none; a way
-# to its place; where it stands how often it was tried with one of a code, -1 if it is not; and a program of
-# what its condition compares of an event, and where the latest of these values stand.
+# Columns of features: a program, and how many edges there are; and of a way: the number of its gate; the
+# feature of the place it leads to (-1 for none), and how many codes that has; where in ``steps`` its counts
+# begin, by code and target. Then what is rehearsed of it: where the ghosts of its place are, and of the one it
+# leads to, -1 if there are none; a way to its place; where the counts of its trials begin, -1 if there are
+# none; and a program of what its condition compares of an event, and where the latest of these values stand.
 F_CODE: Final = 0
 F_CODE_END: Final = 1
 F_COUNT: Final = 2
@@ -68,9 +68,7 @@ RING: Final = 512
 MATCHED: Final = 0
 LIVED: Final = 1
 DIED: Final = 2
-#: And how many there have been of it.
-MADE: Final = 3
-COUNTS: Final = 4
+COUNTS: Final = 3
 
 
 @inlined

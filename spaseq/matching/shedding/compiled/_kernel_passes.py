@@ -40,7 +40,6 @@ from spaseq.matching.shedding.compiled._kernel_known import (
     DIED,
     KNOWN_SIZE,
     LIVED,
-    MADE,
     MATCHED,
     W_GATE,
     W_SIZE,
@@ -136,7 +135,6 @@ def welcome(
         begun += int(nodes.previous(m, node) == 0)
         gate = waits.gate(m, w)
         number = bases[gates.number(t, gate)] + known[at + CODE]
-        counts[number * COUNTS + MADE] += 1
         cell = number * AGES + age(t, axis, waits.first(m, w), now)
         if (
             load + loads[number] > room

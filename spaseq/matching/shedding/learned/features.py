@@ -73,10 +73,10 @@ class Rehearsed:
 class Features:
     """The features of a query's places, as the passes read them.
 
-    ``tables``: the query's, and behind them programs. ``rows`` are features, and ``ways`` says of each way
-    its gate and the feature of the place behind it (see ``compiled``). ``bases``: of each gate, the
-    number of its first class; ``classes``: how many there are; ``counted``: how many counts of steps. ``rehearsed`` is None where what an event
-    does depends on more than what is bound and what it brings. ``tells_the_dead``, ``graves``: see
+    ``tables``: the query's, and behind them programs. ``rows``: features, and ``ways``: of each way its gate
+    and the feature of the place behind it (see ``compiled``). ``bases``: of each gate, its first class;
+    ``classes``: how many there are; ``counted``: how many counts of steps. ``rehearsed`` is None where what
+    an event does depends on more than what is bound and what it brings. ``tells_the_dead``, ``graves``: see
     ``absent``; ``taken``: by slot, 1 if an event of a match may bind it.
     """
 

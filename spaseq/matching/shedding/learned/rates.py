@@ -67,8 +67,7 @@ class Rates:
             went, lived = counted[own, known.MATCHED, None], counted[own, known.LIVED]
             self.matched[own] = shrunk(went, lived, ends / window)[:, 0]
         for number, step in enumerate(features.steps):
-            # There is one empty run, which lives through each event once: as if in the first one something had
-            # begun. One in a window would weigh as much as all that this run ever lives through.
+            # There is one empty run: it lives through each event once.
             usual = 1.0 if step.source == 0 else 1 / window
             lived = counted[features.own(step.gate), known.LIVED]
             self.set(number, shrunk(features.block(steps, step), lived, usual))
@@ -84,13 +83,13 @@ class Rates:
         """Sets the rates of a step, by code and target."""
         self._features.block(self._rates, self._features.steps[number])[:] = rates
 
-    def follow(self, load: Floats, dying: Floats, stands: Floats, age: float, price: float) -> Ahead:
+    def follow(self, load: Floats, dying: Floats, age: float, price: float) -> Ahead:
         """What is to be expected, if what is not worth the price is shed as it is made. See
         ``_kernel_ahead``.
         """
         k.follow(
             self._table, self._gates, len(self._features.bases), self.matched, self._rates, load, dying,
-            stands, age, price, self.rounds, self._brings, self._rate, self._ahead,
+            age, price, self.rounds, self._brings, self._rate, self._ahead,
         )  # fmt: skip
         shape = self._features.classes, k.WHATS, known.AGES
         found, rate = self._ahead.reshape(shape), self._rate.reshape(shape)

@@ -155,32 +155,32 @@ class Sketch:
         """Has compiled code ready, which takes a while to be loaded."""
         self._rate()
         nothing = np.zeros(self.features.classes)
-        self._follow(nothing, nothing, nothing, 0.0)
+        self._follow(nothing, nothing, 0.0)
         self._rates.at_once(nothing, self._ahead.value)
 
     def plan(self, most: float) -> None:
         """Sets the price of work, where an event is to take so many units and would take too many; else 0."""
         self.is_planned = True
-        load, dying, stands = self.load(), self._dying(), self._stands()
+        load, dying = self.load(), self._dying()
         self._rate()
-        self._ahead = self._follow(load, dying, stands, 0.0)
+        self._ahead = self._follow(load, dying, 0.0)
         self.coming = self._ahead.root
-        self.price = self._priced(load, dying, stands, _LATER * most)
+        self.price = self._priced(load, dying, _LATER * most)
         self.expected = self._ahead.value.ravel()
         alive = self.alive.reshape(-1, k.AGES)
         self.even = evenness((alive * self._ahead.value).ravel(), (alive * self._ahead.cost).ravel())
         self.even *= min(1.0, max(0.0, (most / self.coming - _LITTLE) / (_MOST - _LITTLE)))
         if self.price:
-            self._ahead = self._follow(load, dying, stands, self.price)
+            self._ahead = self._follow(load, dying, self.price)
 
-    def _priced(self, load: Floats, dying: Floats, stands: Floats, most: float) -> float:
+    def _priced(self, load: Floats, dying: Floats, most: float) -> float:
         """The least price, about, at which an event takes no more than so many units."""
         if self.coming <= most:
             return 0.0
         low, high = 0.0, 1.0  # a match costs a unit itself
         for _ in range(_STEPS):
             price = (low + high) / 2 if low else high / 8
-            if self._follow(load, dying, stands, price).root > most:
+            if self._follow(load, dying, price).root > most:
                 low = price
             else:
                 high = price
@@ -193,23 +193,12 @@ class Sketch:
             counts = self.counts.reshape(-1, k.COUNTS)
             self.rehearsal.replace(self._rates, counts, self.steps)
 
-    def _follow(self, load: Floats, dying: Floats, stands: Floats, price: float) -> Ahead:
+    def _follow(self, load: Floats, dying: Floats, price: float) -> Ahead:
         """What is to be expected, if what is not worth the price is shed as soon as it is made."""
-        return self._rates.follow(load, dying, stands, self.window.age, price)
+        return self._rates.follow(load, dying, self.window.age, price)
 
     def _dying(self) -> Floats:
         return deaths(self.counts, self.features, k.AGES * self.window.age)
-
-    def _stands(self) -> Floats:
-        """Which share of those at a place waits at each gate of it, by class: a Kleene may end there."""
-        made = self.counts.reshape(-1, k.COUNTS)[:, k.MADE]
-        stands = np.ones(len(made))
-        for place in self.features.places:
-            at = [self.features.own(gate) for gate in place.gates]
-            some = [1 + made[own].sum() for own in at]
-            for own, those in zip(at, some, strict=True):
-                stands[own] = those / max(some)
-        return stands
 
     def at_once(self) -> tuple[Floats, Floats]:
         """See ``Rates.at_once``: as things go."""
