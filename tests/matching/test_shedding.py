@@ -159,7 +159,7 @@ def test_what_an_event_takes_by_itself_is_not_laid_to_partial_matches() -> None:
     overload = Overload(1.5)
     for look in range(2_000):
         begun = int(look % 10 == 0)
-        overload.measure(1, 1.0 + begun, 0.01, 1.0 + begun, begun)
+        overload.measure(1, 1.0 + begun, 0.01, 1.0 + begun)
     assert overload.least == pytest.approx(1.1, rel=0.02)
     assert overload.expect(0.1) < 1.2
     assert overload.share(0.1) == 1.0
@@ -174,7 +174,7 @@ def test_what_looks_take_is_not_laid_to_events_that_begin_partial_matches() -> N
     for event in range(2_000):
         begun, is_asked = int(event % 3 == 1), event % 9 == 2
         took = (0.1, 0.1, 40.0)[event % 3]
-        overload.measure(1, took + 20.0 * begun, 1e5, 1.0 + begun + 9e5 * is_asked, begun, 20.0 * begun)
+        overload.measure(1, took + 20.0 * begun, 1e5, 1.0 + begun + 9e5 * is_asked, 20.0 * begun)
     assert overload.least < 0.2
     assert 0.5 < overload.share(1e5) < 0.6
 
@@ -207,7 +207,7 @@ def test_of_a_bound_that_little_is_above_what_an_event_takes_some_is_used() -> N
     overload = Overload(1.5)
     for look in range(2_000):
         begun = int(look // 64 % 2) * (look % 5 == 0)
-        overload.measure(1, 1.0 + begun, 0.0, 1.0 + begun, begun)
+        overload.measure(1, 1.0 + begun, 0.0, 1.0 + begun)
     assert overload.most > overload.least + 0.4 * (1.5 - overload.least)
 
 

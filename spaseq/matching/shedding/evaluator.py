@@ -169,11 +169,11 @@ class Shedding(Looking):
         self._given += events
         axis, time = self._place
         load, units = self._load, self._units
-        begun = self._welcome(axis, time)
+        self._welcome(axis, time)
         if self._overload is not None:
             spent = self._spent - self._measured
             between = spent - worked + self._choosing
-            took = self._overload.measure(events, spent, load, units, begun, between)
+            took = self._overload.measure(events, spent, load, units, between)
             if self._passing is not None:
                 self._passing.took(events, took)
         # To look at no more than was shown would take the longer the more there is to be shed.

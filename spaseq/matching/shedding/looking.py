@@ -121,11 +121,8 @@ class Looking(Selecting):
             self._keep(share, axis, time, events)
         self._notice(events)
 
-    def _welcome(self, axis: int, time: int) -> int:
-        """Looks at the partial matches that the last events made; sheds of these where there is no room.
-
-        How many of them began.
-        """
+    def _welcome(self, axis: int, time: int) -> None:
+        """Looks at the partial matches that the last events made; sheds of these where there is no room."""
         begin = self._effort.clock()
         s, f, m, numbers = self._sketch, self._features, self._memory, self._columns.numbers
         room = (
@@ -134,9 +131,9 @@ class Looking(Selecting):
         if self._admitted < 1 or self._doubt.matters:
             room = math.inf
         shed = self._scratch
-        total, begun, load = k.welcome(
+        total, load = k.welcome(
             f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases,
-            *s.quantiles.arrays, s.counts, s.steps, s.alive, self._loads, self._kept, shed, self._next, axis,
+            *s.quantiles.arrays, s.steps, s.alive, self._loads, self._kept, shed, self._next, axis,
             time, s.window.passed(self._given), room, self._draws,
         )  # fmt: skip
         self._load += load
@@ -147,7 +144,6 @@ class Looking(Selecting):
             shed[:] = 0
             self._account.begin(late(self._overload.expect(self._load) if self._overload else None))
         self._spent += self._effort.clock() - begin
-        return begun
 
     @property
     def _paused(self) -> float:

@@ -103,8 +103,8 @@ def follow(
     """What is to be expected of a partial match of each class: matches, and units of work.
 
     ``ahead`` has numbers by class, what and age, and ``rate`` what comes in one event (see ``_rest``); of
-    ``count`` gates, the last comes first. What is not worth the ``price`` is shed as soon as it is made. Where
-    a step leads back, it takes several rounds.
+    ``count`` gates, the last comes first. What is not worth the ``price`` is shed as soon as it is made.
+    Where a step leads back, it takes several rounds.
     """
     t, gates, matched, rates = pointer(table), pointer(gates_), pointer(matched_), pointer(rates_)
     load, dying, brings = pointer(load_), pointer(dying_), pointer(brings_)

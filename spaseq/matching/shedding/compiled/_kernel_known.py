@@ -36,8 +36,8 @@ KNOWN_SIZE: Final = 2
 
 # Columns of features: a program, and how many edges there are; and of a way: the number of its gate; the
 # feature of the place it leads to (-1 for none), and how many codes that has; where in ``steps`` its counts
-# begin, by code and target. Then what is rehearsed of it: where the ghosts of its place are, and of the one it
-# leads to, -1 if there are none; a way to its place; where the counts of its trials begin, -1 if there are
+# begin, by code and target. Then what is rehearsed of it: where the ghosts of its place are, and of the one
+# it leads to, -1 if there are none; a way to its place; where the counts of its trials begin, -1 if there are
 # none; and a program of what its condition compares of an event, and where the latest of these values stand.
 F_CODE: Final = 0
 F_CODE_END: Final = 1

@@ -104,26 +104,24 @@ def observe(
 @kernel
 def welcome(
     tables: Ints, ints: Ints, floats: Floats, numbers: Floats, codes: Codes, known_: Ints, ways_: Ints,
-    bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, counts_: Floats, steps_: Floats,
+    bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, steps_: Floats,
     alive_: Ints, loads_: Floats, kept_: Floats, shed_: Ints, begin: int, axis: int, time: int, now: int,
     room: float, draw: int,
-) -> tuple[int, int, float]:  # fmt: skip
-    """Codes new partial matches, those from ``begin`` on; how many there are, how many of these are of one
-    event, and how much load.
+) -> tuple[int, float]:  # fmt: skip
+    """Codes new partial matches, those from ``begin`` on; how many there are, and how much load.
 
     As long as that is more than ``room``, those go at once that would not have been ``kept`` of late.
     """
     t, m, f = pointer(tables), pointer(ints), pointer(floats)
     n, c, known, ways = pointer(numbers), pointer(codes), pointer(known_), pointer(ways_)
     bases, features, edges, steps = pointer(bases_), pointer(features_), pointer(edges_), pointer(steps_)
-    rings, counts = pointer(rings_), pointer(counts_)
-    alive, loads = pointer(alive_), pointer(loads_)
+    rings, alive, loads = pointer(rings_), pointer(alive_), pointer(loads_)
     kept, shed = pointer(kept_), pointer(shed_)
     # Whatever comes next comes behind these: places that are free are used again after a sweep only.
     while header.free_wait(m) != 0:
         header.set_free_wait(m, waits.link(m, header.free_wait(m)))
         header.set_live_waits(m, header.live_waits(m) + 1)
-    total, begun, load = 0, 0, 0.0
+    total, load = 0, 0.0
     for w in range(begin, header.next_wait(m), header.width(m)):
         if not is_live(t, m, w, axis, time):
             continue
@@ -132,7 +130,6 @@ def welcome(
         if at < 0:
             at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, True)
         total += 1
-        begun += int(nodes.previous(m, node) == 0)
         gate = waits.gate(m, w)
         number = bases[gates.number(t, gate)] + known[at + CODE]
         cell = number * AGES + age(t, axis, waits.first(m, w), now)
@@ -147,7 +144,7 @@ def welcome(
             continue
         alive[cell] += 1
         load += loads[number]
-    return total, begun, load
+    return total, load
 
 
 @kernel
