@@ -6,7 +6,6 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +15,6 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.reading.parser import parse
 from spaseq.matching.conditions.postfix import Step
 from spaseq.matching.shedding.learned.comparisons import balanced
-from spaseq.matching.shedding.learned.quantiles import _between
 from tests.benchmarks import sharp
 
 pytestmark = pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
@@ -84,17 +82,6 @@ def test_on_the_left_of_a_balanced_condition_is_what_a_partial_match_has() -> No
     # Of what has but one, and takes it away, that is on the left: moments have no opposite.
     code = [z, x, Step("SUBTRACT"), Step("CONSTANT", 3), Step("COMPARE", "<")]
     assert balanced(code, {(x,)}.__contains__)[:1] == (x,)
-
-
-def test_edges_are_where_values_of_partial_matches_lie() -> None:
-    """Of events one in twenty brings what some partial matches are less than, and others are not."""
-    own, brought = np.linspace(-1_000.0, -300.0, 200), np.linspace(-340.0, 600.0, 512)
-    between = _between(brought, own)
-    assert 16 < len(between) < 40
-    assert between.max() <= -300.0
-    assert _between(brought, own[:10]) is brought
-    assert _between(brought, np.linspace(0.0, 400.0, 200)) is brought
-    assert (_between(brought, own - 1_000.0) == own - 1_000.0).all()
 
 
 def pattern(b: str, c: str) -> SequencePattern:

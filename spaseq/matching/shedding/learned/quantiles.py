@@ -20,8 +20,6 @@ _FEW_EVENTS: Final = 16
 _AGAIN: Final = 4
 #: Edges are given up when such a share of what comes lies between two of them.
 _SKEWED: Final = 0.4
-#: If more than such a share of what events bring lies between a feature's own values, edges are of it all.
-_MOST_BETWEEN: Final = 0.15
 
 
 class Quantiles:
@@ -42,7 +40,7 @@ class Quantiles:
     def learn(self, feature: int, brought: Floats | None) -> bool:
         """Learns the edges of a feature anew, where that is due; whether they are others now.
 
-        Where a condition compares it with what events bring, edges are quantiles of these (see ``_between``).
+        Where a condition compares it with what events bring, edges are quantiles of these.
         ``brought`` is a ring of such values.
         """
         ring = self.rings[feature * (k.RING + 1) :] if brought is None else brought
@@ -51,8 +49,6 @@ class Quantiles:
             return False
         self._due[feature] = seen * _AGAIN if seen < k.RING else seen + _AGAIN * k.RING
         values = np.sort(latest(ring, 0))
-        if brought is not None:
-            values = _between(values, self.values(feature))
         count = int(self.rows[feature * k.F_SIZE + k.F_COUNT])
         # Of a single value that events bring, it matters what is above it.
         if (count or brought is None) and self._fits(feature, values):
@@ -84,20 +80,6 @@ class Quantiles:
             return False
         sizes = np.bincount(np.searchsorted(edges, values), minlength=count + 1)
         return bool(sizes.max() <= max(_SKEWED, 3 / (count + 1)) * len(values))
-
-
-def _between(brought: Floats, own: Floats) -> Floats:
-    """Of what events bring, in order, what tells a feature's own values apart.
-
-    What is beyond all of these is all the same to them. Own values are often those of a few events, so that
-    brought ones are left out only where next to no edges would be left between.
-    """
-    if len(own) < _FEW:
-        return brought
-    some = brought[(brought >= own.min()) & (brought <= own.max())]
-    if len(some) > _MOST_BETWEEN * len(brought):
-        return brought
-    return some if len(some) >= _FEW_EVENTS else np.sort(own)
 
 
 def latest(rings: Floats, number: int) -> Floats:
