@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 import numpy as np
@@ -49,8 +48,6 @@ class Looking(Selecting):
         """See ``Observed``."""
         super().__init__(query, compiled, queries)
         self._overload = None if query.effort.latency is None else Overload(query.effort.latency)
-        # How many new ones are shed.
-        self._scratch: Ints = np.zeros_like(self._sketch.alive)
         # Since the last look ended: events, and seconds of work and of the next look; what the last one
         # took, and held events up for.
         self._events, self._spent, self._looking, self._taken, self._pause = 0, 0.0, 0.0, 0.0, 0.0
@@ -111,7 +108,6 @@ class Looking(Selecting):
         s.window.pass_to(axis, self._given)
         s.decay(events)
         if s.learn():
-            self._kept[:] = 1.0
             self._known[:] = 0
             self._observe(axis, time, counted=False)
         if self._overload is not None:
@@ -122,27 +118,17 @@ class Looking(Selecting):
         self._notice(events)
 
     def _welcome(self, axis: int, time: int) -> None:
-        """Looks at the partial matches that the last events made; sheds of these where there is no room."""
+        """Looks at the partial matches that the last events made."""
         begin = self._effort.clock()
         s, f, m, numbers = self._sketch, self._features, self._memory, self._columns.numbers
-        room = (
-            math.inf if self._overload is None else self._overload.load - self._overload.lasting(self._load)
-        )
-        if self._admitted < 1 or self._doubt.matters:
-            room = math.inf
-        shed = self._scratch
         total, load = k.welcome(
             f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases,
-            *s.quantiles.arrays, s.steps, s.alive, self._loads, self._kept, shed, self._next, axis,
-            time, s.window.passed(self._given), room, self._draws,
+            *s.quantiles.arrays, s.steps, s.alive, self._loads, self._next, axis, time,
+            s.window.passed(self._given),
         )  # fmt: skip
         self._load += load
         self._next = int(m.ints[mem.NEXT_WAIT])
         self._add_work(total)
-        if shed.any():
-            self._account.add(shed, self._sketch)
-            shed[:] = 0
-            self._account.begin(late(self._overload.expect(self._load) if self._overload else None))
         self._spent += self._effort.clock() - begin
 
     @property

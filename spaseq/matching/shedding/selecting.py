@@ -50,8 +50,6 @@ class Selecting(Observed):
         self._doubt = Doubt(query.pattern, query.bounds)
         gates = [" | ".join(sorted(gate.gpms)) for gate in self._compiled.analysis.gates]
         self._account = Account(self._name, gates, query.effort.policy, is_chosen=self._doubt.matters)
-        # Of each cell, the share that was kept when something was shed last.
-        self._kept: npt.NDArray[np.float64] = np.ones(self._sketch.alive.size)
         # So often partial matches have drawn lots.
         self._draws = 0
 
@@ -73,10 +71,7 @@ class Selecting(Observed):
         policy = Policy.SHARP if policy is Policy.RANDOM_INPUT else policy
         if self._doubt.matters:
             return self._let_go(s.worth(policy, by_size=by_size), share, axis, time)
-        kept = s.kept(share, policy, by_size=by_size)
-        if not by_size:
-            self._kept = kept
-        return self._mark(kept, axis, time)
+        return self._mark(s.kept(share, policy, by_size=by_size), axis, time)
 
     def _let_go(self, worth: Worth, share: float, axis: int, time: int) -> int:
         """The same by first events, each with all that begins with it."""

@@ -104,19 +104,14 @@ def observe(
 @kernel
 def welcome(
     tables: Ints, ints: Ints, floats: Floats, numbers: Floats, codes: Codes, known_: Ints, ways_: Ints,
-    bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, steps_: Floats,
-    alive_: Ints, loads_: Floats, kept_: Floats, shed_: Ints, begin: int, axis: int, time: int, now: int,
-    room: float, draw: int,
+    bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, steps_: Floats, alive_: Ints,
+    loads_: Floats, begin: int, axis: int, time: int, now: int,
 ) -> tuple[int, float]:  # fmt: skip
-    """Codes new partial matches, those from ``begin`` on; how many there are, and how much load.
-
-    As long as that is more than ``room``, those go at once that would not have been ``kept`` of late.
-    """
+    """Codes new partial matches, those from ``begin`` on; how many there are, and how much load."""
     t, m, f = pointer(tables), pointer(ints), pointer(floats)
     n, c, known, ways = pointer(numbers), pointer(codes), pointer(known_), pointer(ways_)
     bases, features, edges, steps = pointer(bases_), pointer(features_), pointer(edges_), pointer(steps_)
     rings, alive, loads = pointer(rings_), pointer(alive_), pointer(loads_)
-    kept, shed = pointer(kept_), pointer(shed_)
     # Whatever comes next comes behind these: places that are free are used again after a sweep only.
     while header.free_wait(m) != 0:
         header.set_free_wait(m, waits.link(m, header.free_wait(m)))
@@ -130,19 +125,8 @@ def welcome(
         if at < 0:
             at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, True)
         total += 1
-        gate = waits.gate(m, w)
-        number = bases[gates.number(t, gate)] + known[at + CODE]
-        cell = number * AGES + age(t, axis, waits.first(m, w), now)
-        if (
-            load + loads[number] > room
-            and gates.sign(t, gate) == 0
-            and kept[cell] < 1.0
-            and lot(m, gates.number(t, gate), node, draw) >= kept[cell]
-        ):
-            leave(m, w)
-            shed[cell] += 1
-            continue
-        alive[cell] += 1
+        number = bases[gates.number(t, waits.gate(m, w))] + known[at + CODE]
+        alive[number * AGES + age(t, axis, waits.first(m, w), now)] += 1
         load += loads[number]
     return total, load
 

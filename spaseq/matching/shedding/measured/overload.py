@@ -154,13 +154,6 @@ class Overload:
         return self.least + self._slope * load
 
     @property
-    def load(self) -> float:
-        """The load from which on there is too much; infinite while that is not known."""
-        if self._slope <= 0:
-            return math.inf
-        return (_ABOVE * self.most - self.least) / self._slope
-
-    @property
     def target(self) -> float:
         """The load that there is time for; infinite while that is not known."""
         return max(0.0, self.most - self.least) / self._slope if self._slope > 0 else math.inf
