@@ -27,9 +27,8 @@ from spaseq.limits import UNLIMITED
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds
-from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.evaluator import Shedding
-from spaseq.matching.shedding.fits import obstacles
+from spaseq.matching.shedding.query import Bounded, obstacles
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check
 from tests.benchmarks.sharp_oracle import Foreseen, Oracle, mixed

@@ -28,7 +28,7 @@ from spaseq.matching.kernel.compiled import _kernel
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.plan import explain
 from spaseq.matching.shedding.account import given_up
-from spaseq.matching.shedding.measured.pace import Pace
+from spaseq.matching.shedding.overload import Pace
 
 STREAM = "http://example.org/s"
 MS = timedelta(milliseconds=1)

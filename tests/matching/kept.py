@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spaseq.matching.shedding.evaluator import Shedding
-from spaseq.matching.shedding.learned.sketch import Sketch
+from spaseq.matching.shedding.sketch import Sketch
 from tests.benchmarks import sharp
 
 

@@ -9,10 +9,10 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.matching.shedding.compiled import _kernel_known as k
-from spaseq.matching.shedding.compiled._kernel_ahead import MARGIN
-from spaseq.matching.shedding.learned.rates import Rates, deaths, shrunk
-from spaseq.matching.shedding.learned.sketch import Sketch
+from spaseq.matching.shedding import _kernel_known as k
+from spaseq.matching.shedding._kernel_ahead import MARGIN
+from spaseq.matching.shedding.rates import Rates, deaths, shrunk
+from spaseq.matching.shedding.sketch import Sketch
 
 Floats = npt.NDArray[np.float64]
 

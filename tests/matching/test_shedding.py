@@ -24,10 +24,9 @@ from spaseq.matching.context import Context
 from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.kernel import sizing
 from spaseq.matching.model import Bounds
-from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.evaluator import Shedding
-from spaseq.matching.shedding.fits import doubts, obstacles, reads_in_one_way
-from spaseq.matching.shedding.measured.overload import Overload
+from spaseq.matching.shedding.overload import Overload
+from spaseq.matching.shedding.query import Bounded, doubts, obstacles, reads_in_one_way
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks import sharp
 from tests.conftest import examples

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from spaseq import Engine, Match
 from spaseq.effort import Policy, WorkClock
-from spaseq.matching.shedding.buffered.evaluator import SheddingLazy
 from spaseq.matching.shedding.evaluator import Shedding
-from spaseq.matching.shedding.families import SheddingFamilies
-from spaseq.matching.shedding.measured.overload import Overload
+from spaseq.matching.shedding.lazy import SheddingLazy
+from spaseq.matching.shedding.overload import Overload
+from spaseq.matching.shedding.skip import SheddingFamilies
 from tests.streams import NS, letters
 from tests.streams import query as of_letters
 

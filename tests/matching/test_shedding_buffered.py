@@ -27,11 +27,9 @@ from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.matching.lazy.records import counter, posting, ring
 from spaseq.matching.model import Bounds
 from spaseq.matching.plan import explain
-from spaseq.matching.shedding.bounded import Bounded
-from spaseq.matching.shedding.buffered import rows, worth
-from spaseq.matching.shedding.buffered.evaluator import SheddingLazy
-from spaseq.matching.shedding.buffered.fits import obstacles
-from spaseq.matching.shedding.fits import doubts
+from spaseq.matching.shedding import _kernel_rows
+from spaseq.matching.shedding.lazy import SheddingLazy
+from spaseq.matching.shedding.query import Bounded, buffer_obstacles, doubts
 from spaseq.terms.dictionary import Dictionary
 from tests.conftest import examples
 from tests.matching.kernel_cases import by_kernel, by_reference
@@ -61,7 +59,7 @@ def random_case(rng: random.Random, events: int = 12) -> Sample | None:
     """A query of which buffered events can be shed, and events for it."""
     for _ in range(40):
         query = random_lazy_query(rng)
-        if not query.misfit and not any(obstacles(query.pattern)) and not any(doubts(query.pattern)):
+        if not query.misfit and not any(buffer_obstacles(query.pattern)) and not any(doubts(query.pattern)):
             return replace(random_sample(rng, query, events), drops=frozenset())
     return None
 
@@ -384,12 +382,11 @@ def test_a_look_loads_no_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
         return lambda *given: (called.add(name), function(*given))[1]
 
     for name in ("let_go", "count", "credit"):
-        monkeypatch.setattr(rows.k, name, noted(name, getattr(rows.k, name)))
-    monkeypatch.setattr(worth, "shrunk", noted("shrunk", worth.shrunk))
+        monkeypatch.setattr(_kernel_rows, name, noted(name, getattr(_kernel_rows, name)))
     begun: list[set[str]] = []
     load = SheddingLazy._load_passes
     monkeypatch.setattr(SheddingLazy, "_load_passes", lambda lazy: (load(lazy), begun.append({*called}))[0])
     lazy, _ = Stream(1, 800).run(three(), 200, clocked(50.0))
     assert lazy.shed.partial_matches
     assert begun == [called]
-    assert called == {"let_go", "count", "credit", "shrunk"}
+    assert called == {"let_go", "count", "credit"}

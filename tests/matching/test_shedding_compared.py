@@ -14,7 +14,7 @@ from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.reading.parser import parse
 from spaseq.matching.conditions.postfix import Step
-from spaseq.matching.shedding.learned.comparisons import balanced
+from spaseq.matching.shedding.features import balanced
 from tests.benchmarks import sharp
 
 pytestmark = pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")

@@ -12,10 +12,10 @@ import pytest
 from spaseq import Engine
 from spaseq.effort import WorkClock
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.shedding import looking
-from spaseq.matching.shedding.compiled._kernel_known import AGES, COUNTS, LIVED
-from spaseq.matching.shedding.learned.rates import Rates, by_show
-from spaseq.matching.shedding.learned.sketch import Sketch, ended
+from spaseq.matching.shedding import evaluator
+from spaseq.matching.shedding._kernel_known import AGES, COUNTS, LIVED
+from spaseq.matching.shedding.rates import Rates, by_show
+from spaseq.matching.shedding.sketch import Sketch, ended
 from tests.benchmarks import sharp
 from tests.matching import kept
 from tests.matching.test_shedding_compared import pattern
@@ -85,7 +85,7 @@ def test_what_partial_matches_live_through_is_counted_once(
             self._visit(now, *self._place, 0, 1_000_000, 0, False)
             alive[:] += np.bincount(self._sketch.gates, now.reshape(-1, AGES).sum(axis=1))
 
-    monkeypatch.setattr(looking, "_BRIEF", brief)
+    monkeypatch.setattr(evaluator, "_BRIEF", brief)
     monkeypatch.setattr(Sketch, "decay", lambda *_: None)
     monkeypatch.setattr(Sketch, "learn", lambda _: False)
     stream = sharp.Stream(400, 4, seed=41)

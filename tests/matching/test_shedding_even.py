@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spaseq.matching.shedding.evaluator import Shedding
-from spaseq.matching.shedding.learned.evenness import evenness
-from spaseq.matching.shedding.looking import due
-from spaseq.matching.shedding.measured.overload import Overload
-from spaseq.matching.shedding.passing import Passing
+from spaseq.matching.shedding.burst import Passing
+from spaseq.matching.shedding.evaluator import Shedding, due
+from spaseq.matching.shedding.overload import Overload
+from spaseq.matching.shedding.sketch import evenness
 from tests.benchmarks import sharp
 
 

@@ -28,9 +28,8 @@ from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.model import Bounds
 from spaseq.matching.ordered import memory
 from spaseq.matching.plan import explain
-from spaseq.matching.shedding.bounded import Bounded
-from spaseq.matching.shedding.families import SheddingFamilies
-from spaseq.matching.shedding.fits import obstacles
+from spaseq.matching.shedding.query import Bounded, obstacles
+from spaseq.matching.shedding.skip import SheddingFamilies
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.sharp import Stream
 from tests.engine.test_bounds import found, query

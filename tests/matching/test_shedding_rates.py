@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 import pytest
 
-from spaseq.matching.shedding.compiled import _kernel_known as k
-from spaseq.matching.shedding.learned.rates import shrunk
-from spaseq.matching.shedding.learned.sketch import Sketch
+from spaseq.matching.shedding import _kernel_known as k
+from spaseq.matching.shedding.rates import shrunk
+from spaseq.matching.shedding.sketch import Sketch
 from tests.benchmarks import sharp
 from tests.matching import kept
 from tests.matching import plain_rates as plain

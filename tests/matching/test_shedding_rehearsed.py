@@ -17,10 +17,10 @@ from spaseq import Engine
 from spaseq.effort import WorkClock
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.matching.shedding.compiled import _kernel_rehearsed as k
-from spaseq.matching.shedding.learned import rehearsal as learned
-from spaseq.matching.shedding.learned.quantiles import latest
-from spaseq.matching.shedding.learned.rehearsal import Rehearsal
+from spaseq.matching.shedding import _kernel_rehearsed as k
+from spaseq.matching.shedding import rates
+from spaseq.matching.shedding.features import latest
+from spaseq.matching.shedding.rates import Rehearsal
 from tests.benchmarks import sharp
 from tests.matching.kept import Kept
 
@@ -85,14 +85,14 @@ def test_the_share_of_true_comparisons(seed: int, sign: str) -> None:
     rng = random.Random(seed)
     left, right = (np.array([rng.randrange(8) / 2 for _ in range(rng.randrange(1, 9))]) for _ in range(2))
     expected = [np.mean([_COMPARED[sign](x, y) for y in right]) for x in left]
-    assert learned._share_of(sign, left, right).tolist() == pytest.approx(expected)
+    assert rates._share_of(sign, left, right).tolist() == pytest.approx(expected)
 
 
 def test_numbers_without_end_are_compared_without_a_warning() -> None:
     """Numpy warned, which a program that takes warnings for errors has as the end of its query."""
     values = np.array([-np.inf, -1.7e308, 0.0, 1.7e308, np.inf])
     for right in (values, values[:1], values[2:3], values[3:], values[1:4]):
-        found = learned._expected_of("<", values, right)
+        found = rates._expected_of("<", values, right)
         assert found.tolist() == sorted(found.tolist(), reverse=True)
         assert 0.0 <= found.min() <= found.max() <= 1.0
 

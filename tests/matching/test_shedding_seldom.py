@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spaseq.matching.shedding.learned.sketch import Sketch
+from spaseq.matching.shedding.sketch import Sketch
 from tests.benchmarks import sharp
 from tests.matching.kept import Kept
 from tests.matching.test_shedding_compared import pattern

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from spaseq.effort import Policy, Shed
 from spaseq.errors import warn_within
-from spaseq.matching.shedding.compiled import _kernel_known as cells
-from spaseq.matching.shedding.learned.sketch import Sketch
+from spaseq.matching.shedding import _kernel_known as cells
+from spaseq.matching.shedding.sketch import Sketch
 
 Ints = npt.NDArray[np.int64]
 

@@ -19,14 +19,14 @@ from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.kernel.turns import Turns
-from spaseq.matching.shedding.bounded import Bounded
-from spaseq.matching.shedding.compiled import _kernel_absent as absent
-from spaseq.matching.shedding.compiled import _kernel_known as cells
-from spaseq.matching.shedding.compiled import _kernel_passes as k
-from spaseq.matching.shedding.learned.features import features
-from spaseq.matching.shedding.learned.queries import Queries, only
-from spaseq.matching.shedding.learned.sketch import Sketch
-from spaseq.matching.shedding.measured.pace import Pace
+from spaseq.matching.shedding import _kernel_known as absent
+from spaseq.matching.shedding import _kernel_known as cells
+from spaseq.matching.shedding import _kernel_passes as k
+from spaseq.matching.shedding.features import features
+from spaseq.matching.shedding.overload import Pace
+from spaseq.matching.shedding.query import Bounded
+from spaseq.matching.shedding.rates import Queries, only
+from spaseq.matching.shedding.sketch import Sketch
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -47,7 +47,7 @@ _SAMPLED: Final = (1, 8, 11, 10, 5, 12, 15, 14, 9, 16, 3, 2, 13, 4, 7, 6)
 
 
 class Observed(Kernel):
-    """The kernel; between events its arena is looked at (``compiled``), which it does not notice.
+    """The kernel; between events its arena is looked at (``_kernel_passes``), which it does not notice.
 
     What is seen, and what matches come of, is in the sketch.
     """

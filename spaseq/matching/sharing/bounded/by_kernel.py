@@ -22,7 +22,7 @@ from spaseq.matching.sharing.by_kernel import Gathering, KernelGroup
 from spaseq.matching.sharing.giving import Lot
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.shedding.evaluator import Shedding
-from spaseq.matching.shedding.learned.queries import Queries
+from spaseq.matching.shedding.rates import Queries
 
 
 class SheddingGroup(BoundedGroup, KernelGroup):

@@ -23,7 +23,7 @@ from spaseq.matching.sharing.bounded.member import BoundedMember
 from spaseq.matching.sharing.bounded.together import BoundedGroup, Together, query_of
 from spaseq.matching.sharing.by_lazy import GatheringLazy, Ints, LazyGroup
 from spaseq.matching.sharing.member import Member
-from spaseq.matching.shedding.buffered.evaluator import SheddingLazy
+from spaseq.matching.shedding.lazy import SheddingLazy
 
 
 class SheddingLazyGroup(BoundedGroup, LazyGroup):

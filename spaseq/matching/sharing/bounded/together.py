@@ -16,7 +16,7 @@ from spaseq.matching.model import Bounds
 from spaseq.matching.sharing.bounded.ledgers import effort_of
 from spaseq.matching.sharing.bounded.member import BoundedMember
 from spaseq.matching.sharing.group import Group
-from spaseq.matching.shedding.bounded import Bounded, Many
+from spaseq.matching.shedding.query import Bounded, Many
 
 _Whole = TypeVar("_Whole", bound="Together")
 

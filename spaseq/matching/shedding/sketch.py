@@ -15,14 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.effort import Policy
-from spaseq.matching.shedding.compiled import _kernel_known as k
-from spaseq.matching.shedding.learned.evenness import evenness
-from spaseq.matching.shedding.learned.features import Features
-from spaseq.matching.shedding.learned.quantiles import Quantiles
-from spaseq.matching.shedding.learned.queries import Queries
-from spaseq.matching.shedding.learned.rates import Ahead, Rates, by_show, deaths
-from spaseq.matching.shedding.learned.rehearsal import Rehearsal
-from spaseq.matching.shedding.measured.window import Window
+from spaseq.matching.shedding import _kernel_known as k
+from spaseq.matching.shedding.features import Features, Quantiles
+from spaseq.matching.shedding.overload import Window
+from spaseq.matching.shedding.rates import Ahead, Queries, Rates, Rehearsal, by_show, deaths
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -263,3 +259,24 @@ def ended(events: float, age: float) -> Floats:
     """
     left = age * np.arange(k.AGES)[::-1]
     return np.asarray((np.clip(events, left, left + age) ** 2 - left**2) / (2 * age))
+
+
+#: Of the work to come, so much is that of those that bring least for it.
+_WORST: Final = 0.5
+#: What these bring, as a share of what as much work brings on average: from where on they are worth less than
+#: the others, and about the same.
+_LESS: Final = 0.55
+_SAME: Final = 0.75
+
+
+def evenness(value: Floats, cost: Floats) -> float:
+    """From 0 to 1, of the matches to be expected of partial matches, and the units of work that they are."""
+    some = np.flatnonzero(cost > 0)
+    value, cost = value[some], cost[some]
+    if not (whole := float(value.sum())):
+        return 0.0
+    order = np.argsort(value / cost, kind="stable")
+    work = np.concatenate([[0.0], np.cumsum(cost[order])])
+    matches = np.concatenate([[0.0], np.cumsum(value[order])])
+    share = float(np.interp(_WORST * work[-1], work, matches)) / (_WORST * whole)
+    return min(1.0, max(0.0, (share - _LESS) / (_SAME - _LESS)))

@@ -23,13 +23,10 @@ from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.matching.lazy.records import counter, passing
 from spaseq.matching.lazy.tables import Compiled
 from spaseq.matching.shedding.account import given_up, recall_of
-from spaseq.matching.shedding.bounded import Bounded
-from spaseq.matching.shedding.buffered.classes import classes
-from spaseq.matching.shedding.buffered.rows import Rows
-from spaseq.matching.shedding.buffered.worth import Worth
-from spaseq.matching.shedding.lots import part_of
-from spaseq.matching.shedding.measured.overload import Overload, late
-from spaseq.matching.shedding.measured.pace import Pace
+from spaseq.matching.shedding.buffers import Rows, Worth, classes
+from spaseq.matching.shedding.overload import Overload, Pace, late
+from spaseq.matching.shedding.query import Bounded
+from spaseq.matching.shedding.selection import part_of
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -8,6 +8,7 @@ that have the smallest share of the matches for their share of the rows.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,9 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.effort import Policy
-from spaseq.matching.shedding.buffered.classes import Classes
-from spaseq.matching.shedding.compiled import _kernel_rows as k
-from spaseq.matching.shedding.learned.rates import shrunk
+from spaseq.language.scope import mentioned
+from spaseq.matching.lazy.compiled import _kernel_layout as lay
+from spaseq.matching.lazy.memory import Memory
+from spaseq.matching.lazy.plans import Plan
+from spaseq.matching.lazy.records import counter, frame, moment, outcome, ring, waiting
+from spaseq.matching.lazy.records.query import plan
+from spaseq.matching.lazy.tables import Compiled
+from spaseq.matching.shedding import _kernel_rows as k
+from spaseq.matching.shedding.query import sheddable
+from spaseq.matching.shedding.rates import shrunk
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -235,3 +243,177 @@ class Worth:
         gone = np.zeros((len(self.classes.goes), len(order) + 1))
         gone[self.classes.of[order], np.arange(1, len(order) + 1)] = loss[order]
         return order, self._pairs(self._count(rows)[:, None] - np.cumsum(gone, axis=1))
+
+
+#: Of a buffer's values so many tell its rows apart at most: into so many levels each, if there are so many.
+_MOST: Final = 2
+_LEVELS: Final = {1: 18, 2: 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a match may end: with a row of one GPM, after rows of ``others``, by their numbers."""
+
+    last: int
+    others: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """The classes of all buffers. ``buffers`` and ``features`` are rows as ``_kernel_rows`` has them.
+
+    ``of``: the buffer of each class; ``goes``: whether rows of a buffer may be shed; ``shapes``: the levels
+    of each buffer's features; ``sites``: the GPM of each item of all plans; ``ways``: how matches may end.
+    """
+
+    buffers: Ints
+    features: Ints
+    of: Ints
+    goes: npt.NDArray[np.bool_]
+    shapes: tuple[tuple[int, ...], ...]
+    sites: Ints
+    ways: tuple[Way, ...]
+    edges: int
+
+    def slice_of(self, g: int) -> slice:
+        """The classes of a buffer."""
+        begin = int(self.buffers[g, k.B_CLASS])
+        return slice(begin, begin + int(np.prod(self.shapes[g], dtype=np.int64)))
+
+
+def classes(compiled: Compiled) -> Classes:
+    """What tells rows apart in the buffers of a query."""
+    plans = [plan for plan, _ in compiled.plans]
+    going = sheddable(plans)
+    read = [*dict.fromkeys(_read(compiled))]
+    places: dict[int, list[str]] = {}
+    for g, name in compiled.columns:
+        places.setdefault(g, []).append(name)
+    of_one = {name: g for g, names in places.items() for name in names}
+    shared = {name for g, names in places.items() for name in names if of_one[name] != g}
+    buffers: list[tuple[int, ...]] = []
+    rows: list[tuple[int, ...]] = []
+    of: list[int] = []
+    shapes: list[tuple[int, ...]] = []
+    edges = 0
+    for g, gpm in enumerate(compiled.gpms):
+        told = [name for name in read if name in places.get(g, ()) and name not in shared][:_MOST]
+        told = told if gpm in going else []
+        shape = tuple(_LEVELS[len(told)] for _ in told)
+        buffers.append((int(gpm in going), len(of), len(rows), len(rows) + len(told)))
+        for name, levels in zip(told, shape, strict=True):
+            rows.append((places[g].index(name), edges, 0, levels))
+            edges += levels - 2
+        of += [g] * int(np.prod(shape, dtype=np.int64))
+        shapes.append(shape)
+    numbers = {gpm: g for g, gpm in enumerate(compiled.gpms)}
+    return Classes(
+        np.array(buffers, dtype=np.int64),
+        np.array(rows or [(0, 0, 0, 2)], dtype=np.int64),
+        np.array(of, dtype=np.int64),
+        np.array([gpm in going for gpm in compiled.gpms]),
+        tuple(shapes),
+        np.array([numbers[item.atom.gpm] for item in compiled.sites], dtype=np.int64),
+        tuple(way for plan in plans for way in _ways(plan, numbers)),
+        max(edges, 1),
+    )
+
+
+def _ways(plan: Plan, numbers: dict[str, int]) -> Iterator[Way]:
+    for i, last in enumerate(plan.items):
+        if not plan.after(i):
+            others = (numbers[item.atom.gpm] for j, item in enumerate(plan.items) if j != i)
+            yield Way(numbers[last.atom.gpm], tuple(others))
+
+
+def _read(compiled: Compiled) -> Iterator[str]:
+    """The variables that conditions read, those of the first conditions first."""
+    for _, demanded in compiled.plans:
+        for condition in demanded.conditions:
+            yield from (str(step.what) for step in condition.code if step.op == "PUSH")
+        for item in demanded.open:
+            yield from sorted(mentioned(item.condition))
+
+
+Codes = npt.NDArray[np.int8]
+
+#: So many of the matches found at once are looked at, about.
+_SOME: Final = 64
+#: The matches of one event say of their rows no more than so many would.
+_AT_ONCE: Final = 2
+
+
+class Rows:
+    """The rows of a memory, as they are shed; what is known of them is in ``worth``."""
+
+    def __init__(self, compiled: Compiled, memory: Memory, worth: Worth) -> None:
+        self._tables, self._memory, self._worth = compiled.tables, memory, worth
+        self.begin()
+        # Up to where rows have been counted.
+        self._seen: Ints = np.zeros(len(compiled.gpms), dtype=np.int64)
+        sites = len(worth.classes.sites)
+        #: What a match is worth, and how many matches are thought to be missing, by its first item.
+        self.weights, self.missed = np.ones(sites), np.zeros(sites)
+        self._goes = worth.classes.goes
+        of: list[tuple[int, int, int]] = []
+        for number, (one, _) in enumerate(compiled.plans):
+            items = int(self._tables[int(self._tables[lay.T_PLANS]) + number * plan.SIZE + plan.ITEMS])
+            pairs = waiting.RECORD + memory.width - frame.SIZE + len(one.items) * moment.SIZE
+            of += [(items, level, pairs) for level in range(len(one.items))]
+        self._waiting: Ints = np.array(of, dtype=np.int64)
+
+    @property
+    def new(self) -> Ints:
+        """Of each buffer, how many rows came since they were looked at last."""
+        rings = self._memory.rings
+        return np.asarray(rings[:, ring.TAIL] - np.maximum(self._seen, rings[:, ring.HEAD]))
+
+    def let_go(self, kept: Floats, numbers: Floats, codes: Codes, *, every: bool) -> int:
+        """Counts new rows, and sheds of these, or of all, all but the shares ``kept`` by class; how many."""
+        m, w = self._memory, self._worth
+        head, tail = m.rings[:, ring.HEAD], m.rings[:, ring.TAIL]
+        np.maximum(self._seen, head, out=self._seen)
+        begins = np.where(self._goes, head if every else self._seen, self._seen)
+        offsets = np.concatenate([[0], np.cumsum(tail - begins)])
+        gone = k.let_go(
+            self._tables, m.counters, m.frames, m.rings.ravel(), m.rows.ravel(), m.ordered, m.index, m.lists,
+            m.waits, m.spans, m.size, self._waiting.ravel(), begins, offsets,
+            np.empty(int(offsets[-1]) + 1, dtype=np.int64), self._seen, w.classes.buffers.ravel(),
+            w.features.ravel(), w.edges, w.samples, kept, w.sampled, w.came, w.declined, w.shed, every,
+            numbers, codes, m.bounded,
+        )  # fmt: skip
+        self.begin()
+        return gone
+
+    def alive(self, numbers: Floats, codes: Codes) -> tuple[Floats, Floats]:
+        """How many rows there are of each class, and would be if no share of them were to stay."""
+        w, m = self._worth, self._memory
+        alive, least = np.zeros((2, len(w.classes.of)))
+        k.count(
+            self._tables, m.rings.ravel(), m.rows.ravel(), w.classes.buffers.ravel(), w.features.ravel(),
+            w.edges, w.sampled, w.low, w.high, alive, least, numbers, codes, m.bounded,
+        )  # fmt: skip
+        return alive, least
+
+    def credit(self, found: Ints, choices: Ints, numbers: Floats, codes: Codes) -> None:
+        """Counts the rows of what was found, and how many matches are thought to be missing beside them."""
+        w = self._worth
+        count = len(found)
+        events = 1 + int((found[1:, outcome.EVENT] != found[:-1, outcome.EVENT]).sum())
+        weight = min(1.0, _AT_ONCE * events / max(1, count))
+        k.credit(
+            self._tables, self._memory.rings.ravel(), self._memory.rows.ravel(), self._begins, found,
+            choices, max(1, count // _SOME), weight, w.classes.sites, w.classes.buffers.ravel(),
+            w.features.ravel(), w.edges, w.won, self.weights, self.missed, numbers, codes,
+            self._memory.bounded,
+        )  # fmt: skip
+        self.begin()
+
+    def begin(self) -> None:
+        """Events are looked at from now on: rows that go out of the window meanwhile count in ``credit``."""
+        self._begins = self._memory.rings[:, ring.HEAD].copy()
+
+    @property
+    def tested(self) -> int:
+        """How many rows were looked at so far, to match them."""
+        return int(self._memory.counters[counter.TESTED])

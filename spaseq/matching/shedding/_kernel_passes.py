@@ -32,8 +32,8 @@ from spaseq.matching.kernel.compiled._kernel_memory import find_bucket, find_par
 from spaseq.matching.kernel.compiled._kernel_places import is_over
 from spaseq.matching.kernel.records import buckets, findings, header, nodes, partitions, waits
 from spaseq.matching.kernel.records.tables import candidates, gates
-from spaseq.matching.shedding.compiled._kernel_absent import is_dead, leave
-from spaseq.matching.shedding.compiled._kernel_known import (
+from spaseq.matching.shedding._kernel_burst import PASSED_OVER
+from spaseq.matching.shedding._kernel_known import (
     AGES,
     CODE,
     COUNTS,
@@ -45,12 +45,13 @@ from spaseq.matching.shedding.compiled._kernel_known import (
     W_SIZE,
     age,
     code_of,
+    is_dead,
     is_live,
     known_at,
     learn,
+    leave,
     lot,
 )
-from spaseq.matching.shedding.compiled._kernel_passed import PASSED_OVER
 
 Marks = npt.NDArray[np.int8]
 
@@ -289,3 +290,45 @@ def remaining(tables: Ints, ints: Ints, axis: int, time: int, seen: Marks) -> tu
             node_count += 1
             node = nodes.previous(m, node)
     return wait_count, node_count
+
+
+# Columns of what is listed: a wait, its partition, its first event's position and place on the window's axis,
+# and its cell.
+L_WAIT: Final = 0
+L_PARTITION: Final = 1
+L_POSITION: Final = 2
+L_PLACE: Final = 3
+L_CELL: Final = 4
+L_SIZE: Final = 5
+
+
+@part
+def _first(m: Ints, node: int) -> int:
+    """The position of the event that the runs of a node begin with."""
+    while nodes.previous(m, node) != 0:
+        node = nodes.previous(m, node)
+    return int(nodes.position(m, node))
+
+
+@kernel
+def listed(
+    tables: Ints, ints: Ints, known_: Ints, bases_: Ints, rows_: Ints, axis: int, time: int, now: int
+) -> int:
+    """Lists all partial matches, which were looked at just now; how many there are."""
+    t, m, known, bases, rows = (
+        pointer(tables), pointer(ints), pointer(known_), pointer(bases_), pointer(rows_),
+    )  # fmt: skip
+    count = 0
+    for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):
+        if not is_live(t, m, w, axis, time):
+            continue
+        node = waits.node(m, w)
+        number = bases[gates.number(t, waits.gate(m, w))] + known[known_at(m, known, node) + CODE]
+        at = count * L_SIZE
+        rows[at + L_WAIT] = w
+        rows[at + L_PARTITION] = waits.partition(m, w)
+        rows[at + L_POSITION] = _first(m, node)
+        rows[at + L_PLACE] = waits.first(m, w)
+        rows[at + L_CELL] = number * AGES + age(t, axis, waits.first(m, w), now)
+        count += 1
+    return count
