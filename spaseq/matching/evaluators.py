@@ -25,7 +25,7 @@ from spaseq.matching.templates.form import shape
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
-    from spaseq.matching.shedding.query import Bounded
+    from spaseq.matching.shedding.query import BoundedQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +206,9 @@ def by_columns(
     """
     # Imported only here, because compiled code takes a while to load.
     if effort is not None:
-        from spaseq.matching.shedding.query import Bounded
+        from spaseq.matching.shedding.query import BoundedQuery
 
-        return _shedding(name, Bounded(pattern, dictionary, context, bounds, effort))
+        return _shedding(name, BoundedQuery(pattern, dictionary, context, bounds, effort))
     if name == "parameterized":
         from spaseq.matching.parameterized.evaluator import Parameterized
 
@@ -232,16 +232,16 @@ def by_columns(
     return None
 
 
-def _shedding(name: str, query: Bounded) -> ByColumns:
+def _shedding(name: str, query: BoundedQuery) -> ByColumns:
     """The evaluator of that name for a query under a bound."""
     if name == "lazy":
         from spaseq.matching.shedding.lazy import SheddingLazy
 
         return SheddingLazy(query)
     if name == "ordered":
-        from spaseq.matching.shedding.skip import SheddingFamilies
+        from spaseq.matching.shedding.skip import SheddingOrdered
 
-        return SheddingFamilies(query)
+        return SheddingOrdered(query)
     from spaseq.matching.shedding.evaluator import Shedding
 
     return Shedding(query)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from spaseq.matching.shedding import _kernel_known as k
 from spaseq.matching.shedding._kernel_ahead import MARGIN
+from spaseq.matching.shedding.cost_model import CostModel
 from spaseq.matching.shedding.rates import Rates, deaths, shrunk
-from spaseq.matching.shedding.sketch import Sketch
 
 Floats = npt.NDArray[np.float64]
 
@@ -38,7 +38,7 @@ class Plain:
         self.ways[number] = rates
 
 
-def rates(of: Sketch) -> Plain:
+def rates(of: CostModel) -> Plain:
     """The rates of a sketch."""
     f, counts, window = of.features, of.counts.reshape(-1, k.COUNTS), k.AGES * of.window.age
     plain = Plain(np.zeros(len(counts)), [], [bool(step.accepts) for step in f.steps])
@@ -59,7 +59,7 @@ def rates(of: Sketch) -> Plain:
     return plain
 
 
-def follow(of: Sketch, plain: Plain, price: float) -> Floats:
+def follow(of: CostModel, plain: Plain, price: float) -> Floats:
     """Matches and units of work to be expected, by class and age, if what is not worth the price is shed."""
     f, load = of.features, of.load()
     ahead = np.zeros((2, f.classes, k.AGES))
@@ -90,7 +90,7 @@ def follow(of: Sketch, plain: Plain, price: float) -> Floats:
     return ahead
 
 
-def at_once(of: Sketch, plain: Plain, value: Floats) -> tuple[Floats, Floats]:
+def at_once(of: CostModel, plain: Plain, value: Floats) -> tuple[Floats, Floats]:
     """Matches to be expected of what becomes of one at once, by class and age; units of work, by class."""
     gain, work = np.repeat(plain.matched[:, None], k.AGES, axis=1), of.load() + plain.matched
     for step, way in zip(of.features.steps, plain.ways, strict=True):

@@ -26,7 +26,7 @@ from spaseq.matching.kernel import sizing
 from spaseq.matching.model import Bounds
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.overload import Overload
-from spaseq.matching.shedding.query import Bounded, doubts, obstacles, reads_in_one_way
+from spaseq.matching.shedding.query import BoundedQuery, doubts, obstacles, reads_in_one_way
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks import sharp
 from tests.conftest import examples
@@ -41,7 +41,7 @@ def shedding(sample: Sample, effort: Effort) -> tuple[list[list[object]], int]:
     made: list[Shedding] = []
 
     def make(pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds) -> Shedding:
-        made.append(Shedding(Bounded(pattern, dictionary, context, bounds, effort)))
+        made.append(Shedding(BoundedQuery(pattern, dictionary, context, bounds, effort)))
         return made[0]
 
     return by_kernel(sample, make), made[0].shed.doubtful

@@ -29,7 +29,7 @@ from spaseq.matching.model import Bounds
 from spaseq.matching.plan import explain
 from spaseq.matching.shedding import _kernel_rows
 from spaseq.matching.shedding.lazy import SheddingLazy
-from spaseq.matching.shedding.query import Bounded, buffer_obstacles, doubts
+from spaseq.matching.shedding.query import BoundedQuery, buffer_obstacles, doubts
 from spaseq.terms.dictionary import Dictionary
 from tests.conftest import examples
 from tests.matching.kernel_cases import by_kernel, by_reference
@@ -49,7 +49,7 @@ def shedding(sample: Sample, effort: Effort) -> tuple[list[list[object]], Sheddi
     def make(
         pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
     ) -> SheddingLazy:
-        made.append(SheddingLazy(Bounded(pattern, dictionary, context, bounds, effort)))
+        made.append(SheddingLazy(BoundedQuery(pattern, dictionary, context, bounds, effort)))
         return made[0]
 
     return by_kernel(sample, make), made[0]
@@ -132,7 +132,7 @@ class Stream:
         pattern = pattern_of(text)
         context = Context(pattern, self.dictionary, None)
         lazy = SheddingLazy(
-            Bounded(pattern, self.dictionary, context, Bounds(window, True, True, 0, True), effort)
+            BoundedQuery(pattern, self.dictionary, context, Bounds(window, True, True, 0, True), effort)
         )
         clock = cast("WorkClock", effort.clock)
         taken = []
@@ -244,7 +244,7 @@ def test_rows_that_left_the_window_count_in_matches_that_many_events_at_once_com
             pattern, clock = pattern_of(text), Tested()
             context = Context(pattern, stream.dictionary, None)
             bounds, effort = Bounds(150, True, True, 0, True), Effort(bound, None, clock=clock)
-            lazy = SheddingLazy(Bounded(pattern, stream.dictionary, context, bounds, effort))
+            lazy = SheddingLazy(BoundedQuery(pattern, stream.dictionary, context, bounds, effort))
             clock.memory = lazy.memory
             found.append(0)
             for start in range(0, 2_000, 250):
@@ -266,7 +266,7 @@ def test_rows_that_came_since_it_looked_are_all_there_for_the_estimate(
     pattern = pattern_of(three())
     context = Context(pattern, stream.dictionary, None)
     lazy = SheddingLazy(
-        Bounded(pattern, stream.dictionary, context, Bounds(200, True, True, 0, True), clocked(1e18))
+        BoundedQuery(pattern, stream.dictionary, context, Bounds(200, True, True, 0, True), clocked(1e18))
     )
     found = 0
     for start in (0, 200):
@@ -323,7 +323,9 @@ def test_memory_is_kept_by_half_the_rows_and_with_all_of_it_nothing_goes() -> No
 def test_what_is_forbidden_and_what_comes_last_is_never_shed() -> None:
     pattern = pattern_of(three("A : !B : C", "?c > ?a"))
     context = Context(pattern, Dictionary(), None)
-    lazy = SheddingLazy(Bounded(pattern, Dictionary(), context, Bounds(9, True, True, 0, True), clocked(1.0)))
+    lazy = SheddingLazy(
+        BoundedQuery(pattern, Dictionary(), context, Bounds(9, True, True, 0, True), clocked(1.0))
+    )
     assert [gpm for gpm, goes in zip("ABC", lazy._worth.classes.goes, strict=False) if goes] == ["A"]
 
 

@@ -14,8 +14,8 @@ from spaseq.effort import WorkClock
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.shedding import evaluator
 from spaseq.matching.shedding._kernel_known import AGES, COUNTS, LIVED
+from spaseq.matching.shedding.cost_model import CostModel, ended
 from spaseq.matching.shedding.rates import Rates, by_show
-from spaseq.matching.shedding.sketch import Sketch, ended
 from tests.benchmarks import sharp
 from tests.matching import kept
 from tests.matching.test_shedding_compared import pattern
@@ -24,7 +24,7 @@ from tests.matching.test_shedding_shared import events, query
 pytestmark = pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
 
 
-def sketch(name: str) -> Sketch:
+def sketch(name: str) -> CostModel:
     """The sketch of a query of which nothing was seen."""
     return kept.sketch(name, sharp.Stream(100, 0.01, seed=1), 1e9)
 
@@ -86,8 +86,8 @@ def test_what_partial_matches_live_through_is_counted_once(
             alive[:] += np.bincount(self._sketch.gates, now.reshape(-1, AGES).sum(axis=1))
 
     monkeypatch.setattr(evaluator, "_BRIEF", brief)
-    monkeypatch.setattr(Sketch, "decay", lambda *_: None)
-    monkeypatch.setattr(Sketch, "learn", lambda _: False)
+    monkeypatch.setattr(CostModel, "decay", lambda *_: None)
+    monkeypatch.setattr(CostModel, "learn", lambda _: False)
     stream = sharp.Stream(400, 4, seed=41)
     stream.kinds %= 3
     monkeypatch.setattr(sharp, "pattern", lambda _: pattern("?bx > ?ax", "?cx > ?bx"))

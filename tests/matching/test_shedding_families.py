@@ -28,8 +28,8 @@ from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.model import Bounds
 from spaseq.matching.ordered import memory
 from spaseq.matching.plan import explain
-from spaseq.matching.shedding.query import Bounded, obstacles
-from spaseq.matching.shedding.skip import SheddingFamilies
+from spaseq.matching.shedding.query import BoundedQuery, obstacles
+from spaseq.matching.shedding.skip import SheddingOrdered
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.sharp import Stream
 from tests.engine.test_bounds import found, query
@@ -46,8 +46,8 @@ def shedding(sample: Sample, effort: Effort) -> Yields:
 
     def make(
         pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
-    ) -> SheddingFamilies:
-        return SheddingFamilies(Bounded(pattern, dictionary, context, bounds, effort))
+    ) -> SheddingOrdered:
+        return SheddingOrdered(BoundedQuery(pattern, dictionary, context, bounds, effort))
 
     return by_kernel(sample, make)
 
@@ -156,19 +156,19 @@ def test_memory_is_kept_about(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_to_look_at_all_first_events_takes_little_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who looked after each event that took long worked for the looks alone, and shed for these."""
     now, looks = [0.0], [0]
-    look, takes = SheddingFamilies._look_over, SheddingFamilies._take_alone
+    look, takes = SheddingOrdered._look_over, SheddingOrdered._take_alone
 
-    def looked(self: SheddingFamilies, at: int) -> None:
+    def looked(self: SheddingOrdered, at: int) -> None:
         now[0] += 1.0
         looks[0] += 1
         look(self, at)
 
-    def taken(self: SheddingFamilies, *event: Any) -> Any:
+    def taken(self: SheddingOrdered, *event: Any) -> Any:
         now[0] += 0.1
         return takes(self, *event)
 
-    monkeypatch.setattr(SheddingFamilies, "_look_over", looked)
-    monkeypatch.setattr(SheddingFamilies, "_take_alone", taken)
+    monkeypatch.setattr(SheddingOrdered, "_look_over", looked)
+    monkeypatch.setattr(SheddingOrdered, "_take_alone", taken)
     engine = Engine(latency=timedelta(seconds=0.5), clock=lambda: now[0])
     handle: Handle = engine.register(query(after=_SKIP))
     exact = Engine()
@@ -201,7 +201,7 @@ def over_sharps_data(
     effort = Effort(1e18 if bound is None else bound, policy=Policy(policy), clock=clock)
     context = Context(asked, stream.dictionary, None, UNLIMITED)
     size = Bounds(stream.window, True, window == "SLIDING", 0, True)
-    evaluator = SheddingFamilies(Bounded(asked, stream.dictionary, context, size, effort))
+    evaluator = SheddingOrdered(BoundedQuery(asked, stream.dictionary, context, size, effort))
     count = 0
     for start in range(stream.size):
         batch, solutions = stream.batch(start, start + 1)

@@ -61,7 +61,7 @@ def test_no_false_matches(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sizing, "ENOUGH", kernel_memory.Room(1, 1, 1, 1))
         # Of some events all is passed over that may be, of others nothing.
-        patch.setattr(burst.Passing, "_least", lambda *_: rng.choice([-np.inf, np.inf]))
+        patch.setattr(burst.BurstFilter, "_least", lambda *_: rng.choice([-np.inf, np.inf]))
         for _ in range(5):
             sample = replace(random_sample(rng, query, 9), drops=frozenset())
             # Enough that hardly anything is shed.
@@ -118,7 +118,7 @@ def test_however_many_an_event_is_to_be_shown_to_all_may_be_passed_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """There was room for 4,096 at once: of 200,000, which take as long as many events, hardly any were."""
-    monkeypatch.setattr(burst.Passing, "_least", lambda *_: np.inf)
+    monkeypatch.setattr(burst.BurstFilter, "_least", lambda *_: np.inf)
     engine = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-3))
     handle = engine.register(TEXT.replace("2000", "20000"))
     for t in range(6_000):
@@ -138,7 +138,7 @@ def test_however_many_an_event_is_to_be_shown_to_all_may_be_passed_over(
 @pytest.mark.usefixtures("eager")
 def test_no_more_are_shown_an_event_than_there_is_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of what came was shown, however much that was."""
-    monkeypatch.setattr(burst.Passing, "_least", lambda *_: -np.inf)
+    monkeypatch.setattr(burst.BurstFilter, "_least", lambda *_: -np.inf)
     engine = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-3))
     handle = engine.register(TEXT)
     for t in range(400):
@@ -183,8 +183,8 @@ def test_who_was_interrupted_leaves_nobody_out(where: str, monkeypatch: pytest.M
     engine.push(STREAM, "<urn:first> <http://example.org/b> 1000 .", 40)
     assert len(list(handle.matches())) == 40
     with monkeypatch.context() as patch:
-        patch.setattr(burst.Passing, "_least", lambda *_: np.inf)
-        patch.setattr(burst.Passing, where, lambda *_, **__: -1)
+        patch.setattr(burst.BurstFilter, "_least", lambda *_: np.inf)
+        patch.setattr(burst.BurstFilter, where, lambda *_, **__: -1)
         engine.push(STREAM, "<urn:last> <http://example.org/b> 1000 .", 41)
         assert not list(handle.matches())
     m = evaluators[0]._memory.ints
@@ -261,7 +261,7 @@ def test_to_pass_over_much_does_not_put_off_the_look_that_sheds(monkeypatch: pyt
         look(self, axis, time, most)
 
     monkeypatch.setattr(Shedding, "_look", noted)
-    monkeypatch.setattr(burst.Passing, "pass_over", lambda *_: (0, 5_000))
+    monkeypatch.setattr(burst.BurstFilter, "pass_over", lambda *_: (0, 5_000))
     engine = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-3))
     _found(engine, engine.register(TEXT), 60)
     assert max(looks) > 5_000

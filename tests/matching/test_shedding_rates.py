@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from spaseq.matching.shedding import _kernel_known as k
+from spaseq.matching.shedding.cost_model import CostModel
 from spaseq.matching.shedding.rates import shrunk
-from spaseq.matching.shedding.sketch import Sketch
 from tests.benchmarks import sharp
 from tests.matching import kept
 from tests.matching import plain_rates as plain
@@ -20,7 +20,7 @@ STEADY: Final = {"Q3": 1.4, "Q4": 1.4, "Q5": 1.25, "Q6": 1.25}
 pytestmark = pytest.mark.filterwarnings("ignore:(SEQ|ROWS).*:spaseq.errors.SpaseqWarning")
 
 
-def sketch(name: str) -> Sketch:
+def sketch(name: str) -> CostModel:
     """The sketch of a query that has shed for two windows."""
     return kept.sketch(name, sharp.Stream(200, 1.5, seed=5), 8.0)
 
@@ -42,7 +42,7 @@ def test_what_follows_is_what_plain_python_says(name: str) -> None:
     assert len(prices) > 1
 
 
-def counted(of: Sketch) -> float:
+def counted(of: CostModel) -> float:
     """The units of work that an event was of late, if none was passed over."""
     counts = of.counts.reshape(-1, k.COUNTS)
     of_all = of.shows.sum() + of.steps.sum() + counts[:, k.MATCHED].sum()

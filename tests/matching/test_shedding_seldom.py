@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spaseq.matching.shedding.sketch import Sketch
+from spaseq.matching.shedding.cost_model import CostModel
 from tests.benchmarks import sharp
 from tests.matching.kept import Kept
 from tests.matching.test_shedding_compared import pattern
@@ -48,7 +48,7 @@ def test_looks_do_not_wait_for_plans(monkeypatch: pytest.MonkeyPatch) -> None:
             Kept.made = self
             super()._load_passes()
 
-    monkeypatch.setattr(Sketch, "plan", long(Sketch.plan))
+    monkeypatch.setattr(CostModel, "plan", long(CostModel.plan))
     monkeypatch.setattr(sharp, "pattern", lambda _: pattern("?bx > ?ax", "?cx > ?bx"))
     stream = sharp.Stream(_WINDOW, 6, seed=41)
     stream.kinds %= 3

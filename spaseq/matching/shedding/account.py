@@ -11,7 +11,7 @@ import numpy.typing as npt
 from spaseq.effort import Policy, Shed
 from spaseq.errors import warn_within
 from spaseq.matching.shedding import _kernel_known as cells
-from spaseq.matching.shedding.sketch import Sketch
+from spaseq.matching.shedding.cost_model import CostModel
 
 Ints = npt.NDArray[np.int64]
 
@@ -39,7 +39,7 @@ class Account:
         """Count matches that were found."""
         self._found += matches
 
-    def add(self, shed: Ints, sketch: Sketch) -> None:
+    def add(self, shed: Ints, sketch: CostModel) -> None:
         """Count the partial matches that were shed, by cell."""
         self._calm = 0
         self._missed += float(shed @ sketch.expected)
@@ -52,7 +52,7 @@ class Account:
         # A new dictionary each time: a reader may be iterating over the last one.
         self.shed.by_state, self.shed.partial_matches = dict(states), states.total()
 
-    def pass_over(self, passed: Ints, sketch: Sketch) -> None:
+    def pass_over(self, passed: Ints, sketch: CostModel) -> None:
         """Count how often partial matches were not shown an event, by cell."""
         self._calm = 0
         self._missed += float(passed @ sketch.expected_by_show)
@@ -74,7 +74,7 @@ class Account:
             self.shed.active = True
             warn_within(f"{self._name} sheds partial matches: {why} (stats.shed says how many)")
 
-    def is_over(self, sketch: Sketch) -> bool:
+    def is_over(self, sketch: CostModel) -> bool:
         """Whether it has begun, and nothing was shed for a window."""
         return self.shed.active and self._calm > cells.AGES * sketch.window.age
 

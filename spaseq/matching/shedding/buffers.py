@@ -43,7 +43,7 @@ _MOST_SAMPLED: Final = 1 / 4
 
 
 @dataclass(slots=True)
-class _Part:
+class _WindowPart:
     """What came in a part of a window, which began at ``axis``: rows by class, and how many events."""
 
     axis: int
@@ -51,10 +51,10 @@ class _Part:
     events: int = 0
 
 
-class Worth:
+class BufferModel:
     """What was counted of the classes of a query's rows. ``kept``: which share of each is to stay."""
 
-    def __init__(self, classes: Classes, reach: int, policy: Policy) -> None:
+    def __init__(self, classes: BufferClasses, reach: int, policy: Policy) -> None:
         """``reach``: how far a window reaches on its axis; 0 for tumbling ones, whose numbers that is."""
         self.classes, self._reach, self._policy = classes, reach, policy
         count = len(classes.of)
@@ -67,7 +67,7 @@ class Worth:
         self.edges: Floats = np.zeros(classes.edges)
         self.samples: Floats = np.zeros(len(classes.features) * (k.SAMPLE + 1))
         self.features = classes.features.copy()
-        self._parts: deque[_Part] = deque()
+        self._parts: deque[_WindowPart] = deque()
         # Rows that stayed, and events of matches that they were in: halved within a window.
         self._stayed, self._matched = np.zeros((2, count))
         self._relative: Floats = np.ones(count)
@@ -83,7 +83,7 @@ class Worth:
         """So many events have come, and time has come to a place on the axis; whether a part is over."""
         begins = not self._parts or self._is_over(axis)
         if begins:
-            self._parts.append(_Part(axis, np.zeros(len(self.came))))
+            self._parts.append(_WindowPart(axis, np.zeros(len(self.came))))
             self._stayed *= 0.5 ** (1 / _PARTS)
             self._matched *= 0.5 ** (1 / _PARTS)
             self._units *= 0.5 ** (1 / _PARTS)
@@ -251,7 +251,7 @@ _LEVELS: Final = {1: 18, 2: 8}
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Ending:
     """How a match may end: with a row of one GPM, after rows of ``others``, by their numbers."""
 
     last: int
@@ -259,7 +259,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Classes:
+class BufferClasses:
     """The classes of all buffers. ``buffers`` and ``features`` are rows as ``_kernel_rows`` has them.
 
     ``of``: the buffer of each class; ``goes``: whether rows of a buffer may be shed; ``shapes``: the levels
@@ -272,7 +272,7 @@ class Classes:
     goes: npt.NDArray[np.bool_]
     shapes: tuple[tuple[int, ...], ...]
     sites: Ints
-    ways: tuple[Way, ...]
+    ways: tuple[Ending, ...]
     edges: int
 
     def slice_of(self, g: int) -> slice:
@@ -281,7 +281,7 @@ class Classes:
         return slice(begin, begin + int(np.prod(self.shapes[g], dtype=np.int64)))
 
 
-def classes(compiled: Compiled) -> Classes:
+def classes(compiled: Compiled) -> BufferClasses:
     """What tells rows apart in the buffers of a query."""
     plans = [plan for plan, _ in compiled.plans]
     going = sheddable(plans)
@@ -307,7 +307,7 @@ def classes(compiled: Compiled) -> Classes:
         of += [g] * int(np.prod(shape, dtype=np.int64))
         shapes.append(shape)
     numbers = {gpm: g for g, gpm in enumerate(compiled.gpms)}
-    return Classes(
+    return BufferClasses(
         np.array(buffers, dtype=np.int64),
         np.array(rows or [(0, 0, 0, 2)], dtype=np.int64),
         np.array(of, dtype=np.int64),
@@ -319,11 +319,11 @@ def classes(compiled: Compiled) -> Classes:
     )
 
 
-def _ways(plan: Plan, numbers: dict[str, int]) -> Iterator[Way]:
+def _ways(plan: Plan, numbers: dict[str, int]) -> Iterator[Ending]:
     for i, last in enumerate(plan.items):
         if not plan.after(i):
             others = (numbers[item.atom.gpm] for j, item in enumerate(plan.items) if j != i)
-            yield Way(numbers[last.atom.gpm], tuple(others))
+            yield Ending(numbers[last.atom.gpm], tuple(others))
 
 
 def _read(compiled: Compiled) -> Iterator[str]:
@@ -343,10 +343,10 @@ _SOME: Final = 64
 _AT_ONCE: Final = 2
 
 
-class Rows:
+class BufferRows:
     """The rows of a memory, as they are shed; what is known of them is in ``worth``."""
 
-    def __init__(self, compiled: Compiled, memory: Memory, worth: Worth) -> None:
+    def __init__(self, compiled: Compiled, memory: Memory, worth: BufferModel) -> None:
         self._tables, self._memory, self._worth = compiled.tables, memory, worth
         self.begin()
         # Up to where rows have been counted.

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.shedding import _kernel_burst as k
+from spaseq.matching.shedding.cost_model import CostModel
 from spaseq.matching.shedding.overload import Seldom
-from spaseq.matching.shedding.sketch import Sketch
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -43,10 +43,10 @@ _LITTLE: Final = 0.25
 _SOME: Final = 1_024
 
 
-class Passing:
+class BurstFilter:
     """What the latest events took, of a ``bound`` in seconds, and who is passed over for it."""
 
-    def __init__(self, sketch: Sketch, bound: float, clock: Callable[[], float]) -> None:
+    def __init__(self, sketch: CostModel, bound: float, clock: Callable[[], float]) -> None:
         self._sketch, self._bound, self._clock = sketch, bound, clock
         self._took, self._taken = deque([0.0] * (_EVENTS - 1), _EVENTS - 1), 0.0
         self._costs = Costs()

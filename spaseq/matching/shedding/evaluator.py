@@ -28,13 +28,13 @@ from spaseq.matching.obstacles import in_words
 from spaseq.matching.shedding import _kernel_known as cells
 from spaseq.matching.shedding import _kernel_passes as k
 from spaseq.matching.shedding.account import Account
-from spaseq.matching.shedding.burst import Passing
+from spaseq.matching.shedding.burst import BurstFilter
+from spaseq.matching.shedding.cost_model import Utilities
 from spaseq.matching.shedding.observed import Observed
 from spaseq.matching.shedding.overload import Overload, Seldom, late
-from spaseq.matching.shedding.query import Bounded, obstacles
+from spaseq.matching.shedding.query import BoundedQuery, obstacles
 from spaseq.matching.shedding.rates import Queries
 from spaseq.matching.shedding.selection import Doubt, admitted_of, least_room, let_go, part_of
-from spaseq.matching.shedding.sketch import Worth
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -71,7 +71,7 @@ class Shedding(Observed):
     """
 
     def __init__(
-        self, query: Bounded, compiled: Compiled | None = None, queries: Queries | None = None
+        self, query: BoundedQuery, compiled: Compiled | None = None, queries: Queries | None = None
     ) -> None:
         """See ``Observed``. Raises ``ValueError`` if false matches could be found (``query.obstacles``)."""
         effort = query.effort
@@ -101,9 +101,9 @@ class Shedding(Observed):
         self._planning = Seldom()
         # Seconds of the look at hand that a plan took.
         self._aside = 0.0
-        self._passing: Passing | None = None
+        self._passing: BurstFilter | None = None
         if effort.latency is not None and effort.policy is Policy.SHARP and not self._doubt.matters:
-            self._passing = Passing(self._sketch, effort.latency, effort.clock)
+            self._passing = BurstFilter(self._sketch, effort.latency, effort.clock)
         # How many partial matches were made since the bound was seen to; whether the events in hand are one
         # that came alone.
         self._made, self._is_alone = 0, False
@@ -453,7 +453,7 @@ class Shedding(Observed):
             return self._let_go(s.worth(policy, by_size=by_size), share, axis, time)
         return self._mark(s.kept(share, policy, by_size=by_size), axis, time)
 
-    def _let_go(self, worth: Worth, share: float, axis: int, time: int) -> int:
+    def _let_go(self, worth: Utilities, share: float, axis: int, time: int) -> int:
         """The same by first events, each with all that begins with it."""
         m, s = self._memory.ints, self._sketch
         # A look that is spread over events ends when some have come that it has not seen.

@@ -41,7 +41,7 @@ class Codes:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class ClassStep:
     """A way from a gate, of place ``source``, to place ``target``; ``at``: where its counts begin.
 
     ``accepts``: by their numbers, the ways to end there.
@@ -88,7 +88,7 @@ class Features:
     classes: int
     counted: int
     places: tuple[Codes, ...]
-    steps: tuple[Steps, ...]
+    steps: tuple[ClassStep, ...]
     tells_the_dead: bool
     graves: Ints
     taken: Ints
@@ -98,7 +98,7 @@ class Features:
         """How many codes a place has."""
         return self.places[place].size
 
-    def block(self, counts: Floats, step: Steps) -> Floats:
+    def block(self, counts: Floats, step: ClassStep) -> Floats:
         """Of counts of all steps, those of one: by the code that went on, and the one it went on to."""
         size, other = self.size(step.source), self.size(step.target)
         return counts[step.at : step.at + size * other].reshape(size, other)
@@ -151,7 +151,7 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
         codes = places[target]
         ways.append((gate, codes.feature, codes.size, at))
         source = of_gate[gate]
-        steps.append(Steps(gate, source, target, at, accepts[target]))
+        steps.append(ClassStep(gate, source, target, at, accepts[target]))
         at += places[of_gate[gate]].size * codes.size
     tried, rehearsed = _rehearsed(compiled, places, steps, codes_of, programs, start)
     return Features(
@@ -171,7 +171,7 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
 
 
 def _rehearsed(
-    compiled: Compiled, places: Sequence[Codes], steps: Sequence[Steps], codes: Sequence[Code],
+    compiled: Compiled, places: Sequence[Codes], steps: Sequence[ClassStep], codes: Sequence[Code],
     programs: Programs, start: int,
 ) -> tuple[Ints, Rehearsed | None]:  # fmt: skip
     """Of each way, the columns from ``W_FROM`` on, and what is rehearsed at all.

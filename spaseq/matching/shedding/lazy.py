@@ -23,9 +23,9 @@ from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.matching.lazy.records import counter, passing
 from spaseq.matching.lazy.tables import Compiled
 from spaseq.matching.shedding.account import given_up, recall_of
-from spaseq.matching.shedding.buffers import Rows, Worth, classes
+from spaseq.matching.shedding.buffers import BufferModel, BufferRows, classes
 from spaseq.matching.shedding.overload import Overload, Pace, late
-from spaseq.matching.shedding.query import Bounded
+from spaseq.matching.shedding.query import BoundedQuery
 from spaseq.matching.shedding.selection import part_of
 
 Ints = npt.NDArray[np.int64]
@@ -51,7 +51,7 @@ _STATE: Final = 0.5
 class SheddingLazy(Lazy):
     """The lazy evaluator, which keeps its bounds by shedding. ``shed`` says what was given up."""
 
-    def __init__(self, query: Bounded, compiled: Compiled | None = None) -> None:
+    def __init__(self, query: BoundedQuery, compiled: Compiled | None = None) -> None:
         """``compiled``: its tables, if there are some."""
         effort, context = query.effort, query.context
         budget = context.budget if query.many is None else query.many.budget
@@ -67,8 +67,8 @@ class SheddingLazy(Lazy):
         self._passes_over = self._overload is not None and effort.policy is Policy.SHARP
         if self._overload is not None and self._passes_over:
             self._overload.even = 1.0  # less is left free for bursts
-        self._worth = Worth(classes(self._compiled), query.bounds.reach, effort.policy)
-        self._rows = Rows(self._compiled, self._memory, self._worth)
+        self._worth = BufferModel(classes(self._compiled), query.bounds.reach, effort.policy)
+        self._rows = BufferRows(self._compiled, self._memory, self._worth)
         self._pace = Pace(effort, _FEW)
         # Since the last look: events, seconds, and what it took itself. Units of work, and of these what was
         # looked at when they were counted last.
@@ -307,7 +307,7 @@ class SheddingLazy(Lazy):
             self._begin_shedding(f"more would take more memory than its {room:,} bytes")
 
     def _alive(self) -> tuple[Floats, Floats]:
-        """See ``Rows.alive``."""
+        """See ``BufferRows.alive``."""
         numbers = self._columns.numbers
         if isinstance(self._effort.clock, WorkClock):
             self._effort.clock.add(self._memory.buffered * _LOOK)

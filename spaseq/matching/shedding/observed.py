@@ -22,11 +22,11 @@ from spaseq.matching.kernel.turns import Turns
 from spaseq.matching.shedding import _kernel_known as absent
 from spaseq.matching.shedding import _kernel_known as cells
 from spaseq.matching.shedding import _kernel_passes as k
+from spaseq.matching.shedding.cost_model import CostModel
 from spaseq.matching.shedding.features import features
 from spaseq.matching.shedding.overload import Pace
-from spaseq.matching.shedding.query import Bounded
+from spaseq.matching.shedding.query import BoundedQuery
 from spaseq.matching.shedding.rates import Queries, only
-from spaseq.matching.shedding.sketch import Sketch
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -53,7 +53,7 @@ class Observed(Kernel):
     """
 
     def __init__(
-        self, query: Bounded, compiled: Compiled | None = None, queries: Queries | None = None
+        self, query: BoundedQuery, compiled: Compiled | None = None, queries: Queries | None = None
     ) -> None:
         """``compiled``: its tables, if there are some; ``queries``: whose its matches are, if of several."""
         pattern, dictionary, bounds = query.pattern, query.dictionary, query.bounds
@@ -64,7 +64,7 @@ class Observed(Kernel):
         self._turns = Turns(compiled, self._budget) if query.effort.pool is None else None
         self._effort = query.effort
         self._features = features(self._compiled, dictionary.pin)
-        self._sketch = Sketch(self._features, bounds.reach, queries or only(len(compiled.accepts)))
+        self._sketch = CostModel(self._features, bounds.reach, queries or only(len(compiled.accepts)))
         self._known: Ints = self._unknown()
         # Where the next new partial matches will stand; of the look at hand, the next place.
         self._next, self._hand = int(self._memory.ints[mem.NEXT_WAIT]), 0

@@ -44,7 +44,7 @@ _LEAST: Final = 0.02
 
 
 class Overload:
-    """What events took: by themselves, and in proportion to the load there was (see ``Sketch.load``).
+    """What events took: by themselves, and in proportion to the load there was (see ``CostModel.load``).
 
     Since it is the load at hand that says what the next event will take, a bound is kept before it is broken,
     and one slow event is none. What an event takes by itself is the least that one took of late.
@@ -65,7 +65,7 @@ class Overload:
         # a unit of work.
         self._now = self._expected = self._variance = 0.0
         self._unit_seconds = self._unit_units = self._unit_variance = 0.0
-        #: From 0 to 1: how far all partial matches are worth the same (see ``sketch.evenness``).
+        #: From 0 to 1: how far all partial matches are worth the same (see ``cost_model.evenness``).
         self.even = 0.0
         # The load of late.
         self._usual = 0.0
@@ -289,10 +289,10 @@ class Seldom:
         return self._worked >= _SELDOM * self.seconds
 
 
-class Window:
+class WindowLength:
     """What is known of the length of a window, in events.
 
-    >>> window = Window(15)  # it reaches 15 further on its axis
+    >>> window = WindowLength(15)  # it reaches 15 further on its axis
     >>> window.pass_to(10, 5), window.is_timed
     (None, False)
     >>> window.pass_to(14, 13)

@@ -41,7 +41,7 @@ class Many:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
+class BoundedQuery:
     """A query over the terms of a ``dictionary``, and the bounds (``effort``) that it keeps by shedding.
 
     ``many``: what it is made of, if several queries are run as one.

@@ -230,7 +230,7 @@ class Rehearsal:
     def replace(self, rates: Rates, counts: Floats, steps: Floats) -> None:
         """Puts what was rehearsed in the place of rates that were counted, where it is enough.
 
-        ``counts`` and ``steps`` are the sketch's: an event comes with the key of a partial match as often as
+        ``counts`` and ``steps`` are the cost model's: an event comes with a partial match's key as often as
         it takes for as many to have gone on as did.
         """
         f, gates = self._features, list[_Gate]()

@@ -22,7 +22,7 @@ from spaseq.matching.kernel.records import header
 from spaseq.matching.kernel.records.waits import GATE
 from spaseq.matching.model import Bounds, Found, Occurrence
 from spaseq.matching.shedding import _kernel_passes as k
-from spaseq.matching.shedding.sketch import Worth
+from spaseq.matching.shedding.cost_model import Utilities
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -37,7 +37,7 @@ class Gone(NamedTuple):
     places: Ints
 
 
-def let_go(ints: Ints, rows: Ints, worth: Worth, share: float, policy: Policy, draw: int) -> Gone:
+def let_go(ints: Ints, rows: Ints, worth: Utilities, share: float, policy: Policy, draw: int) -> Gone:
     """Takes whole first events out of an arena, which must be swept then, so that a share of the load stays.
 
     ``rows`` are all partial matches (``_kernel_passes.listed``).

@@ -32,7 +32,7 @@ from spaseq.matching.shedding._kernel_known import F_CODE, F_CODE_END, F_SIZE
 from spaseq.matching.shedding.account import given_up, recall_of
 from spaseq.matching.shedding.features import features
 from spaseq.matching.shedding.overload import Overload, Pace, late
-from spaseq.matching.shedding.query import Bounded
+from spaseq.matching.shedding.query import BoundedQuery
 from spaseq.matching.shedding.selection import part_of
 from spaseq.terms.dictionary import Term
 
@@ -48,10 +48,10 @@ _SELDOM: Final = 16
 _FILLED: Final = 0.8
 
 
-class SheddingFamilies(OrderedKernel):
+class SheddingOrdered(OrderedKernel):
     """The preferred matches of the first events that a bound lets go on. ``shed`` says what was given up."""
 
-    def __init__(self, query: Bounded) -> None:
+    def __init__(self, query: BoundedQuery) -> None:
         effort, bounds = query.effort, query.bounds
         super().__init__(query.pattern, query.dictionary, query.context, bounds)
         self.shed = Shed()

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from spaseq.effort import Policy
 from spaseq.matching.shedding import _kernel_known as k
 from spaseq.matching.shedding.features import Features, Quantiles
-from spaseq.matching.shedding.overload import Window
+from spaseq.matching.shedding.overload import WindowLength
 from spaseq.matching.shedding.rates import Ahead, Queries, Rates, Rehearsal, by_show, deaths
 
 Ints = npt.NDArray[np.int64]
@@ -34,14 +34,14 @@ _LATER: Final = 2.0
 _STEPS: Final = 12
 
 
-class Worth(NamedTuple):
+class Utilities(NamedTuple):
     """Of a partial match of each cell: what it is worth to keep it, and the load that it is."""
 
     gains: Floats
     loads: Floats
 
 
-class Sketch:
+class CostModel:
     """What was counted of each class, and what follows from it. ``alive``: the partial matches there are."""
 
     def __init__(self, features: Features, limit: int, queries: Queries) -> None:
@@ -60,7 +60,7 @@ class Sketch:
         for gate in np.argsort(features.bases, kind="stable").tolist():
             self.gates[features.bases[gate] :] = gate
         #: How many events a window has.
-        self.window = Window(limit)
+        self.window = WindowLength(limit)
         #: Of each gate, how often its partial matches were shown an event, or passed over.
         self.shows: Floats = np.zeros(gates)
         #: The matches that a unit of work must bring, as there is too much of it; 0 while there is not.
@@ -231,14 +231,14 @@ class Sketch:
             kept[order] = np.clip((most - (total - loads[order])) / loads[order], 0.0, 1.0)
         return kept
 
-    def worth(self, policy: Policy, *, by_size: bool = False) -> Worth:
+    def worth(self, policy: Policy, *, by_size: bool = False) -> Utilities:
         """The same as ``kept`` goes by, for who sheds several partial matches together."""
         load = np.ones(len(self.alive) // k.AGES) if by_size else self.load()
         if policy is Policy.SELECTIVE:
             gain = (self._selectivity() * load)[:, None].repeat(k.AGES, axis=1)
         else:
             gain = self._ahead.value - self.price * self._ahead.cost
-        return Worth(gain.ravel(), load.repeat(k.AGES))
+        return Utilities(gain.ravel(), load.repeat(k.AGES))
 
     def _selectivity(self) -> Floats:
         """How often the partial matches of a gate go on, or become matches, in an event, by class."""
