@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from spaseq import Engine
-from spaseq.effort import WorkClock
+from spaseq.effort import Policy, WorkClock
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.shedding import evaluator
 from spaseq.matching.shedding._kernel_known import AGES, COUNTS, LIVED
+from spaseq.matching.shedding.account import Account
 from spaseq.matching.shedding.cost_model import CostModel, ended
 from spaseq.matching.shedding.rates import Rates, by_show
 from tests.benchmarks import sharp
@@ -95,3 +96,19 @@ def test_what_partial_matches_live_through_is_counted_once(
     of = kept.Kept.made._sketch
     lived = np.bincount(of.gates, of.counts.reshape(-1, COUNTS)[:, LIVED])
     assert (lived / np.maximum(alive, 1))[1:].tolist() == pytest.approx([1.0, 1.0], abs=0.03)
+
+
+def test_what_is_shed_misses_no_more_matches_than_as_much_of_the_rest_finds() -> None:
+    """Where an element repeats, the cost model expects many times too much of what is shed."""
+    of = sketch("Q3")
+    of.expected[:] = 5.0
+    account = Account(
+        "SEQ(A)", [str(gate) for gate in range(len(of.features.bases))], Policy.SHARP, is_chosen=False
+    )
+    account.make(100)
+    account.find(10)
+    shed = np.zeros_like(of.alive)
+    shed[-1] = 20
+    account.add(shed, of)
+    account.estimate()
+    assert account.shed.recall == pytest.approx(0.8)
