@@ -1,4 +1,4 @@
-"""A burst: of the partial matches that an event would be shown to, those that promise least are passed over.
+"""The burst filter: partial matches that promise least for the work are not shown an event.
 
 What an event takes on average is kept by shedding, before it comes. That a few events in a row take many
 times as much is not known before; and to shed what they are to be shown would lose what matches are of.
@@ -35,7 +35,7 @@ _OVER: Final = 1.1
 _END: Final = 1.25
 #: What would take more than this is not shown, however much it promises.
 _MOST: Final = 1.6
-#: Less than this of it, nobody asks what an event is to be shown; and nothing is passed over of an event
+#: Below this part, what an event would be shown to is not looked at; and nothing is passed over of an event
 #: that takes less than this.
 _CALM: Final = 0.5
 _LITTLE: Final = 0.25
@@ -44,7 +44,7 @@ _SOME: Final = 1_024
 
 
 class BurstFilter:
-    """What the latest events took, of a ``bound`` in seconds, and who is passed over for it."""
+    """What the latest events took, of a ``bound`` in seconds, and which partial matches are passed over."""
 
     def __init__(self, sketch: CostModel, bound: float, clock: Callable[[], float]) -> None:
         self._sketch, self._bound, self._clock = sketch, bound, clock
@@ -53,7 +53,7 @@ class BurstFilter:
         self._listed: Ints = np.zeros(_SOME, dtype=np.int64)
         self._times: Ints = np.zeros_like(self._listed)
         self._cells: Ints = np.zeros_like(self._listed)
-        # Whether some may be passed over these days, and how many: the first ones listed; -1 if not known.
+        # Whether some may be passed over now, and how many: the first ones listed; -1 if not known.
         self._is_on, self._count = False, 0
         # How often something would be shown, by cell, and behind all to those of which nothing is known.
         self._loads: Ints = np.zeros(sketch.alive.size + 1, dtype=np.int64)
@@ -169,7 +169,7 @@ class BurstFilter:
         return float(least), float((most - before) / at)
 
     def show(self, tables: Ints, ints: Ints, *, moved: bool) -> None:
-        """Those that were passed over are shown what comes. ``moved``: they stand elsewhere now."""
+        """End passing over. ``moved``: partial matches may stand elsewhere in memory now."""
         if self._is_on and self._count != 0:
             if moved or self._count < 0:
                 k.show_all(tables, ints)
@@ -192,7 +192,7 @@ class BurstFilter:
         self._used = 0
         s = self._sketch
         if not s.is_planned:
-            s.plan(np.inf)  # there may be time enough on average, so that nobody did
+            s.plan(np.inf)  # no plan was made, as there is time enough on average
         gain, work = s.at_once()
         self._promise = (gain / np.maximum(work, 1e-12)[:, None]).ravel()
         loads = s.alive * s.load().repeat(gain.shape[1])
@@ -219,11 +219,11 @@ class Costs:
         self._listing, self._skipped = 0.0, False
 
     def skip(self) -> None:
-        """Nobody knows what an event was shown to."""
+        """Note an event of which it is unknown what it was shown to."""
         self._skipped = True
 
     def listed(self, count: int, shown: int, seconds: float) -> None:
-        """So many were listed, in so many seconds, of which so many are shown an event."""
+        """Count partial matches listed, those of them shown an event, and the seconds that listing took."""
         self._visits += _FORGET * (count - self._visits)
         self._visiting += _FORGET * (seconds - self._visiting)
         self._listed += count
@@ -244,7 +244,7 @@ class Costs:
         return self._visiting / self._visits if self._visits else 0.0
 
     def shows(self, seconds: float, listed: int) -> float:
-        """To how many something may be shown in so many seconds, where so many are come by."""
+        """How many of those ``listed`` can be shown an event in these seconds."""
         if not self._shows or not self._showing:
             return math.inf
         return max(0.0, seconds - self._visit * listed) / (self._showing / self._shows)

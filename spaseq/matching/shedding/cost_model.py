@@ -1,4 +1,4 @@
-"""The cost model: what is to be expected of partial matches, learned from those that went before.
+"""The cost model: the matches and work to be expected of partial matches, learned from earlier ones.
 
 It is kept by *classes*: the gate that a partial match waits at, and the quantiles of what later conditions
 compare of it (``features``). Of each class it is counted how often its partial matches went on to each class
@@ -97,8 +97,7 @@ class CostModel:
     def outlive(self, events: int) -> None:
         """So many events after ``alive`` was counted: counts those that a window's end came for meanwhile.
 
-        Nobody sees these again. Who leaves out the events that they lived through takes what went on for more
-        often than it is, at each step anew.
+        These are not seen again. Without the events that they lived through, rates would be too high.
         """
         counts = self.counts.reshape(-1, k.COUNTS)
         counts[:, k.LIVED] += self.alive.reshape(-1, k.AGES) @ ended(events, self.window.age)
@@ -190,7 +189,7 @@ class CostModel:
             self.rehearsal.replace(self._rates, counts, self.steps)
 
     def _follow(self, load: Floats, dying: Floats, price: float) -> Ahead:
-        """What is to be expected, if what is not worth the price is shed as soon as it is made."""
+        """What is to be expected if a partial match not worth the price is shed as soon as it is made."""
         return self._rates.follow(load, dying, self.window.age, price)
 
     def _dying(self) -> Floats:
@@ -232,7 +231,7 @@ class CostModel:
         return kept
 
     def worth(self, policy: Policy, *, by_size: bool = False) -> Utilities:
-        """The same as ``kept`` goes by, for who sheds several partial matches together."""
+        """Return the utilities that ``kept`` ranks by, for shedding several partial matches together."""
         load = np.ones(len(self.alive) // k.AGES) if by_size else self.load()
         if policy is Policy.SELECTIVE:
             gain = (self._selectivity() * load)[:, None].repeat(k.AGES, axis=1)
@@ -261,7 +260,7 @@ def ended(events: float, age: float) -> Floats:
     return np.asarray((np.clip(events, left, left + age) ** 2 - left**2) / (2 * age))
 
 
-#: Of the work to come, so much is that of those that bring least for it.
+#: The share of the work to come that is caused by the partial matches of lowest utility.
 _WORST: Final = 0.5
 #: What these bring, as a share of what as much work brings on average: from where on they are worth less than
 #: the others, and about the same.

@@ -39,27 +39,27 @@ from spaseq.matching.shedding.selection import Doubt, admitted_of, least_room, l
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: Where memory runs out, so much of it is in use afterwards.
+#: When memory runs out, this share of it is used after shedding.
 _FILLED: Final = 0.8
 _FULL: Final = 0.95
-#: What several partial matches begin with goes with the last of them only: so often more are shed.
+#: A shared prefix is freed with its last partial match only: at most this many rounds of shedding.
 _ROUNDS: Final = 6
-#: Scratch space, which no shedding makes smaller, leaves at least so much of it to partial matches.
+#: Shedding does not shrink scratch space; partial matches get at least this share of the memory.
 _STATE: Final = 0.5
 
-#: A look at all partial matches begins when so many times as long was worked as the last one held events up.
-#: Where all are worth the same it is twice as many, as then nothing is to be chosen.
+#: The next look at all partial matches is due after this multiple of the last look's pause. It is doubled
+#: where all have the same utility: then there is nothing to choose.
 _SELDOM: Final = 16
-#: It waits for a time when it holds nobody up beyond the bound, until so many times as long was worked.
+#: A look waits for a calm time, but at most this multiple of its due time.
 _LATE: Final = 1.5
-#: A look is spread over events if it takes longer than so many may; what is known is fresher if it is not.
+#: A look that takes longer than this many bounds is spread over events.
 _BRIEF: Final = 8.0
-#: Not so rarely that there is none in such a part of a window, or most partial matches come and go meanwhile.
+#: At least one look in this part of a window: else most partial matches come and go unseen.
 _HALF: Final = 0.5
-#: A plan is made anew after such a part of an age, from such a part of the bound on.
+#: A plan is made anew after this part of an age, if the latency is above this part of the bound.
 _PLANNED: Final = 0.25
 _NEAR: Final = 0.8
-#: How far partial matches are worth the same is that of late: so much of it is what the last plan says.
+#: Weight of the last plan in the moving average of ``evenness``.
 _SMOOTH: Final = 0.25
 
 
@@ -267,7 +267,7 @@ class Shedding(Observed):
     def _found(self) -> Iterator[Block]:
         m = self._memory.ints
         if m[mem.FOUND_COUNT]:
-            # Of many events at once, those that a match came of were not looked at yet.
+            # In a batch, the partial matches that became matches may not have been looked at yet.
             if self._spent >= self._taken and k.strangers(m, self._known):
                 self._observe(*self._place)
             self._credit()
@@ -314,7 +314,7 @@ class Shedding(Observed):
             self._counted[:] = 0
             self._began = self._events
             most = places + 1 if brief else most
-        # Those that are next were seen by the last look when it was as far on.
+        # The partial matches next in line were seen by the last look when it was equally far on.
         middle = min(1.0, (self._hand + most / 2) / max(1, places))
         passed = self._events + self._between - min(self._between, int(middle * (self._between + 1)))
         self._hand, seen = self._visit(self._counted, axis, time, self._hand, most, passed)
@@ -404,8 +404,8 @@ class Shedding(Observed):
     def _plan(self, events: int) -> None:
         """Now and then, what work must bring so that there is not too much of it.
 
-        A plan takes several times as long as a look: who made one with each would look so seldom that most
-        partial matches come and go meanwhile, and nobody knows how long they lived.
+        A plan takes several times as long as a look. With a plan for each look, looks would be so rare that
+        most partial matches come and go unseen.
         """
         s, overload, begin = self._sketch, self._overload, self._effort.clock()
         self._unplanned += events
@@ -422,7 +422,7 @@ class Shedding(Observed):
             self._aside += took
 
     def _notice(self, events: int) -> None:
-        """Says whether anything is shed these days."""
+        """Count events, and note when shedding has ended."""
         self._account.pass_by(events)
         if self._admitted >= 1 and self._account.is_over(self._sketch):
             self._account.end()
@@ -435,7 +435,7 @@ class Shedding(Observed):
 
     @property
     def shed(self) -> Shed:
-        """What was given up; who reads it may bring the object."""
+        """What was given up; the caller may replace the object."""
         return self._account.shed
 
     @shed.setter

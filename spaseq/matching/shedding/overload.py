@@ -32,8 +32,8 @@ _FORGET_USUAL: Final = 1 / 64
 #: machine, or Python's collector. No burst takes that long.
 _STALLED: Final = 32.0
 _SLOW: Final = 2.0
-#: While little load was seen, it is not to blame for much, as if this much had come for nothing: else who
-#: sheds all by mistake would never learn better.
+#: Load added to what was seen, so that little load is not blamed for much: else shedding all by mistake
+#: would never be unlearned.
 _UNKNOWN: Final = 8.0
 #: So much above that, partial matches are shed.
 _ABOVE: Final = 1.05
@@ -197,7 +197,7 @@ _SLICE: Final = 1 / 8
 #: one that takes long is looked at.
 _FEW: Final = 16
 _LONG: Final = 4e-3
-#: Those that come alone wait for each other, so many at most.
+#: Events pushed alone are seen to together, at most this many.
 _ALONE: Final = 64
 
 

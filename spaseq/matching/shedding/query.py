@@ -89,7 +89,7 @@ def obstacles(pattern: SequencePattern, policy: Policy = Policy.SHARP) -> Iterat
 
 
 def doubts(pattern: SequencePattern) -> Iterator[str]:
-    """What makes that a match may be found under a bound that is none, or no first one, without it."""
+    """Yield the clauses by which a match under a bound may not be a match (or not a first one) without it."""
     query = pattern.query
     if emitted(pattern) is not Emit.ALL:
         yield f"EMIT {query.emit}"
@@ -136,7 +136,7 @@ def reads_in_one_way(pattern: SequencePattern) -> bool:
 def buffer_obstacles(pattern: SequencePattern, policy: Policy = Policy.SHARP) -> Iterator[Obstacle]:
     """What a query that fits would have to be without so that buffered events could be shed.
 
-    Of a Kleene there are as many matches as sets of events: that is for who counts partial matches.
+    A Kleene has as many matches as sets of events: the kernel counts partial matches instead.
     """
     if policy is Policy.RANDOM_INPUT:
         yield Obstacle("events are not passed over", f"the policy {policy}")
@@ -152,7 +152,7 @@ def buffer_obstacles(pattern: SequencePattern, policy: Policy = Policy.SHARP) ->
 
 
 def sheddable(alternatives: Iterable[Plan]) -> frozenset[str]:
-    """The GPMs of whose events some may be left out: what nothing looks for that must be absent."""
+    """Return the GPMs with events that may be shed: those that no negation looks for."""
     taken, forbidden = set[str](), set[str]()
     for plan in alternatives:
         taken |= {item.atom.gpm for i, item in enumerate(plan.items) if _may_precede(plan, i)}

@@ -150,7 +150,7 @@ def deaths(counts: Floats, features: Features, window: float) -> Floats:
 
 
 def by_show(gain: Floats, load: Floats) -> Floats:
-    """The matches that one event brings of those that an average event does; 0 of what is shown none."""
+    """Return the matches per event shown, from those per event; 0 where none is shown."""
     return np.asarray(gain * np.where(load > 0, 1 / np.maximum(load, 1e-12), 0.0)[:, None])
 
 
@@ -319,5 +319,5 @@ class Queries:
 
 
 def only(ways: int) -> Queries:
-    """One query, whose matches end in so many ways."""
+    """Return a single query whose matches end in ``ways`` ways."""
     return Queries(np.ones((1, ways), dtype=np.bool_), np.ones(1))

@@ -160,7 +160,7 @@ class Doubt:
         return sum(self._is_in_doubt(key, match) for key, match in block) if self._gone else 0
 
     def consumed(self, found: Iterable[tuple[Key, Found]]) -> None:
-        """Of matches in doubt nobody knows what they consume: that is as if it were shed."""
+        """Treat events that matches in doubt consume as if they were shed."""
         if self._consumes and self._gone:
             for key, match in found:
                 if self._is_in_doubt(key, match):
