@@ -153,6 +153,17 @@ def test_of_a_bound_so_much_is_used_as_events_can_be_foreseen() -> None:
     assert uneven.most < 0.8
 
 
+def test_what_an_event_takes_by_itself_is_not_laid_to_partial_matches() -> None:
+    """One in ten begins a partial match. Where next to none is kept, each seemed to take ever more."""
+    overload = Overload(1.5)
+    for look in range(2_000):
+        begun = int(look % 10 == 0)
+        overload.measure(1, 1.0 + begun, 0.01, 1.0 + begun, begun)
+    assert overload.least == pytest.approx(1.1, rel=0.02)
+    assert overload.expect(0.1) < 1.2
+    assert overload.share(0.1) == 1.0
+
+
 def test_what_looks_take_is_not_laid_to_events_that_begin_partial_matches() -> None:
     """Of few events it is asked how many units of work they are, and looks come behind those that are many:
     it seemed that an event took by itself what looks did, so that all but nothing was shed.
@@ -161,7 +172,7 @@ def test_what_looks_take_is_not_laid_to_events_that_begin_partial_matches() -> N
     for event in range(2_000):
         begun, is_asked = int(event % 3 == 1), event % 9 == 2
         took = (0.1, 0.1, 40.0)[event % 3]
-        overload.measure(1, took + 20.0 * begun, 1e5, 1.0 + begun + 9e5 * is_asked, 20.0 * begun)
+        overload.measure(1, took + 20.0 * begun, 1e5, 1.0 + begun + 9e5 * is_asked, begun, 20.0 * begun)
     assert overload.least < 0.2
     assert 0.5 < overload.share(1e5) < 0.6
 
@@ -194,7 +205,7 @@ def test_of_a_bound_that_little_is_above_what_an_event_takes_some_is_used() -> N
     overload = Overload(1.5)
     for look in range(2_000):
         begun = int(look // 64 % 2) * (look % 5 == 0)
-        overload.measure(1, 1.0 + begun, 0.0, 1.0 + begun)
+        overload.measure(1, 1.0 + begun, 0.0, 1.0 + begun, begun)
     assert overload.most > overload.least + 0.4 * (1.5 - overload.least)
 
 

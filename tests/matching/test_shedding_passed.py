@@ -271,7 +271,7 @@ def test_to_choose_who_is_passed_over_is_nothing_that_an_event_takes_by_itself()
     """It was taken for that, and so little of the bound was left for what is shown."""
     overload = Overload(1.0)
     for _ in range(200):
-        overload.measure(1, 0.9, 1_000.0, 101.0, 0.8)
+        overload.measure(1, 0.9, 1_000.0, 101.0, 0, 0.8)
     assert overload.least < 0.11
 
 

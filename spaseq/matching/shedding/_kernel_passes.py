@@ -107,8 +107,10 @@ def welcome(
     tables: Ints, ints: Ints, floats: Floats, numbers: Floats, codes: Codes, known_: Ints, ways_: Ints,
     bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, steps_: Floats, alive_: Ints,
     loads_: Floats, begin: int, axis: int, time: int, now: int,
-) -> tuple[int, float]:  # fmt: skip
-    """Codes new partial matches, those from ``begin`` on; how many there are, and how much load."""
+) -> tuple[int, int, float]:  # fmt: skip
+    """Codes new partial matches, those from ``begin`` on; how many there are, how many of these are of one
+    event, and how much load.
+    """
     t, m, f = pointer(tables), pointer(ints), pointer(floats)
     n, c, known, ways = pointer(numbers), pointer(codes), pointer(known_), pointer(ways_)
     bases, features, edges, steps = pointer(bases_), pointer(features_), pointer(edges_), pointer(steps_)
@@ -117,7 +119,7 @@ def welcome(
     while header.free_wait(m) != 0:
         header.set_free_wait(m, waits.link(m, header.free_wait(m)))
         header.set_live_waits(m, header.live_waits(m) + 1)
-    total, load = 0, 0.0
+    total, begun, load = 0, 0, 0.0
     for w in range(begin, header.next_wait(m), header.width(m)):
         if not is_live(t, m, w, axis, time):
             continue
@@ -126,10 +128,11 @@ def welcome(
         if at < 0:
             at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, True)
         total += 1
+        begun += int(nodes.previous(m, node) == 0)
         number = bases[gates.number(t, waits.gate(m, w))] + known[at + CODE]
         alive[number * AGES + age(t, axis, waits.first(m, w), now)] += 1
         load += loads[number]
-    return total, load
+    return total, begun, load
 
 
 @kernel

@@ -222,11 +222,11 @@ class Shedding(Observed):
         self._given += events
         axis, time = self._place
         load, units = self._load, self._units
-        self._welcome(axis, time)
+        begun = self._welcome(axis, time)
         if self._overload is not None:
             spent = self._spent - self._measured
             between = spent - worked + self._choosing
-            took = self._overload.measure(events, spent, load, units, between)
+            took = self._overload.measure(events, spent, load, units, begun, between)
             if self._passing is not None:
                 self._passing.took(events, took)
         # To look at no more than was shown would take the longer the more there is to be shed.
@@ -352,11 +352,11 @@ class Shedding(Observed):
             self._keep(share, axis, time, events)
         self._notice(events)
 
-    def _welcome(self, axis: int, time: int) -> None:
-        """Looks at the partial matches that the last events made."""
+    def _welcome(self, axis: int, time: int) -> int:
+        """Look at the partial matches that the last events made; return how many are of one event."""
         begin = self._effort.clock()
         s, f, m, numbers = self._sketch, self._features, self._memory, self._columns.numbers
-        total, load = k.welcome(
+        total, begun, load = k.welcome(
             f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases,
             *s.quantiles.arrays, s.steps, s.alive, self._loads, self._next, axis, time,
             s.window.passed(self._given),
@@ -365,6 +365,7 @@ class Shedding(Observed):
         self._next = int(m.ints[mem.NEXT_WAIT])
         self._add_work(total)
         self._spent += self._effort.clock() - begin
+        return begun
 
     @property
     def _paused(self) -> float:

@@ -47,16 +47,18 @@ class Overload:
     """What events took: by themselves, and in proportion to the load there was (see ``CostModel.load``).
 
     Since it is the load at hand that says what the next event will take, a bound is kept before it is broken,
-    and one slow event is none. What an event takes by itself is the least that one took of late.
+    and one slow event is none. What an event takes by itself is the least that one took of late, and what it
+    took to begin partial matches: that comes again, however few there are.
     """
 
     def __init__(self, bound: float) -> None:
         self._bound = bound
         self._fixed = math.inf
         # Of late: events, the load there was, and the seconds above the least: for units of work, and for
-        # what was done between events.
+        # what was done between events. And of these units: of partial matches that began, and all.
         self._events = self._load = 0.0
         self._working = self._between = 0.0
+        self._begun = self._worked = 0.0
         self._spent = self._units = 0.0
         self.latency: float | None = None
         # For so many events now the bound has been less than what one takes by itself; whether that was told.
@@ -72,11 +74,14 @@ class Overload:
         #: The seconds that an event is to take.
         self.most = _ROOM * bound
 
-    def measure(self, events: int, seconds: float, load: float, units: float, between: float = 0.0) -> float:
+    def measure(
+        self, events: int, seconds: float, load: float, units: float, begun: int = 0, between: float = 0.0
+    ) -> float:
         """So many events took so many seconds, with so much load on average, for so many units of work.
 
         The seconds of these that are the events' own: not what held them up.
 
+        ``begun``: how many of the units were partial matches that began, and not for those there are.
         ``between``: how many of the seconds it took to look at partial matches, and to choose what is passed
         over: that is for the load.
         """
@@ -94,6 +99,9 @@ class Overload:
         self._load = keep * self._load + events * load
         self._working = keep * self._working + above - between
         self._between = keep * self._between + between
+        # The units are asked of some events only, so they tell a share.
+        self._begun = keep * self._begun + begun
+        self._worked = keep * self._worked + max(0.0, units - events)
         self._too_tight = self._too_tight + events if self.least > self._bound else 0
         if not was_held_up:
             self._vary(events, seconds, units, keep)
@@ -132,13 +140,18 @@ class Overload:
 
     @property
     def _slope(self) -> float:
-        seconds = self._working + self._between
+        seconds = self._working - self._beginning + self._between
         return seconds / (self._load + _UNKNOWN) if self._load > 0 else 0.0
+
+    @property
+    def _beginning(self) -> float:
+        """The seconds that it took to begin partial matches."""
+        return self._working * (min(1.0, self._begun / self._worked) if self._worked > 0 else 1.0)
 
     @property
     def least(self) -> float:
         """The seconds that an event takes with no partial matches; 0 while that is not known."""
-        return self._fixed if self._events > 0 else 0.0
+        return self._fixed + self._beginning / self._events if self._events > 0 else 0.0
 
     def tell(self, shed: Shed, name: str) -> None:
         """Notes what an event of a query takes now; a warning says, once, if no shedding holds the bound."""
