@@ -45,7 +45,7 @@ KNOWN: Final = {
 #: A module of fewer lines must have two users; but of these that have one, the user has no room for it. A
 #: record of kernels has a module of its own, however small it is: its name is the record's.
 LEAST_LINES: Final = 30
-SMALL: Final = {"spaseq.matching.shedding.least", "spaseq.__main__"}
+SMALL: Final = {"spaseq.__main__"}
 RECORDS: Final = "records"
 
 

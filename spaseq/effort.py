@@ -100,15 +100,14 @@ class Effort:
 class Shed:
     """What a query gave up to keep its bounds.
 
-    ``partial_matches`` were shed, ``by_state`` says in front of what; of ``lazy``, whose partial matches are
-    events in buffers, it says in which. ``passed_over``: so often one was not shown an event,
-    as too much came at once. ``events`` were passed over (by ``random-input`` alone). ``active``:
-    it sheds these days. ``latency``: the seconds that an event takes now, and ``least``: those that it takes
-    even if no partial match is kept; None before the first. ``too_tight``: the bound is less than that, so
-    that no shedding holds it. ``recall``: the estimated share of all matches that were found; nine of ten
-    times it is not off by more than ``error``. ``random-input`` has no estimate, nor have queries with EMIT
-    and CONSUME ANY. ``doubtful``: matches that may not be among those without a bound, as what was shed might
-    have kept them out (``explain`` says of which queries).
+    ``partial_matches`` were shed, and ``by_state`` says in front of what; of ``lazy``, whose partial matches
+    are buffered events, in which buffer. ``passed_over``: how often one was not shown an event, in a burst.
+    ``events`` were dropped (by ``random-input`` alone). ``active``: it sheds these days. ``latency``: the
+    seconds that an event takes now, and ``least``: those that it takes even if no partial match is kept; None
+    before the first. ``too_tight``: the bound is less than that, so that no shedding holds it. ``recall``: a
+    rough estimate of the share of all matches that was found; None with ``random-input``, EMIT and CONSUME
+    ANY. ``doubtful``: matches that may not be among those without a bound, as what was shed might have kept
+    them out (``explain`` says of which queries).
     """
 
     partial_matches: int = 0
@@ -120,7 +119,6 @@ class Shed:
     least: float | None = None
     too_tight: bool = False
     recall: float | None = 1.0
-    error: float = 0.0
     doubtful: int = 0
 
 

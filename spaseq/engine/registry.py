@@ -19,7 +19,7 @@ from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.errors import EngineError, warn
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
-from spaseq.matching.shedding.fits import is_monotone
+from spaseq.matching.shedding.query import is_monotone
 from spaseq.matching.templates.form import form
 from spaseq.results.match import Match
 

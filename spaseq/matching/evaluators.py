@@ -25,7 +25,7 @@ from spaseq.matching.templates.form import shape
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
-    from spaseq.matching.shedding.bounded import Bounded
+    from spaseq.matching.shedding.query import BoundedQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def under_bound(
 
     Raises ``EngineError`` if that one cannot run the query, or has partial matches and cannot shed them.
     """
-    from spaseq.matching.shedding.fits import doubts, obstacles, reads_in_one_way
+    from spaseq.matching.shedding.query import doubts, obstacles, reads_in_one_way
 
     name = choose(pattern).name if evaluator is None else check(evaluator, pattern)
     if name in _STEADY:
@@ -155,14 +155,14 @@ def shares_under(pattern: SequencePattern, name: str, policy: Policy) -> bool:
 
     What one match keeps out, or lots decide for whole events, is for each query to say.
     """
-    from spaseq.matching.shedding.fits import doubts
+    from spaseq.matching.shedding.query import doubts
 
     return name in ("kernel", "lazy") and policy is not Policy.RANDOM_INPUT and not any(doubts(pattern))
 
 
 def _in_streams(pattern: SequencePattern) -> str:
     """What comes of matches that are not found, where they are events of other queries."""
-    from spaseq.matching.shedding.fits import makes_a_stream
+    from spaseq.matching.shedding.query import makes_a_stream
 
     if not makes_a_stream(pattern):
         return ""
@@ -206,9 +206,9 @@ def by_columns(
     """
     # Imported only here, because compiled code takes a while to load.
     if effort is not None:
-        from spaseq.matching.shedding.bounded import Bounded
+        from spaseq.matching.shedding.query import BoundedQuery
 
-        return _shedding(name, Bounded(pattern, dictionary, context, bounds, effort))
+        return _shedding(name, BoundedQuery(pattern, dictionary, context, bounds, effort))
     if name == "parameterized":
         from spaseq.matching.parameterized.evaluator import Parameterized
 
@@ -232,16 +232,16 @@ def by_columns(
     return None
 
 
-def _shedding(name: str, query: Bounded) -> ByColumns:
+def _shedding(name: str, query: BoundedQuery) -> ByColumns:
     """The evaluator of that name for a query under a bound."""
     if name == "lazy":
-        from spaseq.matching.shedding.buffered.evaluator import SheddingLazy
+        from spaseq.matching.shedding.lazy import SheddingLazy
 
         return SheddingLazy(query)
     if name == "ordered":
-        from spaseq.matching.shedding.families import SheddingFamilies
+        from spaseq.matching.shedding.skip import SheddingOrdered
 
-        return SheddingFamilies(query)
+        return SheddingOrdered(query)
     from spaseq.matching.shedding.evaluator import Shedding
 
     return Shedding(query)
@@ -318,9 +318,9 @@ def _beyond_order_tables(pattern: SequencePattern) -> tuple[Obstacle, ...]:
 
 def _beyond_buffers(pattern: SequencePattern, policy: Policy) -> tuple[Obstacle, ...]:
     """What keeps ``lazy`` from shedding the events in its buffers."""
-    from spaseq.matching.shedding.buffered.fits import obstacles
+    from spaseq.matching.shedding.query import buffer_obstacles
 
-    return tuple(obstacles(pattern, policy))
+    return tuple(buffer_obstacles(pattern, policy))
 
 
 def _several(pattern: SequencePattern) -> Iterator[Obstacle]:

@@ -27,9 +27,8 @@ from spaseq.limits import UNLIMITED
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds
-from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.evaluator import Shedding
-from spaseq.matching.shedding.fits import obstacles
+from spaseq.matching.shedding.query import BoundedQuery, obstacles
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check
 from tests.benchmarks.sharp_oracle import Foreseen, Oracle, mixed
@@ -191,7 +190,7 @@ def run(
         pool.join(effort)
     context = Context(asked, stream.dictionary, None, UNLIMITED)
     window = Bounds(stream.window, True, True, 0, True)
-    evaluator = evaluated(Bounded(asked, stream.dictionary, context, window, effort))
+    evaluator = evaluated(BoundedQuery(asked, stream.dictionary, context, window, effort))
     if bound is None:
         # Nobody looks for the dead without a bound, or tries events on ghosts.
         evaluator._features = replace(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from spaseq.matching.shedding.cost_model import CostModel
 from spaseq.matching.shedding.evaluator import Shedding
-from spaseq.matching.shedding.learned.sketch import Sketch
 from tests.benchmarks import sharp
 
 
@@ -19,7 +19,7 @@ class Kept(Shedding):
         Kept.made = self
 
 
-def sketch(name: str, stream: sharp.Stream, bound: float) -> Sketch:
+def sketch(name: str, stream: sharp.Stream, bound: float) -> CostModel:
     """The sketch of a query, once it has seen a stream."""
     sharp.run(name, stream, bound, evaluated=Kept)
     return Kept.made._sketch

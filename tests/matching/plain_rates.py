@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.matching.shedding.compiled import _kernel_known as k
-from spaseq.matching.shedding.compiled._kernel_ahead import CONVEX, MARGIN
-from spaseq.matching.shedding.compiled._kernel_shrunk import PRIOR
-from spaseq.matching.shedding.learned.features import DEPTHS
-from spaseq.matching.shedding.learned.rates import Rates
-from spaseq.matching.shedding.learned.shrinking import deaths
-from spaseq.matching.shedding.learned.sketch import Sketch
+from spaseq.matching.shedding import _kernel_known as k
+from spaseq.matching.shedding._kernel_ahead import MARGIN
+from spaseq.matching.shedding.cost_model import CostModel
+from spaseq.matching.shedding.rates import Rates, deaths, shrunk
 
 Floats = npt.NDArray[np.float64]
-
-_WIDTHS: Final = (4.0, 1.0)
 
 
 @dataclass
@@ -43,56 +38,34 @@ class Plain:
         self.ways[number] = rates
 
 
-def shown(of: Sketch) -> Floats:
-    """How many of the events that partial matches lived through they were shown if these came for them, by
-    class: who was passed over was not.
-    """
-    lived, unshown = of.counts.reshape(-1, k.COUNTS)[:, k.LIVED], of.unshown
-    found = lived.copy()
-    for i, each in enumerate(of.load().tolist()):
-        if each > 0:
-            found[i] = max(lived[i] - unshown[i] / each, lived[i] / 16)
-    return found
-
-
-def rates(of: Sketch, *, is_fair: bool = False, if_shown: bool = False) -> Plain:
-    """The rates of a sketch; ``is_fair``: neither too much nor too little where little is known;
-    ``if_shown``: if nothing were passed over.
-    """
-    f, counts, window = of.features, of.counts.reshape(-1, k.COUNTS).copy(), k.AGES * of.window.age
-    if if_shown:
-        counts[:, k.LIVED] = shown(of)
+def rates(of: CostModel) -> Plain:
+    """The rates of a sketch."""
+    f, counts, window = of.features, of.counts.reshape(-1, k.COUNTS), k.AGES * of.window.age
     plain = Plain(np.zeros(len(counts)), [], [bool(step.accepts) for step in f.steps])
     for place in f.places:
         for gate in place.gates:
             own = slice(f.bases[gate], f.bases[gate] + place.size)
             ends = any(s.gate == gate and not f.places[s.target].gates for s in f.steps)
             became, lived = counts[own, k.MATCHED, None], counts[own, k.LIVED]
-            plain.matched[own] = shrunk(became, lived, f.shape(place), ends / window)[:, 0]
+            plain.matched[own] = shrunk(became, lived, ends / window)[:, 0]
     for step in f.steps:
         block = f.block(of.steps, step)
         lived = counts[f.bases[step.gate] :][: len(block), k.LIVED]
         # Of the empty run, as if in the first event something had begun.
         usual = 1 / window if step.source else 1.0
-        plain.ways.append(shrunk(block, lived, f.shape(f.places[step.source]), usual))
+        plain.ways.append(shrunk(block, lived, usual))
     if of.rehearsal is not None:
-        of.rehearsal.replace(cast(Rates, plain), counts, of.steps, far=not is_fair)
-    for i, step in enumerate(f.steps):
-        if is_fair and step.round:
-            depths = f.places[step.source].depths
-            often = 1 + np.maximum(np.arange(depths) - step.before, 0) // step.round
-            share = np.maximum(1 - often / max(of.came.get(step.gpm, 0.0), 1.0), 0.0)
-            plain.ways[i] = plain.ways[i] * share.repeat(len(plain.ways[i]) // depths)[:, None]
+        of.rehearsal.replace(cast(Rates, plain), counts, of.steps)
     return plain
 
 
-def follow(of: Sketch, plain: Plain, price: float, *, is_fair: bool = False) -> Floats:
+def follow(of: CostModel, plain: Plain, price: float) -> Floats:
     """Matches and units of work to be expected, by class and age, if what is not worth the price is shed."""
-    f, load, kinds = of.features, of.load(), 2 if is_fair else 1
-    ahead = np.zeros((2, kinds, f.classes, k.AGES))
-    dying, stands = deaths(of.counts, of.features, k.AGES * of.window.age), of._stands()
-    for _ in range(DEPTHS if any(place.depths > 1 for place in f.places) else 1):
-        last = ahead[:, 0].sum(axis=(1, 2))
+    f, load = of.features, of.load()
+    ahead = np.zeros((2, f.classes, k.AGES))
+    dying = deaths(of.counts, of.features, k.AGES * of.window.age)
+    for _ in range(of._rates.rounds):
+        last = ahead.sum(axis=(1, 2))
         for gate in reversed(range(len(of.shows))):
             base = f.bases[gate]
             steps = [(s, way) for s, way in zip(f.steps, plain.ways, strict=True) if s.gate == gate]
@@ -100,24 +73,24 @@ def follow(of: Sketch, plain: Plain, price: float, *, is_fair: bool = False) -> 
                 continue
             own = slice(base, base + f.size(steps[0][0].source))
             always = np.stack([plain.matched[own], plain.matched[own] + load[own]])
-            rate = np.zeros((2, kinds, own.stop - own.start, k.AGES)) + always[:, None, :, None]
+            rate = np.zeros((2, own.stop - own.start, k.AGES)) + always[:, :, None]
             for step, way in steps:
-                brings = np.zeros((2, kinds, f.size(step.target), k.AGES))
+                brings = np.zeros((2, f.size(step.target), k.AGES))
                 brings[1] = 1.0
                 if not f.places[step.target].gates:
                     continue  # a match, which is counted
                 for other in f.places[step.target].gates:
-                    part = slice(f.bases[other], f.bases[other] + brings.shape[2])
-                    kept = stands[part, None] * worth(ahead[0, 0, part], ahead[1, 0, part], price)
-                    brings += kept * ahead[:, :, part]
+                    part = slice(f.bases[other], f.bases[other] + brings.shape[1])
+                    kept = worth(ahead[0, part], ahead[1, part], price)
+                    brings += kept * ahead[:, part]
                 rate += way @ brings
-            ahead[:, :, own] = rest(rate, always, dying[own], of.window.age)
-        if np.allclose(last, ahead[:, 0].sum(axis=(1, 2)), rtol=0.01):
+            ahead[:, own] = rest(rate, dying[own], of.window.age)
+        if np.allclose(last, ahead.sum(axis=(1, 2)), rtol=0.01):
             break
-    return ahead[:, 0]
+    return ahead
 
 
-def at_once(of: Sketch, plain: Plain, value: Floats) -> tuple[Floats, Floats]:
+def at_once(of: CostModel, plain: Plain, value: Floats) -> tuple[Floats, Floats]:
     """Matches to be expected of what becomes of one at once, by class and age; units of work, by class."""
     gain, work = np.repeat(plain.matched[:, None], k.AGES, axis=1), of.load() + plain.matched
     for step, way in zip(of.features.steps, plain.ways, strict=True):
@@ -137,62 +110,22 @@ def worth(value: Floats, cost: Floats, price: float) -> Floats:
     return np.clip((value / np.maximum(price * cost, 1e-12) - 1) / (2 * MARGIN) + 0.5, 0.0, 1.0)
 
 
-def rest(rate: Floats, always: Floats, dying: Floats, age: float) -> Floats:
+def rest(rate: Floats, dying: Floats, age: float) -> Floats:
     """What comes in the rest of the window, at so much an event by age, of one that may die before.
 
-    ``rate`` (what, kind, class, age) and what is returned are on average over an age, and maybe when it
-    begins; ``always`` is what is left of the rate when the window ends. An age has ``age`` events; ``dying``:
-    so many die in each.
+    ``rate`` (what, class, age) and what is returned are on average over an age, which has ``age`` events;
+    ``dying``: so many die in each.
     """
     whole, half = _lasts(dying, age), _lasts(dying, age / 2)
     stays, stays_half = np.exp(-dying * age), np.exp(-dying * age / 2)
-    found = np.empty_like(rate)
-    later, ends = np.zeros_like(always), always
+    found, later = np.empty_like(rate), np.zeros_like(rate[:, :, 0])
     for number in reversed(range(k.AGES)):
-        # Of those of an age, half of it is over; in the rest the rate falls from ``begins`` to ``ends``.
-        mean, begins = rate[:, 0, :, number], rate[:, -1, :, number]
-        falls = rate.shape[1] > 1
-        falling = np.clip(mean - (begins - ends) / 6, CONVEX * mean, mean) if falls else mean
-        found[:, 0, :, number] = falling * half + stays_half * later
-        later = mean * whole + stays * later
-        if falls:
-            found[:, 1, :, number] = later
-        ends = begins
+        # Of those of an age, half of it is over.
+        found[:, :, number] = rate[:, :, number] * half + stays_half * later
+        later = rate[:, :, number] * whole + stays * later
     return found
 
 
 def _lasts(dying: Floats, events: float) -> Floats:
     """How many of so many events one lives through of which so many die in an event."""
     return np.asarray(np.where(dying > 1e-9, -np.expm1(-dying * events) / np.maximum(dying, 1e-9), events))
-
-
-def shrunk(went: Floats, lived: Floats, shape: tuple[int, ...], usual: float) -> Floats:
-    """See ``spaseq.matching.shedding.learned.shrinking``."""
-    targets = went.shape[1]
-    rate = np.full((shape[0], targets), usual / targets)
-    for level, size in enumerate(shape):
-        if level:
-            rate = rate.repeat(size, axis=0)
-        count = went.reshape(len(rate), -1, targets).sum(axis=1)
-        events = lived.reshape(len(rate), -1).sum(axis=1)[:, None]
-        if not level:
-            prior = 1.0 / np.maximum(rate.sum(axis=1, keepdims=True), 1e-12)
-            rate = (count + prior * rate) / (events + prior)
-            continue
-        for near in _near(size):
-            prior = PRIOR / np.maximum(rate.sum(axis=1, keepdims=True), 1e-12)
-            around = (near @ count.reshape(-1, size, targets)).reshape(len(rate), targets)
-            lives = (near @ events.reshape(-1, size, 1)).reshape(len(rate), 1)
-            rate = (around + prior * rate) / (lives + prior)
-    return rate
-
-
-def _near(size: int) -> tuple[Floats, ...]:
-    """How much each quantile of a feature says of each other one, the widest neighbourhood first.
-
-    It itself comes last. The first of ``size`` is of no number, and has no neighbours.
-    """
-    apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size))).astype(np.float64)
-    apart[0, :] = apart[:, 0] = np.inf
-    np.fill_diagonal(apart, np.inf)
-    return *(np.exp(-apart / width) for width in _WIDTHS), np.eye(size)

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from spaseq import Engine, Match
 from spaseq.effort import Policy, WorkClock
-from spaseq.matching.shedding.buffered.evaluator import SheddingLazy
 from spaseq.matching.shedding.evaluator import Shedding
-from spaseq.matching.shedding.families import SheddingFamilies
-from spaseq.matching.shedding.measured.overload import Overload
+from spaseq.matching.shedding.lazy import SheddingLazy
+from spaseq.matching.shedding.overload import Overload
+from spaseq.matching.shedding.skip import SheddingOrdered
 from tests.streams import NS, letters
 from tests.streams import query as of_letters
 
@@ -137,7 +137,7 @@ def test_the_same_of_first_events(seed: int, sequence: str, window: str, policy:
     bounds = {"latency": timedelta(milliseconds=bound), "policy": policy}
     ours = pushed(text, seed, bounds, evaluator="ordered")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SheddingFamilies, "expect", lambda *_: False)
+        patch.setattr(SheddingOrdered, "expect", lambda *_: False)
         assert ours == pushed(text, seed, bounds, evaluator="ordered")
     if bound == 10**6:
         assert ours[0] == pushed(text, seed, {}, evaluator="ordered")[0]

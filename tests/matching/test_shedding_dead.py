@@ -10,8 +10,8 @@ import pytest
 
 from spaseq import Engine
 from spaseq.effort import WorkClock
-from spaseq.matching.shedding import looking
-from spaseq.matching.shedding.compiled import _kernel_known as cells
+from spaseq.matching.shedding import _kernel_known as cells
+from spaseq.matching.shedding import evaluator
 from spaseq.matching.shedding.evaluator import Shedding
 from tests.benchmarks import sharp
 
@@ -39,7 +39,7 @@ def run(
     ``seldom``: see ``_SELDOM``. If it is 0, all is looked at after each event.
     """
     made: list[Shedding] = []
-    monkeypatch.setattr(looking, "_SELDOM", seldom)
+    monkeypatch.setattr(evaluator, "_SELDOM", seldom)
     load = Shedding._load_passes
 
     def noted(self: Shedding) -> None:

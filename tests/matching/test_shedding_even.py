@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spaseq.matching.shedding.evaluator import Shedding
-from spaseq.matching.shedding.learned.evenness import evenness
-from spaseq.matching.shedding.looking import due
-from spaseq.matching.shedding.measured.overload import Overload
-from spaseq.matching.shedding.passing import Passing
+from spaseq.matching.shedding.burst import BurstFilter
+from spaseq.matching.shedding.cost_model import evenness
+from spaseq.matching.shedding.evaluator import Shedding, due
+from spaseq.matching.shedding.overload import Overload
 from tests.benchmarks import sharp
 
 
@@ -61,13 +60,13 @@ def test_where_all_is_worth_the_same_half_is_not_shown_whatever_it_takes(
     monkeypatch: pytest.MonkeyPatch, name: str, all_may_be: bool
 ) -> None:
     """Of Q5 what a D is shown promises the most, so that it was never passed over: 1.43 of the bound."""
-    shown, least = [1.0], Passing._least
+    shown, least = [1.0], BurstFilter._least
 
-    def noted(self: Passing, share: float) -> float:
+    def noted(self: BurstFilter, share: float) -> float:
         shown.append(share)
         return least(self, share)
 
-    monkeypatch.setattr(Passing, "_least", noted)
+    monkeypatch.setattr(BurstFilter, "_least", noted)
     stream = sharp.Stream(1_000, 2.5, seed=8)
     sharp.run(name, stream, {"Q5": 5.5, "Q3": 25.0}[name])
     assert (min(shown) < 0.3) == all_may_be

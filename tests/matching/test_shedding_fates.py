@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spaseq.matching.shedding.learned.fates import LEVELS, STEPS, Fates
+from spaseq.matching.shedding.skip import LEVELS, STEPS, Fates
 
 _SIZE = 64
 #: How often in a step a first event with such a value has its match.

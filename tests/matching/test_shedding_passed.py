@@ -20,19 +20,15 @@ from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.records import header
-from spaseq.matching.shedding import passing
-from spaseq.matching.shedding.compiled._kernel_known import AGES, COUNTS, LIVED, MATCHED
-from spaseq.matching.shedding.compiled._kernel_passed import PASSED_OVER
+from spaseq.matching.shedding import burst
+from spaseq.matching.shedding._kernel_burst import PASSED_OVER
 from spaseq.matching.shedding.evaluator import Shedding
-from spaseq.matching.shedding.fits import doubts, obstacles, reads_in_one_way
-from spaseq.matching.shedding.measured import costs
-from spaseq.matching.shedding.measured.overload import Overload
+from spaseq.matching.shedding.overload import Overload
+from spaseq.matching.shedding.query import doubts, obstacles, reads_in_one_way
 from tests.benchmarks import sharp
-from tests.matching import kept
 from tests.matching.kernel_cases import by_reference
 from tests.matching.random_sequences import random_query, random_sample
 from tests.matching.test_shedding import readings, shedding, whole_rows
-from tests.matching.test_shedding_compared import pattern
 
 pytestmark = pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
 
@@ -44,11 +40,11 @@ _BARRED: Final = 8
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each event is a burst of which nothing is shown that promises less than the best."""
-    monkeypatch.setattr(passing, "_FROM", -1.0)
-    monkeypatch.setattr(passing, "_TO", -0.5)
-    monkeypatch.setattr(passing, "_SHOWN", 0.0)
-    monkeypatch.setattr(passing, "_CALM", -1.0)
-    monkeypatch.setattr(passing, "_LITTLE", 0.0)
+    monkeypatch.setattr(burst, "_FROM", -1.0)
+    monkeypatch.setattr(burst, "_TO", -0.5)
+    monkeypatch.setattr(burst, "_SHOWN", 0.0)
+    monkeypatch.setattr(burst, "_CALM", -1.0)
+    monkeypatch.setattr(burst, "_LITTLE", 0.0)
 
 
 @pytest.mark.usefixtures("eager")
@@ -65,7 +61,7 @@ def test_no_false_matches(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sizing, "ENOUGH", kernel_memory.Room(1, 1, 1, 1))
         # Of some events all is passed over that may be, of others nothing.
-        patch.setattr(passing.Passing, "_least", lambda *_: rng.choice([-np.inf, np.inf]))
+        patch.setattr(burst.BurstFilter, "_least", lambda *_: rng.choice([-np.inf, np.inf]))
         for _ in range(5):
             sample = replace(random_sample(rng, query, 9), drops=frozenset())
             # Enough that hardly anything is shed.
@@ -122,7 +118,7 @@ def test_however_many_an_event_is_to_be_shown_to_all_may_be_passed_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """There was room for 4,096 at once: of 200,000, which take as long as many events, hardly any were."""
-    monkeypatch.setattr(passing.Passing, "_least", lambda *_: np.inf)
+    monkeypatch.setattr(burst.BurstFilter, "_least", lambda *_: np.inf)
     engine = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-3))
     handle = engine.register(TEXT.replace("2000", "20000"))
     for t in range(6_000):
@@ -142,13 +138,13 @@ def test_however_many_an_event_is_to_be_shown_to_all_may_be_passed_over(
 @pytest.mark.usefixtures("eager")
 def test_no_more_are_shown_an_event_than_there_is_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of what came was shown, however much that was."""
-    monkeypatch.setattr(passing.Passing, "_least", lambda *_: -np.inf)
+    monkeypatch.setattr(burst.BurstFilter, "_least", lambda *_: -np.inf)
     engine = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-3))
     handle = engine.register(TEXT)
     for t in range(400):
         engine.push(STREAM, f"<urn:{t}> <http://example.org/a> {t % 7} .", t)
     with monkeypatch.context() as patch:
-        patch.setattr(costs.Costs, "shows", lambda *_: 10.0)
+        patch.setattr(burst.Costs, "shows", lambda *_: 10.0)
         engine.push(STREAM, "<urn:last> <http://example.org/b> 1000 .", 400)
         assert len(list(handle.matches())) == 10
     shed = handle.stats.shed
@@ -160,7 +156,7 @@ def test_no_more_are_shown_an_event_than_there_is_time_for(monkeypatch: pytest.M
 
 def test_what_showing_takes_is_told_from_what_listing_takes() -> None:
     """Of 100 that are listed in 1 second, 10 are shown: what events take besides is for those 10."""
-    learned = costs.Costs()
+    learned = burst.Costs()
     assert learned.shows(1.0, 100) == np.inf
     for _ in range(200):
         learned.listed(100, 10, 1.0)
@@ -187,14 +183,14 @@ def test_who_was_interrupted_leaves_nobody_out(where: str, monkeypatch: pytest.M
     engine.push(STREAM, "<urn:first> <http://example.org/b> 1000 .", 40)
     assert len(list(handle.matches())) == 40
     with monkeypatch.context() as patch:
-        patch.setattr(passing.Passing, "_least", lambda *_: np.inf)
-        patch.setattr(passing.Passing, where, lambda *_, **__: -1)
+        patch.setattr(burst.BurstFilter, "_least", lambda *_: np.inf)
+        patch.setattr(burst.BurstFilter, where, lambda *_, **__: -1)
         engine.push(STREAM, "<urn:last> <http://example.org/b> 1000 .", 41)
         assert not list(handle.matches())
     m = evaluators[0]._memory.ints
     at = np.arange(m[header.WAITS] + m[header.WIDTH], m[header.NEXT_WAIT], m[header.WIDTH])
     assert (m[at + _BARRED] == PASSED_OVER).any() == (where == "show")
-    monkeypatch.setattr(passing, "_CALM", np.inf)
+    monkeypatch.setattr(burst, "_CALM", np.inf)
     engine.push(STREAM, "<urn:next> <http://example.org/b> 1000 .", 42)
     assert len(list(handle.matches())) == 40
 
@@ -265,7 +261,7 @@ def test_to_pass_over_much_does_not_put_off_the_look_that_sheds(monkeypatch: pyt
         look(self, axis, time, most)
 
     monkeypatch.setattr(Shedding, "_look", noted)
-    monkeypatch.setattr(passing.Passing, "pass_over", lambda *_: (0, 5_000))
+    monkeypatch.setattr(burst.BurstFilter, "pass_over", lambda *_: (0, 5_000))
     engine = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-3))
     _found(engine, engine.register(TEXT), 60)
     assert max(looks) > 5_000
@@ -289,22 +285,3 @@ def test_a_burst_is_held_and_hardly_a_match_is_lost() -> None:
     assert ran.matches <= whole.matches
     assert len(ran.matches) > 0.9 * len(whole.matches)
     assert np.quantile(ran.latency, 0.99) <= 1.15 * bound
-
-
-def test_who_is_always_shown_events_is_not_judged_by_who_never_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of a gate were taken to be shown as many events: each seemed to bring one of them 0.95 matches that
-    brings it half a match.
-    """
-    monkeypatch.setattr(sharp, "pattern", lambda _: pattern("?bx > ?ax", "?cx > ?bx"))
-    of = kept.sketch("", sharp.Stream(100, 0.01, seed=1), 1e9)
-    of.rehearsal = None
-    gate = len(of.features.bases) - 1
-    base, counts = int(of.features.bases[gate]), of.counts.reshape(-1, COUNTS)
-    often, never = base + 1, of.features.classes - 1
-    counts[[often, never], LIVED] = 100_000
-    counts[often, MATCHED] = 10_000
-    of.shows[gate] = 40_000
-    of.pass_over(np.eye(1, of.alive.size, never * AGES, dtype=np.int64)[0] * 19_000)
-    of.plan(np.inf)
-    assert of.lost()[1, often].tolist() == pytest.approx([0.5] * AGES, rel=0.02)
-    assert of.lost()[0, often, 0] > 0

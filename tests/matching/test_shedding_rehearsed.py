@@ -17,10 +17,10 @@ from spaseq import Engine
 from spaseq.effort import WorkClock
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.matching.shedding.compiled import _kernel_rehearsed as k
-from spaseq.matching.shedding.learned import rehearsal as learned
-from spaseq.matching.shedding.learned.quantiles import latest
-from spaseq.matching.shedding.learned.rehearsal import Rehearsal
+from spaseq.matching.shedding import _kernel_rehearsed as k
+from spaseq.matching.shedding import rates
+from spaseq.matching.shedding.features import latest
+from spaseq.matching.shedding.rates import Rehearsal
 from tests.benchmarks import sharp
 from tests.matching.kept import Kept
 
@@ -72,9 +72,9 @@ def test_how_often_a_comparison_is_true_is_known_by_the_values_of_events() -> No
     rehearsal = rehearsed()
     assert rehearsal._own.signs == (None, "<", None, "<", None, "<=", None)
     for step, place in ((1, 1), (3, 3)):
-        feature = rehearsal._features.places[place].begin
+        feature = rehearsal._features.places[place].feature
         edges = rehearsal._quantiles.own(feature)
-        met = rehearsal._met("<", latest(rehearsal._values, step), feature, True)
+        met = rehearsal._met("<", latest(rehearsal._values, step), feature)
         assert len(edges) > 11
         # V is uniform up to 3,000,000, and what it is compared with lies anywhere between two edges.
         assert np.abs(met[2 : 1 + len(edges)] - (1 - (edges[1:] + edges[:-1]) / 6e6)).max() < 0.2
@@ -85,15 +85,14 @@ def test_the_share_of_true_comparisons(seed: int, sign: str) -> None:
     rng = random.Random(seed)
     left, right = (np.array([rng.randrange(8) / 2 for _ in range(rng.randrange(1, 9))]) for _ in range(2))
     expected = [np.mean([_COMPARED[sign](x, y) for y in right]) for x in left]
-    assert learned._share_of(sign, left, right).tolist() == pytest.approx(expected)
+    assert rates._share_of(sign, left, right).tolist() == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("far", [False, True])
-def test_numbers_without_end_are_compared_without_a_warning(far: bool) -> None:
+def test_numbers_without_end_are_compared_without_a_warning() -> None:
     """Numpy warned, which a program that takes warnings for errors has as the end of its query."""
     values = np.array([-np.inf, -1.7e308, 0.0, 1.7e308, np.inf])
     for right in (values, values[:1], values[2:3], values[3:], values[1:4]):
-        found = learned._expected_of("<", values, right, far)
+        found = rates._expected_of("<", values, right)
         assert found.tolist() == sorted(found.tolist(), reverse=True)
         assert 0.0 <= found.min() <= found.max() <= 1.0
 

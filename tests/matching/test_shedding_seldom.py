@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spaseq.matching.shedding.account import Account
-from spaseq.matching.shedding.learned.sketch import Sketch
+from spaseq.matching.shedding.cost_model import CostModel
 from tests.benchmarks import sharp
 from tests.matching.kept import Kept
 from tests.matching.test_shedding_compared import pattern
@@ -17,7 +16,7 @@ from tests.matching.test_shedding_compared import pattern
 pytestmark = pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
 
 _WINDOW = 400
-#: Units that a plan takes, and to say what is missed; the bound is a hundredth of that.
+#: Units that a plan takes; the bound is a hundredth of that.
 _LONG = 4_000
 _BOUND = 40.0
 
@@ -35,8 +34,8 @@ def long(what: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.mark.slow
 def test_looks_do_not_wait_for_plans(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the clock a plan takes long: looks came five windows apart, and recall was said to be 27 points less
-    than it was, as nobody had seen most partial matches come and go.
+    """By the clock a plan takes long: looks came five windows apart, and most partial matches came and went
+    unseen.
     """
     looks = list[int]()
 
@@ -49,8 +48,7 @@ def test_looks_do_not_wait_for_plans(monkeypatch: pytest.MonkeyPatch) -> None:
             Kept.made = self
             super()._load_passes()
 
-    monkeypatch.setattr(Sketch, "plan", long(Sketch.plan))
-    monkeypatch.setattr(Account, "pass_by", long(Account.pass_by))
+    monkeypatch.setattr(CostModel, "plan", long(CostModel.plan))
     monkeypatch.setattr(sharp, "pattern", lambda _: pattern("?bx > ?ax", "?cx > ?bx"))
     stream = sharp.Stream(_WINDOW, 6, seed=41)
     stream.kinds %= 3

@@ -127,7 +127,6 @@ class Canned:
                 "shed": {
                     "partial_matches": 1234,
                     "recall": 0.87,
-                    "error": 0.02,
                     "latency": 0.004,
                     "active": True,
                 },

@@ -1,30 +1,19 @@
-"""What a query gave up: shed cells come in, ``stats.shed`` (counts, an estimate) and warnings go out."""
+"""What a query gave up: shed cells come in, ``stats.shed`` (counts, a rough recall) and warnings go out."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.effort import Policy, Shed
 from spaseq.errors import warn_within
-from spaseq.matching.shedding.compiled import _kernel_known as cells
-from spaseq.matching.shedding.learned.sketch import Sketch
+from spaseq.matching.shedding import _kernel_known as cells
+from spaseq.matching.shedding.cost_model import CostModel
 
 Ints = npt.NDArray[np.int64]
-
-#: What was missed is known up to a factor. The variance of its logarithm, and what comes to it if one event
-#: brought all matches: measured on Q1 to Q6 of Sharp.
-_MODEL: Final = 0.6
-_BY_EVENTS: Final = 3.0
-#: So many such deviations leave out one of ten.
-_NINE_OF_TEN: Final = 1.645
-#: Of a sample one of ten times none is seen where so many are to be expected.
-_UNSEEN: Final = math.log(10)
 
 
 class Account:
@@ -33,120 +22,98 @@ class Account:
     def __init__(self, name: str, gates: Sequence[str], policy: Policy, *, is_chosen: bool) -> None:
         """``is_chosen``: a match that is found may be left out for another one."""
         self.shed = Shed()
-        # How many matches were found; and of those found at once, squared.
-        self._found = self._squares = 0.0
         self._name, self._gates, self._policy = name, gates, policy
-        # Who knows what was shed does not know which matches it would have kept out.
+        # The matches that were kept out by what was shed are unknown.
         self._estimates = policy is not Policy.RANDOM_INPUT and not is_chosen
-        # The matches thought to be missed.
-        self._missed = 0.0
+        # Partial matches made; matches found, and those expected of what was shed when it was shed.
+        self._made = self._found = self._missed = 0.0
         self._by_gate: Counter[int] = Counter()
         # Events since something was shed last.
         self._calm = 0
 
-    def find(self, matches: int) -> None:
-        """So many matches were found at once."""
-        self._found += matches
-        self._squares += matches * matches
+    def make(self, runs: int) -> None:
+        """Count partial matches that were made."""
+        self._made += runs
 
-    def add(self, shed: Ints, sketch: Sketch) -> None:
-        """So many partial matches of each cell were shed."""
+    def find(self, matches: int) -> None:
+        """Count matches that were found."""
+        self._found += matches
+
+    def add(self, shed: Ints, sketch: CostModel) -> None:
+        """Count the partial matches that were shed, by cell."""
         self._calm = 0
-        by_class = shed.reshape(-1, cells.AGES)
-        sketch.forgone.add(shed)
-        by_gate = np.bincount(sketch.gates, by_class.sum(axis=1), minlength=len(self._gates))
+        self._missed += float(shed @ sketch.expected)
+        by_class = shed.reshape(-1, cells.AGES).sum(axis=1)
+        by_gate = np.bincount(sketch.gates, by_class, minlength=len(self._gates))
         self._by_gate.update({gate: int(n) for gate, n in enumerate(by_gate) if n})
         states: Counter[str] = Counter()
         for gate, count in self._by_gate.items():
             states[f"before {self._gates[gate]}"] += count
-        # Another one each time: who reads it may go through the last one.
+        # A new dictionary each time: a reader may be iterating over the last one.
         self.shed.by_state, self.shed.partial_matches = dict(states), states.total()
 
-    def pass_over(self, passed: Ints, sketch: Sketch) -> None:
-        """So many partial matches of each cell were not shown an event."""
+    def pass_over(self, passed: Ints, sketch: CostModel) -> None:
+        """Count how often partial matches were not shown an event, by cell."""
         self._calm = 0
+        self._missed += float(passed @ sketch.expected_by_show)
         self.shed.passed_over += int(passed.sum())
-        sketch.pass_over(passed)
 
     def by_gate(self) -> Ints:
         """How many partial matches were shed, by the gate that they waited at."""
         return np.array([self._by_gate[gate] for gate in range(len(self._gates))], dtype=np.int64)
 
-    def pass_by(self, events: int, sketch: Sketch) -> None:
-        """So many events have passed."""
+    def pass_by(self, events: int) -> None:
+        """Count the events that have passed."""
         self._calm += events
-        if sketch.window.is_open:
-            sketch.forgone.stay_open(events, 2 * sketch.window.age, sketch.lost())
-        elif sketch.window.is_timed:
-            sketch.forgone.pass_by(events / sketch.window.age, sketch.lost(), sketch.arrivals)
-        self._missed = sketch.forgone.missed
         self.estimate()
 
     def begin(self, why: str) -> None:
-        """Something is shed; if that is new, a warning says so."""
+        """Note that something is shed; the first time a warning says so."""
         self._calm = 0
         if not self.shed.active:
             self.shed.active = True
             warn_within(f"{self._name} sheds partial matches: {why} (stats.shed says how many)")
 
-    def is_over(self, sketch: Sketch) -> bool:
+    def is_over(self, sketch: CostModel) -> bool:
         """Whether it has begun, and nothing was shed for a window."""
         return self.shed.active and self._calm > cells.AGES * sketch.window.age
 
     def end(self) -> None:
-        """Nothing is shed any more; a warning says so."""
+        """Note that nothing is shed any more; a warning says so."""
         self.shed.active = False
-        gone = f"{self.shed.partial_matches:,} partial matches"
         if self._policy is Policy.RANDOM_INPUT:
             warn_within(f"{self._name} passes over no events any more: it did over {self.shed.events:,}")
         else:
-            recall, doubtful = self.shed.recall, self.shed.doubtful
-            found = (
-                ""
-                if recall is None
-                else f", and some {found_in_words(self.shed)} of its matches were found, by estimate"
-            )
+            doubtful = self.shed.doubtful
             others = f"; {doubtful:,} may be others" if doubtful else ""
-            warn_within(f"{self._name} sheds no more: {gone} were shed{found}{others}")
+            warn_within(f"{self._name} sheds no more: {given_up(self.shed)}{others}")
 
     def estimate(self) -> None:
-        """Brings the estimate up to date."""
+        """Bring the estimate up to date."""
         if not self._estimates:
-            self.shed.recall, self.shed.error = None, 0.0
+            self.shed.recall = None
             return
-        self.shed.recall, self.shed.error = recall_of(self._found, self._missed, self._squares, self.shed)
+        # What is shed, or would have been made of what was passed over, has the lowest utility: it misses no
+        # more matches than as much of the rest finds.
+        shed, passed = self.shed.partial_matches, self.shed.passed_over
+        kept = max(0.0, self._made - shed) / max(self._made + passed, 1.0) if self._found else 0.0
+        self.shed.recall = max(recall_of(self._found, self._missed, self.shed), kept)
 
 
-def found_in_words(shed: Shed) -> str:
-    """The share of its matches that a query found, with the bounds between which it is nine of ten times."""
-    recall = shed.recall or 0.0
-    least, most = max(0.0, recall - shed.error), min(1.0, recall + shed.error)
-    return f"{100 * recall:.3g} % ({100 * least:.3g} to {100 * most:.3g} %)"
+def given_up(shed: Shed, what: str = "partial matches") -> str:
+    """What a query gave up, in words."""
+    found = "" if shed.recall is None else f", and about {shed.recall:.0%} of its matches were found"
+    return f"{shed.partial_matches:,} {what} were shed{found}"
 
 
-def recall_of(
-    found: float, missed: float, squares: float, shed: Shed, one_in: float = 0.0
-) -> tuple[float, float]:
-    """The share of all matches that was found, by what is thought to be missed; and how far it may be off.
+def recall_of(found: float, missed: float, shed: Shed) -> float:
+    """The share of all matches that was found, if as many were ``missed`` as expected.
 
-    Nine of ten times it is not off by more. Who has ``shed`` and found nothing does not know of what.
-    ``squares``: of the matches found at once, by an event or a few. Few events bring most matches: what is
-    ``missed`` on average is that of few streams that missed one of these, and as often as not it is less (of
-    a lognormal number, the median). ``one_in``: what was missed is told by a sample of what was shed, one in
-    so many at least. Who found few may have seen none of that in a match, however much was missed. And what
-    is in one match is in as many, about, as are found at once.
+    0 while a query that has ``shed`` something has found nothing.
+
+    >>> recall_of(30.0, 10.0, Shed(partial_matches=1)), recall_of(0.0, 0.0, Shed(partial_matches=1))
+    (0.75, 0.0)
     """
-    has_shed = bool(shed.partial_matches or shed.passed_over)
-    if not found and (missed > 0.0 or has_shed):
-        return 0.0, 1.0
-    # What one of the sample stands for, if it is in matches.
-    each = one_in * max(1.0, squares / found) if has_shed and found else 0.0
-    unseen = _UNSEEN * each
-    if missed <= 0.0:  # of many shares summed up, it may be next to nothing below 0
-        return 1.0, unseen / (found + unseen) if unseen else 0.0
-    by_events = _BY_EVENTS * squares / found**2
-    usual = missed * math.exp(-by_events / 2)
-    factor = math.exp(_NINE_OF_TEN * math.sqrt(_MODEL + by_events + math.log1p(each / missed)))
-    least = found / (found + max(usual * factor, unseen))
-    recall, most = (found / (found + usual * f) for f in (1.0, 1 / factor))
-    return recall, max(recall - least, most - recall)
+    if found:
+        return found / (found + max(missed, 0.0))
+    return 0.0 if shed.partial_matches or shed.passed_over else 1.0

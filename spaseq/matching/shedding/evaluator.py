@@ -1,14 +1,16 @@
-"""The kernel under a bound: between events, what overburdens it is shed."""
+"""The kernel under a bound: between events it is looked at, and what overburdens it is shed."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.alone import Single
-from spaseq.effort import Policy
+from spaseq.effort import Policy, Shed
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
@@ -18,39 +20,90 @@ from spaseq.matching.conditions import batch as heads
 from spaseq.matching.kernel import evaluator as whole
 from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
-from spaseq.matching.kernel.memory import Memory, runs_size
+from spaseq.matching.kernel.memory import Memory, Room, runs_size
 from spaseq.matching.kernel.records import header as mem
+from spaseq.matching.kernel.records import partitions
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.obstacles import in_words
-from spaseq.matching.shedding.bounded import Bounded
-from spaseq.matching.shedding.compiled import _kernel_passes as k
-from spaseq.matching.shedding.fits import obstacles
-from spaseq.matching.shedding.learned.queries import Queries
-from spaseq.matching.shedding.looking import Looking, due
-from spaseq.matching.shedding.lots import admitted_of, part_of
-from spaseq.matching.shedding.measured.overload import late
-from spaseq.matching.shedding.passing import Passing
+from spaseq.matching.shedding import _kernel_known as cells
+from spaseq.matching.shedding import _kernel_passes as k
+from spaseq.matching.shedding.account import Account
+from spaseq.matching.shedding.burst import BurstFilter
+from spaseq.matching.shedding.cost_model import Utilities
+from spaseq.matching.shedding.observed import Observed
+from spaseq.matching.shedding.overload import Overload, Seldom, late
+from spaseq.matching.shedding.query import BoundedQuery, obstacles
+from spaseq.matching.shedding.rates import Queries
+from spaseq.matching.shedding.selection import Doubt, admitted_of, least_room, let_go, part_of
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+#: When memory runs out, this share of it is used after shedding.
+_FILLED: Final = 0.8
+_FULL: Final = 0.95
+#: A shared prefix is freed with its last partial match only: at most this many rounds of shedding.
+_ROUNDS: Final = 6
+#: Shedding does not shrink scratch space; partial matches get at least this share of the memory.
+_STATE: Final = 0.5
+
+#: The next look at all partial matches is due after this multiple of the last look's pause. It is doubled
+#: where all have the same utility: then there is nothing to choose.
+_SELDOM: Final = 16
+#: A look waits for a calm time, but at most this multiple of its due time.
+_LATE: Final = 1.5
+#: A look that takes longer than this many bounds is spread over events.
+_BRIEF: Final = 8.0
+#: At least one look in this part of a window: else most partial matches come and go unseen.
+_HALF: Final = 0.5
+#: A plan is made anew after this part of an age, if the latency is above this part of the bound.
+_PLANNED: Final = 0.25
+_NEAR: Final = 0.8
+#: Weight of the last plan in the moving average of ``evenness``.
+_SMOOTH: Final = 0.25
 
 
-class Shedding(Looking):
+class Shedding(Observed):
     """The kernel, which keeps its bounds by shedding; all that it finds is found without bounds, too.
 
-    ``shed`` says what was given up.
+    It looks at its partial matches between events, and takes out those of lowest utility. ``shed`` says what
+    was given up.
     """
 
     def __init__(
-        self, query: Bounded, compiled: Compiled | None = None, queries: Queries | None = None
+        self, query: BoundedQuery, compiled: Compiled | None = None, queries: Queries | None = None
     ) -> None:
-        """See ``Observed``. Raises ``ValueError`` if false matches could be found (``fits.obstacles``)."""
+        """See ``Observed``. Raises ``ValueError`` if false matches could be found (``query.obstacles``)."""
         effort = query.effort
         if against := in_words(obstacles(query.pattern, effort.policy)):
             raise ValueError(f"to shed by {effort.policy}, it must be that {', and '.join(against)}")
         super().__init__(query, compiled, queries)
-        self._passing: Passing | None = None
+        self._name = query.name
+        self._doubt = Doubt(query.pattern, query.bounds)
+        gates = [" | ".join(sorted(gate.gpms)) for gate in self._compiled.analysis.gates]
+        self._account = Account(self._name, gates, query.effort.policy, is_chosen=self._doubt.matters)
+        # So often partial matches have drawn lots.
+        self._draws = 0
+        self._overload = None if query.effort.latency is None else Overload(query.effort.latency)
+        # Since the last look ended: events, and seconds of work and of the next look; what the last one
+        # took, and held events up for.
+        self._events, self._spent, self._looking, self._taken, self._pause = 0, 0.0, 0.0, 0.0, 0.0
+        # What the look at hand has counted; at which of the events it began, and how many the last one took.
+        self._began = self._between = 0
+        self._counted: Ints = np.zeros_like(self._sketch.alive)
+        # Of the work, what the overload detector knows.
+        self._measured = 0.0
+        # Of the events, the share that ``random-input`` lets in.
+        self._admitted = 1.0
+        # Events since a plan was made, and whether something was passed over.
+        self._unplanned, self._passes = 0, False
+        # When a plan may be made again.
+        self._planning = Seldom()
+        # Seconds of the look at hand that a plan took.
+        self._aside = 0.0
+        self._passing: BurstFilter | None = None
         if effort.latency is not None and effort.policy is Policy.SHARP and not self._doubt.matters:
-            self._passing = Passing(self._sketch, effort.latency, effort.clock)
+            self._passing = BurstFilter(self._sketch, effort.latency, effort.clock)
         # How many partial matches were made since the bound was seen to; whether the events in hand are one
         # that came alone.
         self._made, self._is_alone = 0, False
@@ -159,6 +212,7 @@ class Shedding(Looking):
         events = self._pace.see()
         made, self._made = self._made, 0
         self._count(events, made)
+        self._account.make(made)
         worked = self._pace.taken + self._effort.clock() - begin
         if self._passing is not None and self._overload is not None:
             self._passing.worked(events, worked, self._overload.least)
@@ -213,7 +267,7 @@ class Shedding(Looking):
     def _found(self) -> Iterator[Block]:
         m = self._memory.ints
         if m[mem.FOUND_COUNT]:
-            # Of many events at once, those that a match came of were not looked at yet.
+            # In a batch, the partial matches that became matches may not have been looked at yet.
             if self._spent >= self._taken and k.strangers(m, self._known):
                 self._observe(*self._place)
             self._credit()
@@ -240,6 +294,237 @@ class Shedding(Looking):
 
     def end_shedding(self) -> None:
         """See ``Shedder.end_shedding``."""
-        self._tell()
+        self._account.estimate()
         if self.shed.active:
             self._account.end()
+
+    # --- looking ---
+
+    def _look(self, axis: int, time: int, most: int) -> None:
+        """Looks at ``most`` partial matches; learns, and sheds what is too much, when all have been seen.
+
+        No event pays for them all: with each, as many are looked at as it was units of work. But if they are
+        few, all are looked at.
+        """
+        begin = self._effort.clock()
+        m = self._memory.ints
+        places = int(m[mem.NEXT_WAIT] - m[mem.WAITS]) // int(m[mem.WIDTH]) - 1
+        brief = self._overload is None or self._taken <= _BRIEF * (self._effort.latency or 0.0)
+        if not self._hand:
+            self._counted[:] = 0
+            self._began = self._events
+            most = places + 1 if brief else most
+        # The partial matches next in line were seen by the last look when it was equally far on.
+        middle = min(1.0, (self._hand + most / 2) / max(1, places))
+        passed = self._events + self._between - min(self._between, int(middle * (self._between + 1)))
+        self._hand, seen = self._visit(self._counted, axis, time, self._hand, most, passed)
+        self._add_work(seen)
+        if self._hand >= places:
+            ending = self._effort.clock()
+            self._looking += ending - begin
+            self._planning.worked(self._spent)
+            self._aside = 0.0
+            self._end_look(axis, time)
+            self._pause = self._effort.clock() - ending - self._aside
+            self._looking, self._taken = 0.0, self._looking + self._pause
+            if brief:
+                self._pause, self._between = self._taken, 0
+            self._spent = self._measured = 0.0
+        else:
+            self._looking += self._effort.clock() - begin
+        self._spent += self._effort.clock() - begin
+
+    def _end_look(self, axis: int, time: int) -> None:
+        """All partial matches have been looked at: learns of that, and sheds what is too much."""
+        s, events = self._sketch, self._events
+        self._between, self._events, self._hand = events - self._began, 0, 0
+        s.outlive(events)
+        s.alive[:] = self._counted
+        s.window.pass_to(axis, self._given)
+        s.decay(events)
+        if s.learn():
+            self._known[:] = 0
+            self._observe(axis, time, counted=False)
+        if self._overload is not None:
+            self._load = self._loaded()
+            share = self._overload.share(self._overload.lasting(self._load))
+            self._overload.tell(self.shed, self._name)
+            self._keep(share, axis, time, events)
+        self._notice(events)
+
+    def _welcome(self, axis: int, time: int) -> int:
+        """Look at the partial matches that the last events made; return how many are of one event."""
+        begin = self._effort.clock()
+        s, f, m, numbers = self._sketch, self._features, self._memory, self._columns.numbers
+        total, begun, load = k.welcome(
+            f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases,
+            *s.quantiles.arrays, s.steps, s.alive, self._loads, self._next, axis, time,
+            s.window.passed(self._given),
+        )  # fmt: skip
+        self._load += load
+        self._next = int(m.ints[mem.NEXT_WAIT])
+        self._add_work(total)
+        self._spent += self._effort.clock() - begin
+        return begun
+
+    @property
+    def _paused(self) -> float:
+        """The seconds that the next look is thought to hold events up for.
+
+        With a plan, if there is one in each half of a window: in wide ones half as much was found where looks
+        came as often as they could, by themselves.
+        """
+        if not self._sketch.window.is_timed or self._events >= _HALF * cells.AGES * self._sketch.window.age:
+            return self._pause
+        return self._pause + self._planning.seconds
+
+    @property
+    def _since_seen(self) -> int:
+        return self._events + self._between // 2
+
+    def _keep(self, share: float, axis: int, time: int, events: int) -> None:
+        """Sheds all but this share of the load.
+
+        Nothing is shed before that, whatever it may cost some day: a burst passes, but what would have grown
+        of a first event that was shed takes a window to grow again.
+        """
+        s, policy = self._sketch, self._effort.policy
+        if policy is Policy.RANDOM_INPUT:
+            self._admitted = min(1.0, max(0.01, self._admitted * (share if share < 1 else 1.02)))
+            if share < 1:
+                self._account.begin(late(self.shed.latency))
+            return
+        self._plan(events)
+        self._loads = s.load()
+        if share < 1 and self._shed(share, axis, time):
+            self._sweep(axis, time, 0)
+            self._observe(axis, time)
+            self._load = self._loaded()
+            self._account.begin(late(self.shed.latency))
+
+    def _plan(self, events: int) -> None:
+        """Now and then, what work must bring so that there is not too much of it.
+
+        A plan takes several times as long as a look. With a plan for each look, looks would be so rare that
+        most partial matches come and go unseen.
+        """
+        s, overload, begin = self._sketch, self._overload, self._effort.clock()
+        self._unplanned += events
+        if overload is None or overload.unit <= 0 or self._unplanned < _PLANNED * s.window.age:
+            return
+        if not self._planning.is_due:
+            return
+        if s.price > 0 or self._passes or (overload.latency or 0.0) > _NEAR * overload.most:
+            self._passes = False
+            s.plan(overload.most * 1.0 / overload.unit)
+            self._unplanned = 0
+            overload.even += _SMOOTH * (s.even - overload.even)
+            self._planning.took(took := self._effort.clock() - begin)
+            self._aside += took
+
+    def _notice(self, events: int) -> None:
+        """Count events, and note when shedding has ended."""
+        self._account.pass_by(events)
+        if self._admitted >= 1 and self._account.is_over(self._sketch):
+            self._account.end()
+
+    def update(self) -> None:
+        """See ``Shedder.update``."""
+        self._account.estimate()
+
+    # --- selecting ---
+
+    @property
+    def shed(self) -> Shed:
+        """What was given up; the caller may replace the object."""
+        return self._account.shed
+
+    @shed.setter
+    def shed(self, shed: Shed) -> None:
+        self._account.shed = shed
+
+    def _shed(self, share: float, axis: int, time: int, *, by_size: bool = False) -> int:
+        """Takes all but a share of the load out of the arena, which must be swept then; how many.
+
+        ``by_size``: it is not the work at the next events that counts, but the memory.
+        """
+        s, policy = self._sketch, self._effort.policy
+        policy = Policy.SHARP if policy is Policy.RANDOM_INPUT else policy
+        if self._doubt.matters:
+            return self._let_go(s.worth(policy, by_size=by_size), share, axis, time)
+        return self._mark(s.kept(share, policy, by_size=by_size), axis, time)
+
+    def _let_go(self, worth: Utilities, share: float, axis: int, time: int) -> int:
+        """The same by first events, each with all that begins with it."""
+        m, s = self._memory.ints, self._sketch
+        # A look that is spread over events ends when some have come that it has not seen.
+        self._observe(axis, time)
+        rows = np.zeros((int(s.alive.sum()), k.L_SIZE), dtype=np.int64)
+        now = s.window.passed(self._given)
+        k.listed(self._tables, m, self._known, self._features.bases, rows.ravel(), axis, time, now)
+        if not len(rows):
+            return 0
+        self._draws += 1
+        gone = let_go(m, rows, worth, share, self._effort.policy, self._draws)
+        self._account.add(gone.cells, s)
+        self._doubt.forget(axis)
+        keys = m[gone.partitions[:, None] + (partitions.KEY + np.arange(len(self._keys)))].tolist()
+        for key, place, position in zip(keys, gone.places.tolist(), gone.positions.tolist(), strict=True):
+            self._doubt.add(tuple(key), place, position)
+        return int(gone.cells.sum())
+
+    def _mark(self, kept: npt.NDArray[np.float64], axis: int, time: int) -> int:
+        """Takes partial matches out of the arena, which must be swept then; how many."""
+        s, f = self._sketch, self._features
+        shed = np.zeros_like(s.alive)
+        now = s.window.passed(self._given)
+        self._draws += 1
+        k.mark(
+            self._tables, self._memory.ints, self._known, f.bases, kept, shed, axis, time, now, self._draws
+        )  # fmt: skip
+        self._account.add(shed, self._sketch)
+        return int(shed.sum())
+
+    def _room(self, live: int, remembered: int, decided: int, axis: int, time: int) -> Room:
+        room = super()._room(live, remembered, decided, axis, time)
+        pool = self._effort.pool
+        if pool is None:
+            return room
+        most = pool.share(self._effort, self._budget.size) - self._budget.but("runs")
+        most = max(most - self._memory.scratch_bytes, int(_STATE * most))
+        if runs_size(self._compiled, room) <= most:
+            return room
+        entries = max(remembered + int(self._memory.ints[mem.WANTED]), sizing.ENOUGH.entries)
+        least = self._least(axis, time, decided, entries)
+        enough = max(_FULL * most, runs_size(self._compiled, sizing.ENOUGH._replace(entries=entries)))
+        for _ in range(_ROUNDS):
+            size = runs_size(self._compiled, least)
+            if size <= enough or not self._lighten(_FILLED * most / size, axis, time):
+                break
+            self._account.begin(f"more would take more memory than its {most:,} bytes")
+            # What was decided is decided again, for fewer.
+            decided = int(_FILLED * most / size * decided)
+            least = self._least(axis, time, decided, entries)
+        size = runs_size(self._compiled, least)
+        more = max(1.0, min(2.0, most / size))
+        grown = least._replace(waits=int(more * least.waits), nodes=int(more * least.nodes))
+        return grown if runs_size(self._compiled, grown) <= most else least
+
+    def _lighten(self, share: float, axis: int, time: int) -> int:
+        """Leaves this share of the partial matches; how many are gone."""
+        self._observe(axis, time)
+        if not self._sketch.price:
+            # There may be time enough, so that nothing was planned yet.
+            self._sketch.plan(math.inf)
+        return self._shed(share, axis, time, by_size=True)
+
+    def _least(self, axis: int, time: int, decided: int, entries: int) -> Room:
+        return least_room(self._tables, self._memory.ints, axis, time, decided, entries, sizing.ENOUGH)
+
+
+def due(pause: float, even: float, *, waits: bool) -> float:
+    """So many seconds of work after the last look that held events up for so many, the next one is due.
+
+    ``even``: how far all partial matches are worth the same; ``waits``: the latest events leave it no time.
+    """
+    return (_LATE if waits else 1.0) * (1 + even) * _SELDOM * pause

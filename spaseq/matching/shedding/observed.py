@@ -12,7 +12,6 @@ from spaseq.alone import Single
 from spaseq.effort import WorkClock
 from spaseq.events import EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.matching.conditions import batch as heads
 from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kernel.memory import Memory, Room
@@ -20,14 +19,14 @@ from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.kernel.turns import Turns
-from spaseq.matching.shedding.bounded import Bounded
-from spaseq.matching.shedding.compiled import _kernel_absent as absent
-from spaseq.matching.shedding.compiled import _kernel_known as cells
-from spaseq.matching.shedding.compiled import _kernel_passes as k
-from spaseq.matching.shedding.learned.features import features
-from spaseq.matching.shedding.learned.queries import Queries, only
-from spaseq.matching.shedding.learned.sketch import Sketch
-from spaseq.matching.shedding.measured.pace import Pace
+from spaseq.matching.shedding import _kernel_known as absent
+from spaseq.matching.shedding import _kernel_known as cells
+from spaseq.matching.shedding import _kernel_passes as k
+from spaseq.matching.shedding.cost_model import CostModel
+from spaseq.matching.shedding.features import features
+from spaseq.matching.shedding.overload import Pace
+from spaseq.matching.shedding.query import BoundedQuery
+from spaseq.matching.shedding.rates import Queries, only
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -48,13 +47,13 @@ _SAMPLED: Final = (1, 8, 11, 10, 5, 12, 15, 14, 9, 16, 3, 2, 13, 4, 7, 6)
 
 
 class Observed(Kernel):
-    """The kernel; between events its arena is looked at (``compiled``), which it does not notice.
+    """The kernel; between events its arena is looked at (``_kernel_passes``), which it does not notice.
 
     What is seen, and what matches come of, is in the sketch.
     """
 
     def __init__(
-        self, query: Bounded, compiled: Compiled | None = None, queries: Queries | None = None
+        self, query: BoundedQuery, compiled: Compiled | None = None, queries: Queries | None = None
     ) -> None:
         """``compiled``: its tables, if there are some; ``queries``: whose its matches are, if of several."""
         pattern, dictionary, bounds = query.pattern, query.dictionary, query.bounds
@@ -65,7 +64,7 @@ class Observed(Kernel):
         self._turns = Turns(compiled, self._budget) if query.effort.pool is None else None
         self._effort = query.effort
         self._features = features(self._compiled, dictionary.pin)
-        self._sketch = Sketch(self._features, bounds.reach, queries or only(len(compiled.accepts)))
+        self._sketch = CostModel(self._features, bounds.reach, queries or only(len(compiled.accepts)))
         self._known: Ints = self._unknown()
         # Where the next new partial matches will stand; of the look at hand, the next place.
         self._next, self._hand = int(self._memory.ints[mem.NEXT_WAIT]), 0
@@ -90,8 +89,6 @@ class Observed(Kernel):
         self._place = int(self._bounds.places(batch, start)[0]), int(batch.time[0])
         memory = self._memory
         columns = super()._take(batch, start, solutions)
-        for name, found in solutions.items():
-            self._sketch.see(name, found.size)
         self._rehearse(columns, memory)
         self._memory.ints[mem.DECIDED] = 0
         self._bury()
@@ -109,9 +106,6 @@ class Observed(Kernel):
         self._since_shown += 1
         is_asked = self._pace.is_exact or self._since_shown >= self._apart
         if is_asked:
-            gpms = self._compiled.gpms
-            for name, came in zip(gpms, heads.counts(columns, 0, len(gpms)).tolist(), strict=True):
-                self._sketch.see(name, self._since_shown * came)
             self._rehearse(columns, memory)
         self._memory.ints[mem.DECIDED] = 0
         self._bury()
@@ -195,8 +189,7 @@ class Observed(Kernel):
 
     def _credit(self) -> None:
         f, s = self._features, self._sketch
-        weights = s.queries.worth
-        k.credit(self._memory.ints, self._known, f.ways, f.bases, s.counts, weights, s.ended.ravel())
+        k.credit(self._memory.ints, self._known, f.ways, f.bases, s.counts, s.queries.worth)
 
     def _sweep(self, axis: int, time: int, decided: int, left: tuple[int, int] = (0, 0)) -> None:
         old = self._memory

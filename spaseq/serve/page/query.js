@@ -239,7 +239,7 @@ function quiet(error) {
 /** What a bound cost, if there is one. */
 function shed(given) {
   if (!given) return [];
-  const recall = given.recall === null || given.recall === undefined ? "–" : `${(100 * given.recall).toFixed(0)} %${given.error ? ` ± ${(100 * given.error).toFixed(0)}` : ""}`;
+  const recall = given.recall === null || given.recall === undefined ? "–" : `${(100 * given.recall).toFixed(0)} %`;
   return [
     [given.active ? "Shedding" : "Shed", count(given.partial_matches)],
     ["Recall, estimated", recall],

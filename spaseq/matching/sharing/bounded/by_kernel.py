@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import cast
 
-import numpy as np
-import numpy.typing as npt
-
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.kernel.matches import Ints, Runs
@@ -25,9 +22,7 @@ from spaseq.matching.sharing.by_kernel import Gathering, KernelGroup
 from spaseq.matching.sharing.giving import Lot
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.shedding.evaluator import Shedding
-from spaseq.matching.shedding.learned.queries import Queries
-
-Floats = npt.NDArray[np.float64]
+from spaseq.matching.shedding.rates import Queries
 
 
 class SheddingGroup(BoundedGroup, KernelGroup):
@@ -66,7 +61,6 @@ class SheddingTogether(Shedding, Gathering, Together):
 
     def find(self, lot: Lot, runs: int) -> None:
         """So many runs are matches, of whom the lot says."""
-        self._ledgers.find(np.bincount(lot.members, minlength=len(self._members)))
         self._account.find(len(lot.members))
         self._made += max(0, len(lot.members) - runs)
 
@@ -75,11 +69,7 @@ class SheddingTogether(Shedding, Gathering, Together):
         self.tell()
 
     def tell(self) -> None:
-        s = self._sketch
-        missed = np.zeros(len(self._members))
-        if s.forgone.missed:
-            missed = s.shares @ s.forgone.missed_of
-        self._ledgers.tell(self.shed, self._account.by_gate(), missed)
+        self._ledgers.tell(self.shed, self._account.by_gate())
 
     def _found(self) -> Iterator[Block]:
         yield from super()._found()

@@ -22,10 +22,8 @@ from spaseq.matching.sharing.bounded.ledgers import Ledgers, weights
 from spaseq.matching.sharing.bounded.member import BoundedMember
 from spaseq.matching.sharing.bounded.together import BoundedGroup, Together, query_of
 from spaseq.matching.sharing.by_lazy import GatheringLazy, Ints, LazyGroup
-from spaseq.matching.sharing.giving import Lot
 from spaseq.matching.sharing.member import Member
-from spaseq.matching.shedding.buffered.evaluator import SheddingLazy
-from spaseq.matching.shedding.buffered.worth import LEAST_SAMPLED
+from spaseq.matching.shedding.lazy import SheddingLazy
 
 
 class SheddingLazyGroup(BoundedGroup, LazyGroup):
@@ -39,11 +37,6 @@ class SheddingLazyGroup(BoundedGroup, LazyGroup):
         own = [cast("BoundedMember", member) for member in members]
         made = SheddingLazyTogether(self, whole, own, self.widest, compiled, np.diff(self._sites))
         return self.keep(made, own)
-
-    def _lot(self, found: Ints, choices: Ints, start: int) -> Lot:
-        lot = super()._lot(found, choices, start)
-        self._lazy.find(lot)
-        return lot
 
 
 class SheddingLazyTogether(SheddingLazy, GatheringLazy, Together):
@@ -65,20 +58,15 @@ class SheddingLazyTogether(SheddingLazy, GatheringLazy, Together):
         self._of, self._at = np.repeat(np.arange(len(members)), sites), 0
         own = [{common: name for name, common in member.common.gpms.items()} for member in members]
         states = [[f"buffered {of[gpm]}" if gpm in of else None for gpm in compiled.gpms] for of in own]
-        self._ledgers = Ledgers(members, states, 1 / LEAST_SAMPLED)
+        self._ledgers = Ledgers(members, states)
         super().__init__(query_of(whole, members, window), compiled)
         self.gathers()
 
     def value(self, live: frozenset[int]) -> None:
         self._rows.weights[:] = np.where(np.isin(self._of, sorted(live)), self._weights[self._of], 0.0)
 
-    def find(self, lot: Lot) -> None:
-        """Matches were found, of whom the lot says."""
-        self._ledgers.find(np.bincount(lot.members, minlength=len(self._members)))
-
     def tell(self) -> None:
-        missed = np.bincount(self._of, self._rows.missed, len(self._members)).astype(np.float64)
-        self._ledgers.tell(self.shed, self.gone, missed)
+        self._ledgers.tell(self.shed, self.gone)
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> tuple[Ints, Chunk]:
         self._at = start

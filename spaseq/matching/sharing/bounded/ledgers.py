@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from spaseq.effort import Effort, Shed
 from spaseq.matching.sharing.bounded.member import BoundedMember
-from spaseq.matching.shedding.account import recall_of
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -19,26 +18,14 @@ Floats = npt.NDArray[np.float64]
 class Ledgers:
     """Of several queries, by number."""
 
-    def __init__(
-        self, members: Sequence[BoundedMember], states: Sequence[Sequence[str | None]], one_in: float = 0.0
-    ) -> None:
-        """``states``: what each query calls each place where something may be shed; None: not its own.
-
-        ``one_in``: see ``recall_of``.
-        """
-        self._members, self._states, self._one_in = members, states, one_in
-        # Of each query, the matches found; and of those found at once, squared.
-        self._found, self._squares = np.zeros((2, len(members)))
-        # Those that were told when they were over: what they found and missed stays as it was.
+    def __init__(self, members: Sequence[BoundedMember], states: Sequence[Sequence[str | None]]) -> None:
+        """``states``: what each query calls each place where something may be shed; None: not its own."""
+        self._members, self._states = members, states
+        # Those that were told when they were over: what they shed stays as it was.
         self._over: set[int] = set()
 
-    def find(self, matches: Ints) -> None:
-        """So many matches of each query were found at once."""
-        self._found += matches
-        self._squares += matches.astype(np.float64) ** 2
-
-    def tell(self, every: Shed, shed: Ints, missed: Floats) -> None:
-        """Tells each what is so of all, how much was shed at each place, and what it missed by that."""
+    def tell(self, every: Shed, shed: Ints) -> None:
+        """Tells each what is so of all, as the estimate of recall, and how much was shed at each place."""
         for i, (member, states) in enumerate(zip(self._members, self._states, strict=True)):
             if i in self._over:
                 continue
@@ -52,8 +39,7 @@ class Ledgers:
                 if state is not None and count:
                     by_state[state] = by_state.get(state, 0) + count
             own.by_state, own.partial_matches = by_state, sum(by_state.values())
-            found = float(self._found[i]), float(missed[i]), float(self._squares[i])
-            own.recall, own.error = recall_of(*found, own, self._one_in)
+            own.recall = every.recall if own.partial_matches or own.passed_over else 1.0
 
 
 def weights(members: Sequence[BoundedMember]) -> Floats:

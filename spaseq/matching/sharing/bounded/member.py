@@ -8,7 +8,7 @@ from functools import cached_property
 from spaseq.effort import Effort, Shed
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.sharing.member import Member
-from spaseq.matching.shedding.bounded import called
+from spaseq.matching.shedding.query import called
 
 
 class BoundedMember(Member):

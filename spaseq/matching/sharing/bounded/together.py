@@ -16,16 +16,16 @@ from spaseq.matching.model import Bounds
 from spaseq.matching.sharing.bounded.ledgers import effort_of
 from spaseq.matching.sharing.bounded.member import BoundedMember
 from spaseq.matching.sharing.group import Group
-from spaseq.matching.shedding.bounded import Bounded, Many
+from spaseq.matching.shedding.query import BoundedQuery, Many
 
 _Whole = TypeVar("_Whole", bound="Together")
 
 
-def query_of(pattern: SequencePattern, members: Sequence[BoundedMember], window: Bounds) -> Bounded:
+def query_of(pattern: SequencePattern, members: Sequence[BoundedMember], window: Bounds) -> BoundedQuery:
     """All of them as one query."""
     first = members[0]
     many = Many(first.name, len(members), Budget(first.context.budget.limits.times(len(members))))
-    return Bounded(pattern, first.dictionary, first.context, window, effort_of(members), many)
+    return BoundedQuery(pattern, first.dictionary, first.context, window, effort_of(members), many)
 
 
 class Together(ABC):

@@ -32,26 +32,26 @@ from spaseq.matching.kernel.compiled._kernel_memory import find_bucket, find_par
 from spaseq.matching.kernel.compiled._kernel_places import is_over
 from spaseq.matching.kernel.records import buckets, findings, header, nodes, partitions, waits
 from spaseq.matching.kernel.records.tables import candidates, gates
-from spaseq.matching.shedding.compiled._kernel_absent import is_dead, leave
-from spaseq.matching.shedding.compiled._kernel_known import (
+from spaseq.matching.shedding._kernel_burst import PASSED_OVER
+from spaseq.matching.shedding._kernel_known import (
     AGES,
     CODE,
     COUNTS,
     DIED,
     KNOWN_SIZE,
     LIVED,
-    MADE,
     MATCHED,
     W_GATE,
     W_SIZE,
     age,
     code_of,
+    is_dead,
     is_live,
     known_at,
     learn,
+    leave,
     lot,
 )
-from spaseq.matching.shedding.compiled._kernel_passed import PASSED_OVER
 
 Marks = npt.NDArray[np.int8]
 
@@ -105,21 +105,16 @@ def observe(
 @kernel
 def welcome(
     tables: Ints, ints: Ints, floats: Floats, numbers: Floats, codes: Codes, known_: Ints, ways_: Ints,
-    bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, counts_: Floats, steps_: Floats,
-    alive_: Ints, loads_: Floats, kept_: Floats, shed_: Ints, begin: int, axis: int, time: int, now: int,
-    room: float, draw: int,
+    bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, steps_: Floats, alive_: Ints,
+    loads_: Floats, begin: int, axis: int, time: int, now: int,
 ) -> tuple[int, int, float]:  # fmt: skip
     """Codes new partial matches, those from ``begin`` on; how many there are, how many of these are of one
     event, and how much load.
-
-    As long as that is more than ``room``, those go at once that would not have been ``kept`` of late.
     """
     t, m, f = pointer(tables), pointer(ints), pointer(floats)
     n, c, known, ways = pointer(numbers), pointer(codes), pointer(known_), pointer(ways_)
     bases, features, edges, steps = pointer(bases_), pointer(features_), pointer(edges_), pointer(steps_)
-    rings, counts = pointer(rings_), pointer(counts_)
-    alive, loads = pointer(alive_), pointer(loads_)
-    kept, shed = pointer(kept_), pointer(shed_)
+    rings, alive, loads = pointer(rings_), pointer(alive_), pointer(loads_)
     # Whatever comes next comes behind these: places that are free are used again after a sweep only.
     while header.free_wait(m) != 0:
         header.set_free_wait(m, waits.link(m, header.free_wait(m)))
@@ -134,20 +129,8 @@ def welcome(
             at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, True)
         total += 1
         begun += int(nodes.previous(m, node) == 0)
-        gate = waits.gate(m, w)
-        number = bases[gates.number(t, gate)] + known[at + CODE]
-        counts[number * COUNTS + MADE] += 1
-        cell = number * AGES + age(t, axis, waits.first(m, w), now)
-        if (
-            load + loads[number] > room
-            and gates.sign(t, gate) == 0
-            and kept[cell] < 1.0
-            and lot(m, gates.number(t, gate), node, draw) >= kept[cell]
-        ):
-            leave(m, w)
-            shed[cell] += 1
-            continue
-        alive[cell] += 1
+        number = bases[gates.number(t, waits.gate(m, w))] + known[at + CODE]
+        alive[number * AGES + age(t, axis, waits.first(m, w), now)] += 1
         load += loads[number]
     return total, begun, load
 
@@ -176,22 +159,18 @@ def strangers(ints: Ints, known_: Ints) -> bool:
 
 @kernel
 def credit(
-    ints: Ints, known_: Ints, ways_: Ints, bases_: Ints, counts_: Floats, weights_: Floats, ends_: Floats
+    ints: Ints, known_: Ints, ways_: Ints, bases_: Ints, counts_: Floats, weights_: Floats
 ) -> None:  # fmt: skip
-    """Tells the partial matches that became the matches just found, each as much as its way to end weighs.
-
-    ``ends``: how often one ended so, by class and way to end.
-    """
+    """Tells the partial matches that became the matches just found, each as much as its way to end weighs."""
     m, known, ways = pointer(ints), pointer(known_), pointer(ways_)
-    bases, counts, weights, ends = pointer(bases_), pointer(counts_), pointer(weights_), pointer(ends_)
+    bases, counts, weights = pointer(bases_), pointer(counts_), pointer(weights_)
     for i in range(header.found_count(m)):
         found = header.found(m) + i * findings.SIZE
         node = findings.node(m, found)
-        gate, accept = ways[nodes.way(m, node) * W_SIZE + W_GATE], findings.accept(m, found)
+        gate = ways[nodes.way(m, node) * W_SIZE + W_GATE]
         code = code_of(m, known, nodes.previous(m, node))
         if code >= 0:
-            counts[(bases[gate] + code) * COUNTS + MATCHED] += weights[accept]
-            ends[(bases[gate] + code) * len(weights_) + accept] += 1
+            counts[(bases[gate] + code) * COUNTS + MATCHED] += weights[findings.accept(m, found)]
 
 
 @kernel
@@ -314,3 +293,45 @@ def remaining(tables: Ints, ints: Ints, axis: int, time: int, seen: Marks) -> tu
             node_count += 1
             node = nodes.previous(m, node)
     return wait_count, node_count
+
+
+# Columns of what is listed: a wait, its partition, its first event's position and place on the window's axis,
+# and its cell.
+L_WAIT: Final = 0
+L_PARTITION: Final = 1
+L_POSITION: Final = 2
+L_PLACE: Final = 3
+L_CELL: Final = 4
+L_SIZE: Final = 5
+
+
+@part
+def _first(m: Ints, node: int) -> int:
+    """The position of the event that the runs of a node begin with."""
+    while nodes.previous(m, node) != 0:
+        node = nodes.previous(m, node)
+    return int(nodes.position(m, node))
+
+
+@kernel
+def listed(
+    tables: Ints, ints: Ints, known_: Ints, bases_: Ints, rows_: Ints, axis: int, time: int, now: int
+) -> int:
+    """Lists all partial matches, which were looked at just now; how many there are."""
+    t, m, known, bases, rows = (
+        pointer(tables), pointer(ints), pointer(known_), pointer(bases_), pointer(rows_),
+    )  # fmt: skip
+    count = 0
+    for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):
+        if not is_live(t, m, w, axis, time):
+            continue
+        node = waits.node(m, w)
+        number = bases[gates.number(t, waits.gate(m, w))] + known[known_at(m, known, node) + CODE]
+        at = count * L_SIZE
+        rows[at + L_WAIT] = w
+        rows[at + L_PARTITION] = waits.partition(m, w)
+        rows[at + L_POSITION] = _first(m, node)
+        rows[at + L_PLACE] = waits.first(m, w)
+        rows[at + L_CELL] = number * AGES + age(t, axis, waits.first(m, w), now)
+        count += 1
+    return count

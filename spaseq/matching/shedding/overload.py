@@ -1,13 +1,15 @@
-"""The overload detector: how long an event takes, as what is at hand makes one expect."""
+"""The load: how long events take, how often the bound is seen to, and how long a window is."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Generator, Iterable
 from typing import Final
 
-from spaseq.effort import Shed, in_ms
+from spaseq.effort import Effort, Shed, WorkClock, in_ms
 from spaseq.errors import warn_within
-from spaseq.matching.shedding.measured.held import Held
+from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.shedding import _kernel_known as k
 
 #: Of what was measured, such a share is forgotten with each event.
 _FORGET: Final = 0.002
@@ -30,8 +32,8 @@ _FORGET_USUAL: Final = 1 / 64
 #: machine, or Python's collector. No burst takes that long.
 _STALLED: Final = 32.0
 _SLOW: Final = 2.0
-#: While little load was seen, it is not to blame for much, as if this much had come for nothing: else who
-#: sheds all by mistake would never learn better.
+#: Load added to what was seen, so that little load is not blamed for much: else shedding all by mistake
+#: would never be unlearned.
 _UNKNOWN: Final = 8.0
 #: So much above that, partial matches are shed.
 _ABOVE: Final = 1.05
@@ -42,7 +44,7 @@ _LEAST: Final = 0.02
 
 
 class Overload:
-    """What events took: by themselves, and in proportion to the load there was (see ``Sketch.load``).
+    """What events took: by themselves, and in proportion to the load there was (see ``CostModel.load``).
 
     Since it is the load at hand that says what the next event will take, a bound is kept before it is broken,
     and one slow event is none. What an event takes by itself is the least that one took of late, and what it
@@ -65,11 +67,10 @@ class Overload:
         # a unit of work.
         self._now = self._expected = self._variance = 0.0
         self._unit_seconds = self._unit_units = self._unit_variance = 0.0
-        #: From 0 to 1: how far all partial matches are worth the same (see ``evenness``).
+        #: From 0 to 1: how far all partial matches are worth the same (see ``cost_model.evenness``).
         self.even = 0.0
         # The load of late.
         self._usual = 0.0
-        self._held = Held(bound)
         #: The seconds that an event is to take.
         self.most = _ROOM * bound
 
@@ -98,7 +99,7 @@ class Overload:
         self._load = keep * self._load + events * load
         self._working = keep * self._working + above - between
         self._between = keep * self._between + between
-        # Not of each event is it asked how many units it is, so that only many of them say which part began.
+        # The units are asked of some events only, so they tell a share.
         self._begun = keep * self._begun + begun
         self._worked = keep * self._worked + max(0.0, units - events)
         self._too_tight = self._too_tight + events if self.least > self._bound else 0
@@ -120,7 +121,6 @@ class Overload:
         self._unit_variance = keep * self._unit_variance + (1 - keep) * min(wrong * wrong, 1.0)
 
     def _spare(self, events: int, each: float, expected: float, keep: float) -> None:
-        self._held.took(events, each)
         now = (1 - _FORGET_NOW) ** events
         self._now = now * self._now + (1 - now) * each
         self._expected = now * self._expected + (1 - now) * expected
@@ -131,8 +131,7 @@ class Overload:
         room = 1 / (1 + _DEVIATIONS * math.sqrt(variance))
         # What an event takes by itself cannot be saved: of the rest, some is used in any case.
         rest = max(0.0, self._bound - self.least)
-        most = max(min(_ROOM, room) * self._bound, self._bound - (1 - _LEAST_ROOM) * rest)
-        self.most = most - (1 - self._held.share) * max(0.0, most - self.least)
+        self.most = max(min(_ROOM, room) * self._bound, self._bound - (1 - _LEAST_ROOM) * rest)
 
     @property
     def unit(self) -> float:
@@ -171,13 +170,6 @@ class Overload:
         return self.least + self._slope * load
 
     @property
-    def load(self) -> float:
-        """The load from which on there is too much; infinite while that is not known."""
-        if self._slope <= 0:
-            return math.inf
-        return (_ABOVE * self.most - self.least) / self._slope
-
-    @property
     def target(self) -> float:
         """The load that there is time for; infinite while that is not known."""
         return max(0.0, self.most - self.least) / self._slope if self._slope > 0 else math.inf
@@ -208,3 +200,150 @@ def _rounded_up(number: float) -> float:
     """A number above 0, of two digits, not less than it was."""
     unit = 10.0 ** (math.floor(math.log10(number)) - 1)
     return math.ceil(number / unit) * unit
+
+
+#: So many events at most are taken at once, and as a part of a bound so much time, about.
+_CHUNK: Final = 4_096
+_SLICE: Final = 1 / 8
+#: So many events at least are taken at once where they come so, as a call for each takes longer than they.
+#: But together they are to take no more than so many seconds: what one took is to be known before the next
+#: one that takes long is looked at.
+_FEW: Final = 16
+_LONG: Final = 4e-3
+#: Events pushed alone are seen to together, at most this many.
+_ALONE: Final = 64
+
+
+class Pace:
+    """Counts the events that came, and the seconds that they took, until the bound is seen to.
+
+    ``events`` and ``taken`` are those since then, and ``chunk`` is how many are taken at once of a batch.
+    ``is_exact``: work is counted, and not measured, so that the bound is seen to after each event.
+    """
+
+    def __init__(self, effort: Effort, few: int = _FEW) -> None:
+        """``few``: so many events are taken at once, at least, where they come so."""
+        self._clock, self._latency, self._few = effort.clock, effort.latency, few
+        self.is_exact = isinstance(effort.clock, WorkClock)
+        self.chunk, self.events, self.taken = 1, 0, 0.0
+
+    def timed(self, found: Iterable[Block], begin: float) -> Generator[Block, None, float]:
+        """What is found, on which work began then; returns since when time is not counted.
+
+        What whoever reads it does meanwhile takes none.
+        """
+        for block in found:
+            self.taken += self._clock() - begin
+            yield block
+            begin = self._clock()
+        return begin
+
+    def end_one(self, begin: float) -> float | None:
+        """An event that came alone is done with, on which work began then.
+
+        None if the bound need not be seen to; else since when time is not counted. What took longer than the
+        bound does not wait for others.
+        """
+        self.events += 1
+        if self.is_exact or self.events >= min(_ALONE, self.chunk):
+            return begin
+        now = self._clock()
+        self.taken += now - begin
+        return now if self.taken > (self._latency or math.inf) else None
+
+    def see(self) -> int:
+        """The bound is seen to: how many events came since it was. The seconds are the caller's to take."""
+        events, self.events = self.events, 0
+        return events
+
+    def learn(self, each: float) -> None:
+        """An event takes so many seconds."""
+        if not self.is_exact and self._latency is not None:
+            each = max(each, 1e-9)
+            few = min(self._few, max(1.0, _LONG / each))
+            self.chunk = int(min(_CHUNK, max(few, self._latency * _SLICE / each)))
+
+
+#: It is due again when so many times as long was worked as it took.
+_SELDOM: Final = 16
+
+
+class Seldom:
+    """When something is due again, by the seconds of work and by those that it took itself.
+
+    >>> plan = Seldom()
+    >>> plan.is_due
+    True
+    >>> plan.took(0.5)
+    >>> plan.worked(7.0)
+    >>> plan.is_due
+    False
+    >>> plan.worked(1.0)
+    >>> plan.is_due
+    True
+    """
+
+    def __init__(self) -> None:
+        self._worked = 0.0
+        #: The seconds that it took the last time.
+        self.seconds = 0.0
+
+    def worked(self, seconds: float) -> None:
+        """So long was worked."""
+        self._worked += seconds
+
+    def took(self, seconds: float) -> None:
+        """It was done, and took so long."""
+        self._worked, self.seconds = 0.0, seconds
+
+    @property
+    def is_due(self) -> bool:
+        """Whether so much was worked that it may be done again."""
+        return self._worked >= _SELDOM * self.seconds
+
+
+class WindowLength:
+    """What is known of the length of a window, in events.
+
+    >>> window = WindowLength(15)  # it reaches 15 further on its axis
+    >>> window.pass_to(10, 5), window.is_timed
+    (None, False)
+    >>> window.pass_to(14, 13)
+    >>> window.age, window.is_timed  # two events a place of 16, eight ages
+    (4.0, True)
+    """
+
+    def __init__(self, limit: int) -> None:
+        """``limit``: how far a window reaches on its axis; 0 for tumbling ones, whose numbers that is."""
+        self._limit = limit
+        # Where the last look was, on the window's axis and in events, or of several at one place of a sliding
+        # window's the first; where a tumbling window began.
+        self._axis = self._seen = self._opened = 0
+        #: So many events are in an eighth of a window.
+        self.age = 16.0
+        #: Whether it is known how many events a window has: of a sliding one, from the second look on.
+        self.is_timed = limit <= 0
+
+    def pass_to(self, axis: int, position: int) -> None:
+        """So many events have come, the last of them there on the axis."""
+        passed = position - self._seen
+        if self._limit > 0:
+            if self._seen and axis == self._axis:
+                # Time stands still: the window has all that came since it moved, and it still goes on.
+                self.age = max(self.age, passed / k.AGES)
+                return
+            if self._seen and axis > self._axis and passed > 0:
+                each = passed / (axis - self._axis) * (self._limit + 1) / k.AGES
+                weight = min(1.0, passed / (self.age * k.AGES)) if self.is_timed else 1.0
+                self.age += weight * (each - self.age)
+                self.is_timed = True
+        elif self._seen and axis != self._axis:
+            self.age = max(1.0, (position - self._opened) / k.AGES)
+            self._opened = position
+        else:
+            self.age = max(self.age, (position - self._opened) / k.AGES)
+        self._axis, self._seen = axis, position
+
+    def passed(self, position: int) -> int:
+        """In tumbling windows, the age of all that is in one."""
+        return int(min(k.AGES - 1, (position - self._opened) / max(self.age, 1e-9)))

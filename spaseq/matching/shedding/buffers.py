@@ -8,6 +8,7 @@ that have the smallest share of the matches for their share of the rows.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,9 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.effort import Policy
-from spaseq.matching.shedding.buffered.classes import Classes
-from spaseq.matching.shedding.compiled import _kernel_rows as k
-from spaseq.matching.shedding.learned.shrinking import shrunk
+from spaseq.language.scope import mentioned
+from spaseq.matching.lazy.compiled import _kernel_layout as lay
+from spaseq.matching.lazy.memory import Memory
+from spaseq.matching.lazy.plans import Plan
+from spaseq.matching.lazy.records import counter, frame, moment, outcome, ring, waiting
+from spaseq.matching.lazy.records.query import plan
+from spaseq.matching.lazy.tables import Compiled
+from spaseq.matching.shedding import _kernel_rows as k
+from spaseq.matching.shedding.query import sheddable
+from spaseq.matching.shedding.rates import shrunk
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -35,7 +43,7 @@ _MOST_SAMPLED: Final = 1 / 4
 
 
 @dataclass(slots=True)
-class _Part:
+class _WindowPart:
     """What came in a part of a window, which began at ``axis``: rows by class, and how many events."""
 
     axis: int
@@ -43,10 +51,10 @@ class _Part:
     events: int = 0
 
 
-class Worth:
+class BufferModel:
     """What was counted of the classes of a query's rows. ``kept``: which share of each is to stay."""
 
-    def __init__(self, classes: Classes, reach: int, policy: Policy) -> None:
+    def __init__(self, classes: BufferClasses, reach: int, policy: Policy) -> None:
         """``reach``: how far a window reaches on its axis; 0 for tumbling ones, whose numbers that is."""
         self.classes, self._reach, self._policy = classes, reach, policy
         count = len(classes.of)
@@ -59,16 +67,12 @@ class Worth:
         self.edges: Floats = np.zeros(classes.edges)
         self.samples: Floats = np.zeros(len(classes.features) * (k.SAMPLE + 1))
         self.features = classes.features.copy()
-        self._parts: deque[_Part] = deque()
+        self._parts: deque[_WindowPart] = deque()
         # Rows that stayed, and events of matches that they were in: halved within a window.
         self._stayed, self._matched = np.zeros((2, count))
         self._relative: Floats = np.ones(count)
         # Of late, the units of work, and those that were for matches.
         self._units = self._for_matches = 0.0
-
-    def begin(self) -> None:
-        """Has compiled code ready, which takes a while to be loaded."""
-        shrunk(np.zeros((1, 1)), np.zeros(1), (1, 1), 0.0)
 
     def work(self, units: float, matches: int) -> None:
         """So many units of work were done, for so many matches: each was tested, and is given out."""
@@ -79,7 +83,7 @@ class Worth:
         """So many events have come, and time has come to a place on the axis; whether a part is over."""
         begins = not self._parts or self._is_over(axis)
         if begins:
-            self._parts.append(_Part(axis, np.zeros(len(self.came))))
+            self._parts.append(_WindowPart(axis, np.zeros(len(self.came))))
             self._stayed *= 0.5 ** (1 / _PARTS)
             self._matched *= 0.5 ** (1 / _PARTS)
             self._units *= 0.5 ** (1 / _PARTS)
@@ -158,10 +162,10 @@ class Worth:
             for part in self._parts:
                 part.came = self._leveled(part.came)
             window = self._window
-        for g, shape in enumerate(self.classes.shapes):
+        for g in range(len(self.classes.shapes)):
             own = self.classes.slice_of(g)
             usual = (self._matched[own].sum() + 1e-6) / (self._stayed[own].sum() + 1.0)
-            rates = shrunk(self._matched[own, None], self._stayed[own], (1, *shape), usual)[:, 0]
+            rates = shrunk(self._matched[own, None], self._stayed[own], usual)[:, 0]
             some = window[own].sum()
             mean = float((rates * window[own]).sum() / some) if some else float(rates.mean())
             self._relative[own] = rates / max(mean, 1e-12)
@@ -239,3 +243,177 @@ class Worth:
         gone = np.zeros((len(self.classes.goes), len(order) + 1))
         gone[self.classes.of[order], np.arange(1, len(order) + 1)] = loss[order]
         return order, self._pairs(self._count(rows)[:, None] - np.cumsum(gone, axis=1))
+
+
+#: Of a buffer's values so many tell its rows apart at most: into so many levels each, if there are so many.
+_MOST: Final = 2
+_LEVELS: Final = {1: 18, 2: 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a match may end: with a row of one GPM, after rows of ``others``, by their numbers."""
+
+    last: int
+    others: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BufferClasses:
+    """The classes of all buffers. ``buffers`` and ``features`` are rows as ``_kernel_rows`` has them.
+
+    ``of``: the buffer of each class; ``goes``: whether rows of a buffer may be shed; ``shapes``: the levels
+    of each buffer's features; ``sites``: the GPM of each item of all plans; ``ways``: how matches may end.
+    """
+
+    buffers: Ints
+    features: Ints
+    of: Ints
+    goes: npt.NDArray[np.bool_]
+    shapes: tuple[tuple[int, ...], ...]
+    sites: Ints
+    ways: tuple[Ending, ...]
+    edges: int
+
+    def slice_of(self, g: int) -> slice:
+        """The classes of a buffer."""
+        begin = int(self.buffers[g, k.B_CLASS])
+        return slice(begin, begin + int(np.prod(self.shapes[g], dtype=np.int64)))
+
+
+def classes(compiled: Compiled) -> BufferClasses:
+    """What tells rows apart in the buffers of a query."""
+    plans = [plan for plan, _ in compiled.plans]
+    going = sheddable(plans)
+    read = [*dict.fromkeys(_read(compiled))]
+    places: dict[int, list[str]] = {}
+    for g, name in compiled.columns:
+        places.setdefault(g, []).append(name)
+    of_one = {name: g for g, names in places.items() for name in names}
+    shared = {name for g, names in places.items() for name in names if of_one[name] != g}
+    buffers: list[tuple[int, ...]] = []
+    rows: list[tuple[int, ...]] = []
+    of: list[int] = []
+    shapes: list[tuple[int, ...]] = []
+    edges = 0
+    for g, gpm in enumerate(compiled.gpms):
+        told = [name for name in read if name in places.get(g, ()) and name not in shared][:_MOST]
+        told = told if gpm in going else []
+        shape = tuple(_LEVELS[len(told)] for _ in told)
+        buffers.append((int(gpm in going), len(of), len(rows), len(rows) + len(told)))
+        for name, levels in zip(told, shape, strict=True):
+            rows.append((places[g].index(name), edges, 0, levels))
+            edges += levels - 2
+        of += [g] * int(np.prod(shape, dtype=np.int64))
+        shapes.append(shape)
+    numbers = {gpm: g for g, gpm in enumerate(compiled.gpms)}
+    return BufferClasses(
+        np.array(buffers, dtype=np.int64),
+        np.array(rows or [(0, 0, 0, 2)], dtype=np.int64),
+        np.array(of, dtype=np.int64),
+        np.array([gpm in going for gpm in compiled.gpms]),
+        tuple(shapes),
+        np.array([numbers[item.atom.gpm] for item in compiled.sites], dtype=np.int64),
+        tuple(way for plan in plans for way in _ways(plan, numbers)),
+        max(edges, 1),
+    )
+
+
+def _ways(plan: Plan, numbers: dict[str, int]) -> Iterator[Ending]:
+    for i, last in enumerate(plan.items):
+        if not plan.after(i):
+            others = (numbers[item.atom.gpm] for j, item in enumerate(plan.items) if j != i)
+            yield Ending(numbers[last.atom.gpm], tuple(others))
+
+
+def _read(compiled: Compiled) -> Iterator[str]:
+    """The variables that conditions read, those of the first conditions first."""
+    for _, demanded in compiled.plans:
+        for condition in demanded.conditions:
+            yield from (str(step.what) for step in condition.code if step.op == "PUSH")
+        for item in demanded.open:
+            yield from sorted(mentioned(item.condition))
+
+
+Codes = npt.NDArray[np.int8]
+
+#: So many of the matches found at once are looked at, about.
+_SOME: Final = 64
+#: The matches of one event say of their rows no more than so many would.
+_AT_ONCE: Final = 2
+
+
+class BufferRows:
+    """The rows of a memory, as they are shed; what is known of them is in ``worth``."""
+
+    def __init__(self, compiled: Compiled, memory: Memory, worth: BufferModel) -> None:
+        self._tables, self._memory, self._worth = compiled.tables, memory, worth
+        self.begin()
+        # Up to where rows have been counted.
+        self._seen: Ints = np.zeros(len(compiled.gpms), dtype=np.int64)
+        sites = len(worth.classes.sites)
+        #: What a match is worth, and how many matches are thought to be missing, by its first item.
+        self.weights, self.missed = np.ones(sites), np.zeros(sites)
+        self._goes = worth.classes.goes
+        of: list[tuple[int, int, int]] = []
+        for number, (one, _) in enumerate(compiled.plans):
+            items = int(self._tables[int(self._tables[lay.T_PLANS]) + number * plan.SIZE + plan.ITEMS])
+            pairs = waiting.RECORD + memory.width - frame.SIZE + len(one.items) * moment.SIZE
+            of += [(items, level, pairs) for level in range(len(one.items))]
+        self._waiting: Ints = np.array(of, dtype=np.int64)
+
+    @property
+    def new(self) -> Ints:
+        """Of each buffer, how many rows came since they were looked at last."""
+        rings = self._memory.rings
+        return np.asarray(rings[:, ring.TAIL] - np.maximum(self._seen, rings[:, ring.HEAD]))
+
+    def let_go(self, kept: Floats, numbers: Floats, codes: Codes, *, every: bool) -> int:
+        """Counts new rows, and sheds of these, or of all, all but the shares ``kept`` by class; how many."""
+        m, w = self._memory, self._worth
+        head, tail = m.rings[:, ring.HEAD], m.rings[:, ring.TAIL]
+        np.maximum(self._seen, head, out=self._seen)
+        begins = np.where(self._goes, head if every else self._seen, self._seen)
+        offsets = np.concatenate([[0], np.cumsum(tail - begins)])
+        gone = k.let_go(
+            self._tables, m.counters, m.frames, m.rings.ravel(), m.rows.ravel(), m.ordered, m.index, m.lists,
+            m.waits, m.spans, m.size, self._waiting.ravel(), begins, offsets,
+            np.empty(int(offsets[-1]) + 1, dtype=np.int64), self._seen, w.classes.buffers.ravel(),
+            w.features.ravel(), w.edges, w.samples, kept, w.sampled, w.came, w.declined, w.shed, every,
+            numbers, codes, m.bounded,
+        )  # fmt: skip
+        self.begin()
+        return gone
+
+    def alive(self, numbers: Floats, codes: Codes) -> tuple[Floats, Floats]:
+        """How many rows there are of each class, and would be if no share of them were to stay."""
+        w, m = self._worth, self._memory
+        alive, least = np.zeros((2, len(w.classes.of)))
+        k.count(
+            self._tables, m.rings.ravel(), m.rows.ravel(), w.classes.buffers.ravel(), w.features.ravel(),
+            w.edges, w.sampled, w.low, w.high, alive, least, numbers, codes, m.bounded,
+        )  # fmt: skip
+        return alive, least
+
+    def credit(self, found: Ints, choices: Ints, numbers: Floats, codes: Codes) -> None:
+        """Counts the rows of what was found, and how many matches are thought to be missing beside them."""
+        w = self._worth
+        count = len(found)
+        events = 1 + int((found[1:, outcome.EVENT] != found[:-1, outcome.EVENT]).sum())
+        weight = min(1.0, _AT_ONCE * events / max(1, count))
+        k.credit(
+            self._tables, self._memory.rings.ravel(), self._memory.rows.ravel(), self._begins, found,
+            choices, max(1, count // _SOME), weight, w.classes.sites, w.classes.buffers.ravel(),
+            w.features.ravel(), w.edges, w.won, self.weights, self.missed, numbers, codes,
+            self._memory.bounded,
+        )  # fmt: skip
+        self.begin()
+
+    def begin(self) -> None:
+        """Events are looked at from now on: rows that go out of the window meanwhile count in ``credit``."""
+        self._begins = self._memory.rings[:, ring.HEAD].copy()
+
+    @property
+    def tested(self) -> int:
+        """How many rows were looked at so far, to match them."""
+        return int(self._memory.counters[counter.TESTED])

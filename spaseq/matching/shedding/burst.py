@@ -1,4 +1,4 @@
-"""A burst: of the partial matches that an event would be shown to, those that promise least are passed over.
+"""The burst filter: partial matches that promise least for the work are not shown an event.
 
 What an event takes on average is kept by shedding, before it comes. That a few events in a row take many
 times as much is not known before; and to shed what they are to be shown would lose what matches are of.
@@ -6,6 +6,7 @@ times as much is not known before; and to shed what they are to be shown would l
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -14,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.kernel.records import header as mem
-from spaseq.matching.shedding.compiled import _kernel_passed as k
-from spaseq.matching.shedding.learned.sketch import Sketch
-from spaseq.matching.shedding.measured.costs import Costs
-from spaseq.matching.shedding.measured.seldom import Seldom
+from spaseq.matching.shedding import _kernel_burst as k
+from spaseq.matching.shedding.cost_model import CostModel
+from spaseq.matching.shedding.overload import Seldom
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -35,7 +35,7 @@ _OVER: Final = 1.1
 _END: Final = 1.25
 #: What would take more than this is not shown, however much it promises.
 _MOST: Final = 1.6
-#: Less than this of it, nobody asks what an event is to be shown; and nothing is passed over of an event
+#: Below this part, what an event would be shown to is not looked at; and nothing is passed over of an event
 #: that takes less than this.
 _CALM: Final = 0.5
 _LITTLE: Final = 0.25
@@ -43,17 +43,17 @@ _LITTLE: Final = 0.25
 _SOME: Final = 1_024
 
 
-class Passing:
-    """What the latest events took, of a ``bound`` in seconds, and who is passed over for it."""
+class BurstFilter:
+    """What the latest events took, of a ``bound`` in seconds, and which partial matches are passed over."""
 
-    def __init__(self, sketch: Sketch, bound: float, clock: Callable[[], float]) -> None:
+    def __init__(self, sketch: CostModel, bound: float, clock: Callable[[], float]) -> None:
         self._sketch, self._bound, self._clock = sketch, bound, clock
         self._took, self._taken = deque([0.0] * (_EVENTS - 1), _EVENTS - 1), 0.0
         self._costs = Costs()
         self._listed: Ints = np.zeros(_SOME, dtype=np.int64)
         self._times: Ints = np.zeros_like(self._listed)
         self._cells: Ints = np.zeros_like(self._listed)
-        # Whether some may be passed over these days, and how many: the first ones listed; -1 if not known.
+        # Whether some may be passed over now, and how many: the first ones listed; -1 if not known.
         self._is_on, self._count = False, 0
         # How often something would be shown, by cell, and behind all to those of which nothing is known.
         self._loads: Ints = np.zeros(sketch.alive.size + 1, dtype=np.int64)
@@ -169,7 +169,7 @@ class Passing:
         return float(least), float((most - before) / at)
 
     def show(self, tables: Ints, ints: Ints, *, moved: bool) -> None:
-        """Those that were passed over are shown what comes. ``moved``: they stand elsewhere now."""
+        """End passing over. ``moved``: partial matches may stand elsewhere in memory now."""
         if self._is_on and self._count != 0:
             if moved or self._count < 0:
                 k.show_all(tables, ints)
@@ -192,7 +192,7 @@ class Passing:
         self._used = 0
         s = self._sketch
         if not s.is_planned:
-            s.plan(np.inf)  # there may be time enough on average, so that nobody did
+            s.plan(np.inf)  # no plan was made, as there is time enough on average
         gain, work = s.at_once()
         self._promise = (gain / np.maximum(work, 1e-12)[:, None]).ravel()
         loads = s.alive * s.load().repeat(gain.shape[1])
@@ -200,3 +200,51 @@ class Passing:
         self._order = some[np.argsort(-self._promise[some], kind="stable")]
         self._total = np.cumsum(loads[self._order])
         self._promising.took(self._clock() - begin)
+
+
+#: Of what was learned, such a share is forgotten with each time.
+_FORGET: Final = 1 / 32
+
+
+class Costs:
+    """Seconds for each partial match that is come by, and for each that is shown an event besides."""
+
+    def __init__(self) -> None:
+        # What was listed: how many, and the seconds that it took; and what was shown.
+        self._visits = self._visiting = 0.0
+        self._shows = self._showing = 0.0
+        # Since work was measured last: how many were come by, how many of them were shown something, the
+        # seconds that it took to list them; and whether something was shown that was not listed.
+        self._listed = self._shown = 0
+        self._listing, self._skipped = 0.0, False
+
+    def skip(self) -> None:
+        """Note an event of which it is unknown what it was shown to."""
+        self._skipped = True
+
+    def listed(self, count: int, shown: int, seconds: float) -> None:
+        """Count partial matches listed, those of them shown an event, and the seconds that listing took."""
+        self._visits += _FORGET * (count - self._visits)
+        self._visiting += _FORGET * (seconds - self._visiting)
+        self._listed += count
+        self._shown += shown
+        self._listing += seconds
+
+    def worked(self, seconds: float) -> None:
+        """Events took so many seconds, besides what they take by themselves."""
+        if self._listed and not self._skipped:
+            showing = seconds - self._listing - self._visit * self._listed
+            self._shows += _FORGET * (self._shown - self._shows)
+            self._showing += _FORGET * (max(0.0, showing) - self._showing)
+        self._listed = self._shown = 0
+        self._listing, self._skipped = 0.0, False
+
+    @property
+    def _visit(self) -> float:
+        return self._visiting / self._visits if self._visits else 0.0
+
+    def shows(self, seconds: float, listed: int) -> float:
+        """How many of those ``listed`` can be shown an event in these seconds."""
+        if not self._shows or not self._showing:
+            return math.inf
+        return max(0.0, seconds - self._visit * listed) / (self._showing / self._shows)

@@ -1,7 +1,7 @@
 """What shedding does with the lazy kernel's buffers between two events: counts rows, and takes some out.
 
 Rows are told apart by *class*: their buffer, and the quantiles of some of their values (see
-``buffered.classes``). The rows of one event in a buffer come and go together. What comes in are the lazy
+``buffers.Classes``). The rows of one event in a buffer come and go together. What comes in are the lazy
 kernel's arrays.
 """
 

@@ -27,7 +27,7 @@ from spaseq.matching.kernel.compiled._kernel_judge import judge_row
 from spaseq.matching.kernel.compiled._kernel_layout import value
 from spaseq.matching.kernel.records import header, waits
 from spaseq.matching.kernel.records.tables import candidates, gates, places, units
-from spaseq.matching.shedding.compiled._kernel_known import (
+from spaseq.matching.shedding._kernel_known import (
     W_CODES,
     W_FROM,
     W_SIZE,
@@ -72,7 +72,7 @@ def _try(
         ghosts[source + TAKEN] += 1
         for j in range(slots):
             m[trial + j] = ghosts[ghost + j]
-        before = coded(t, m, f, n, c, header.trial(m), 0, features, ways, ways[way + W_SOURCE], edges, unread)
+        before = coded(t, m, f, n, c, header.trial(m), features, ways, ways[way + W_SOURCE], edges, unread)
     for i in range(units.binds(t, unit), units.binds_end(t, unit), 2):
         identifier = value(b, t[i + 1], row)
         if identifier != 0:
@@ -82,7 +82,7 @@ def _try(
         return True
     tried[ways[way + W_TRIED] + before] += 1
     if verdict == TRUE:
-        after = coded(t, m, f, n, c, header.trial(m), 0, features, ways, way, edges, unread)
+        after = coded(t, m, f, n, c, header.trial(m), features, ways, way, edges, unread)
         went[ways[way + W_STEPS] + before * ways[way + W_CODES] + after] += 1
         if target >= 0:
             ghost = target + FIRST + ghosts[target + MADE] % GHOSTS * slots

@@ -20,16 +20,13 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.evaluator import Lazy
-from spaseq.matching.lazy.records import counter, outcome, passing
+from spaseq.matching.lazy.records import counter, passing
 from spaseq.matching.lazy.tables import Compiled
-from spaseq.matching.shedding.account import found_in_words, recall_of
-from spaseq.matching.shedding.bounded import Bounded
-from spaseq.matching.shedding.buffered.classes import classes
-from spaseq.matching.shedding.buffered.rows import Rows
-from spaseq.matching.shedding.buffered.worth import LEAST_SAMPLED, Worth
-from spaseq.matching.shedding.lots import part_of
-from spaseq.matching.shedding.measured.overload import Overload, late
-from spaseq.matching.shedding.measured.pace import Pace
+from spaseq.matching.shedding.account import given_up, recall_of
+from spaseq.matching.shedding.buffers import BufferModel, BufferRows, classes
+from spaseq.matching.shedding.overload import Overload, Pace, late
+from spaseq.matching.shedding.query import BoundedQuery
+from spaseq.matching.shedding.selection import part_of
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -54,7 +51,7 @@ _STATE: Final = 0.5
 class SheddingLazy(Lazy):
     """The lazy evaluator, which keeps its bounds by shedding. ``shed`` says what was given up."""
 
-    def __init__(self, query: Bounded, compiled: Compiled | None = None) -> None:
+    def __init__(self, query: BoundedQuery, compiled: Compiled | None = None) -> None:
         """``compiled``: its tables, if there are some."""
         effort, context = query.effort, query.context
         budget = context.budget if query.many is None else query.many.budget
@@ -70,8 +67,8 @@ class SheddingLazy(Lazy):
         self._passes_over = self._overload is not None and effort.policy is Policy.SHARP
         if self._overload is not None and self._passes_over:
             self._overload.even = 1.0  # less is left free for bursts
-        self._worth = Worth(classes(self._compiled), query.bounds.reach, effort.policy)
-        self._rows = Rows(self._compiled, self._memory, self._worth)
+        self._worth = BufferModel(classes(self._compiled), query.bounds.reach, effort.policy)
+        self._rows = BufferRows(self._compiled, self._memory, self._worth)
         self._pace = Pace(effort, _FEW)
         # Since the last look: events, seconds, and what it took itself. Units of work, and of these what was
         # looked at when they were counted last.
@@ -79,8 +76,8 @@ class SheddingLazy(Lazy):
         self._units, self._tested = 0.0, 0
         # Seconds and units of late beyond what events take by themselves; how often rows were passed over.
         self._beyond, self._passed = np.zeros(2), 0
-        # The load that there is; matches found, and squared by event.
-        self._load, self._found_so_far, self._squares = 0.0, 0.0, 0.0
+        # The load that there is; matches found.
+        self._load, self._found_so_far = 0.0, 0.0
         #: How many events were shed, by buffer.
         self.gone: Ints = np.zeros(len(self._compiled.gpms), dtype=np.int64)
         # Where something was shed last, on the window's axis.
@@ -100,7 +97,6 @@ class SheddingLazy(Lazy):
         """
         self._let_go(self._worth.kept, every=False)
         self._alive()
-        self._worth.begin()
         numbers = self._columns.numbers
         self._rows.credit(*self._memory.take(None), numbers.numbers, numbers.codes)
 
@@ -159,10 +155,7 @@ class SheddingLazy(Lazy):
         self._estimate()
         if self.shed.active:
             self.shed.active = False
-            warn_within(
-                f"{self._name} sheds no more: {self.shed.partial_matches:,} buffered events were shed, and "
-                f"some {found_in_words(self.shed)} of its matches were found, by estimate"
-            )
+            warn_within(f"{self._name} sheds no more: {given_up(self.shed, 'buffered events')}")
 
     # --- what it does meanwhile -----------------------------------------------------------------
 
@@ -225,7 +218,6 @@ class SheddingLazy(Lazy):
         numbers = self._columns.numbers
         self._rows.credit(found, choices, numbers.numbers, numbers.codes)
         self._found_so_far += len(found)
-        self._squares += float((np.bincount(found[:, outcome.EVENT]) ** 2).sum())
         yield from self._matched(found, choices)
 
     def _matched(self, found: Ints, choices: Ints) -> Iterator[Block]:
@@ -315,7 +307,7 @@ class SheddingLazy(Lazy):
             self._begin_shedding(f"more would take more memory than its {room:,} bytes")
 
     def _alive(self) -> tuple[Floats, Floats]:
-        """See ``Rows.alive``."""
+        """See ``BufferRows.alive``."""
         numbers = self._columns.numbers
         if isinstance(self._effort.clock, WorkClock):
             self._effort.clock.add(self._memory.buffered * _LOOK)
@@ -335,6 +327,4 @@ class SheddingLazy(Lazy):
         return gone
 
     def _estimate(self) -> None:
-        self.shed.recall, self.shed.error = recall_of(
-            self._found_so_far, float(self._rows.missed.sum()), self._squares, self.shed, 1 / LEAST_SAMPLED
-        )
+        self.shed.recall = recall_of(self._found_so_far, float(self._rows.missed.sum()), self.shed)

@@ -1,18 +1,23 @@
-"""Which partial matches are dead: what they say is absent has come, and nothing can undo it.
+"""What is known of the arena's nodes beside it: the classes and ages that partial matches are told apart by.
 
-The kernel finds out only when the element behind the gap comes. Until then such a partial match is shown
-events like any other one, and whoever counts how often one goes on would take it for a live one. So those are
-looked at that what has come may have ended (``bury``): they are found by their key.
+By a node's number: ``tag`` (the position of the event that made it, and 1; 0 if unknown, so that a node that
+was freed and used again is told apart) and ``code`` (its quantised values). A *class* is a gate and a code; a
+*cell* is a class and one of so many ages (``AGES``) of a run in its window.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from spaseq._jit import kernel, part
+from spaseq._jit import inlined, kernel, part
+from spaseq.matching._kernel_times import reach_after
+from spaseq.matching.conditions._kernel_machine import holds
 from spaseq.matching.conditions._kernel_values import (
+    CALC,
     GAPS,
+    LIMIT,
     N_GAPS,
+    SHORT,
     TRUE,
     Codes,
     Floats,
@@ -21,21 +26,157 @@ from spaseq.matching.conditions._kernel_values import (
 )
 from spaseq.matching.kernel.compiled._kernel_gaps import look_back
 from spaseq.matching.kernel.compiled._kernel_layout import FIRST_GAP, NOWHERE, value
-from spaseq.matching.kernel.compiled._kernel_memory import find_bucket, release, unlink
+from spaseq.matching.kernel.compiled._kernel_memory import (
+    find_bucket,
+    mix,
+    release,
+    unlink,
+)
+from spaseq.matching.kernel.compiled._kernel_places import is_over
 from spaseq.matching.kernel.records import buckets, entries, gaps, header, nodes, waits
 from spaseq.matching.kernel.records.tables import checks, gates, units
-from spaseq.matching.shedding.compiled._kernel_known import (
-    AGES,
-    CODE,
-    COUNTS,
-    DIED,
-    LIVED,
-    MADE,
-    age,
-    is_live,
-    known_at,
-    learn,
-)
+
+#: So many ages of a run are told apart.
+AGES: Final = 8
+
+# Columns of what is known of a node.
+TAG: Final = 0
+CODE: Final = 1
+KNOWN_SIZE: Final = 2
+
+# Columns of features: a program, and how many edges there are; and of a way: the number of its gate; the
+# feature of the place it leads to (-1 for none), and how many codes that has; where in ``steps`` its counts
+# begin, by code and target. Then what is rehearsed of it: where the ghosts of its place are, and of the one
+# it leads to, -1 if there are none; a way to its place; where the counts of its trials begin, -1 if there are
+# none; and a program of what its condition compares of an event, and where the latest of these values stand.
+F_CODE: Final = 0
+F_CODE_END: Final = 1
+F_COUNT: Final = 2
+F_SIZE: Final = 3
+W_GATE: Final = 0
+W_FEATURE: Final = 1
+W_CODES: Final = 2
+W_STEPS: Final = 3
+W_FROM: Final = 4
+W_TO: Final = 5
+W_SOURCE: Final = 6
+W_TRIED: Final = 7
+W_VALUE: Final = 8
+W_VALUE_END: Final = 9
+W_VALUES: Final = 10
+W_SIZE: Final = 11
+
+#: A feature has so many levels: no number, and 24 quantiles, between which there are so many edges.
+LEVELS: Final = 25
+EDGES: Final = LEVELS - 2
+
+#: So many values of each feature are kept, of which its edges are learned; before them, how many there were.
+RING: Final = 512
+
+# Columns of what is counted of a class: matches that its partial matches became, events that these lived
+# through, and how many of them died before their window did (``bury``).
+MATCHED: Final = 0
+LIVED: Final = 1
+DIED: Final = 2
+COUNTS: Final = 3
+
+
+@inlined
+def age(t: Ints, axis: int, first: int, now: int) -> int:
+    """How old a run is; ``now``: in tumbling windows, where all are alike."""
+    if t[LIMIT] <= 0:
+        return now
+    if axis > reach_after(first, t[LIMIT]):
+        return AGES - 1
+    return int(min(AGES - 1, max(0, (axis - first) * AGES // (t[LIMIT] + 1))))
+
+
+@inlined
+def is_live(t: Ints, m: Ints, w: int, axis: int, time: int) -> bool:
+    """Whether a wait is a partial match that may still go on."""
+    return not is_over(m, w, t[LIMIT], axis, time) and waits.bucket(m, w) != waits.IS_PARKED
+
+
+@inlined
+def known_at(m: Ints, known: Ints, node: int) -> int:
+    """Where it stands what is known of a node; -1 if nothing is."""
+    at = (node - header.nodes(m)) // nodes.SIZE * KNOWN_SIZE
+    return int(at) if known[at + TAG] == nodes.position(m, node) + 1 else -1
+
+
+@inlined
+def is_a_number(m: Ints, f: Floats) -> bool:
+    """Whether a program has left a number on the stack."""
+    return bool(SHORT <= m[header.kinds(m)] <= CALC and f[1] == f[1])
+
+
+@inlined
+def keep(rings: Floats, ring: int, x: float) -> None:
+    """Adds a value to a ring."""
+    rings[ring + 1 + int(rings[ring]) % RING] = x
+    rings[ring] += 1
+
+
+@part
+def coded(
+    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, features: Ints, ways: Ints, way: int,
+    edges: Floats, rings: Floats,
+) -> int:  # fmt: skip
+    """The code of a wait's value, by edges; the value is kept in a ring, of which edges are learned."""
+    feature = ways[way + W_FEATURE]
+    if feature < 0:
+        return 0
+    row = feature * F_SIZE
+    holds(
+        t, features[row + F_CODE], features[row + F_CODE_END], m, header.kinds(m), f, w, waits.sums(m, w), m,
+        0, numbers, codes,
+    )  # fmt: skip
+    if not is_a_number(m, f):
+        return 0
+    level = 1
+    while level <= features[row + F_COUNT] and edges[feature * EDGES + level - 1] < f[1]:
+        level += 1
+    keep(rings, feature * (RING + 1), f[1])
+    return int(level)
+
+
+@inlined
+def code_of(m: Ints, known: Ints, node: int) -> int:
+    """The code of a node; -1 if it is not known. That of the empty run is 0."""
+    if node == 0:
+        return 0
+    at = known_at(m, known, node)
+    return int(known[at + CODE]) if at >= 0 else -1
+
+
+@part
+def learn(
+    t: Ints, m: Ints, f: Floats, n: Floats, c: Codes, w: int, node: int, known: Ints, ways: Ints,
+    features: Ints, edges: Floats, rings: Floats, steps: Floats, counted: bool,
+) -> int:  # fmt: skip
+    """Codes a wait's node; where it stands what is known of it now."""
+    at = (node - header.nodes(m)) // nodes.SIZE * KNOWN_SIZE
+    way = nodes.way(m, node) * W_SIZE
+    known[at + CODE] = coded(t, m, f, n, c, w, features, ways, way, edges, rings)
+    known[at + TAG] = nodes.position(m, node) + 1
+    before = code_of(m, known, nodes.previous(m, node))
+    if counted and before >= 0:
+        steps[ways[way + W_STEPS] + before * ways[way + W_CODES] + known[at + CODE]] += 1
+    return int(at)
+
+
+@part
+def lot(m: Ints, gate: int, node: int, draw: int) -> float:
+    """A number from 0 to 1 that a partial match has drawn: by its events, not by where it stands.
+
+    Each ``draw`` is another one, or else what has stayed once would always stay.
+    """
+    code = mix(mix(1, gate), draw)
+    while node != 0:
+        code = mix(mix(code, nodes.position(m, node)), nodes.way(m, node))
+        node = nodes.previous(m, node)
+    return float(mix(code, 7) >> 11 & 0xFFFFFFFF) / 4294967296.0
+
 
 # Columns of where the dead are looked for: a chain, a gate, and of the gate's key how many columns it has in
 # what is in the chain, and which.
@@ -148,9 +289,7 @@ def bury(
                     counts[number * COUNTS + LIVED] += max(0, min(events, position - nodes.position(m, node)))
                     counts[number * COUNTS + DIED] += 1
                     cell = number * AGES + age(t, axis, waits.first(m, w), now)
-                    if is_new:
-                        counts[number * COUNTS + MADE] += 1
-                    else:
+                    if not is_new:
                         alive[cell] = max(0, alive[cell] - 1)
                         load += loads[number]
                     leave(m, w)

@@ -1,0 +1,171 @@
+"""What is to be expected of partial matches in the rest of their windows, from the last gate to the first.
+
+*Rates* come in: how often in an event a partial match of each class becomes matches, and takes each *step* to
+each class behind it. A table describes the steps.
+"""
+
+from __future__ import annotations
+
+from math import exp, expm1
+from typing import Final
+
+from spaseq._fields import reads_row
+from spaseq._jit import kernel, part
+from spaseq.matching.conditions._kernel_values import Floats, Ints, pointer
+from spaseq.matching.shedding._kernel_known import AGES
+
+# Columns of a step: its gate, and that one's first class; how many codes there are of the place that it comes
+# from, and of the one that it leads to; where its rates stand, by code and target; and of the list of gates,
+# by their first classes, where those of the place that it leads to stand.
+S_GATE: Final = 0
+S_BASE: Final = 1
+S_CODES: Final = 2
+S_TARGETS: Final = 3
+S_RATES: Final = 4
+S_BEHIND: Final = 5
+S_BEHIND_END: Final = 6
+S_SIZE: Final = 7
+gate, base, codes = reads_row(S_GATE, S_SIZE), reads_row(S_BASE, S_SIZE), reads_row(S_CODES, S_SIZE)
+targets, rates_at = reads_row(S_TARGETS, S_SIZE), reads_row(S_RATES, S_SIZE)
+behind, behind_end = reads_row(S_BEHIND, S_SIZE), reads_row(S_BEHIND_END, S_SIZE)
+
+#: What is expected: matches, and units of work.
+WHATS: Final = 2
+#: What brings a little less than the price is kept in part, from 1 less this to 1 more.
+MARGIN: Final = 0.1
+#: What changes less than this is what it was.
+_SAME: Final = 0.01
+_NOTHING: Final = 1e-8
+
+
+@part
+def _add(t: Ints, s: int, rates: Floats, brings: Floats, width: int, to: Floats) -> None:
+    """Adds to each class that takes a step what those behind it bring, ``width`` numbers each."""
+    many = targets(t, s)
+    for i in range(codes(t, s)):
+        at, row = (base(t, s) + i) * width, rates_at(t, s) + i * many
+        for j in range(many):
+            for c in range(width):
+                to[at + c] += rates[row + j] * brings[j * width + c]
+
+
+@part
+def worth(value: float, cost: float, price: float) -> float:
+    """Which share of those is kept that bring so much for so much work."""
+    if price <= 0:
+        return 1.0
+    return min(max((value / max(price * cost, 1e-12) - 1) / (2 * MARGIN) + 0.5, 0.0), 1.0)
+
+
+@part
+def _brought(t: Ints, s: int, gates: Ints, ahead: Floats, price: float, brings: Floats) -> None:
+    """What a step brings, of each class that it leads to: what follows, and a unit of work to make it."""
+    width = WHATS * AGES
+    for j in range(targets(t, s)):
+        for c in range(AGES):
+            brings[j * width + c] = 0.0
+            brings[j * width + AGES + c] = 1.0
+        for g in range(behind(t, s), behind_end(t, s)):
+            at = (gates[g] + j) * width
+            for age in range(AGES):
+                kept = worth(ahead[at + age], ahead[at + AGES + age], price)
+                for c in range(age, width, AGES):
+                    brings[j * width + c] += kept * ahead[at + c]
+
+
+@part
+def _lasts(dying: float, events: float) -> float:
+    """How many of so many events one lives through of which so many die in an event."""
+    return -expm1(-dying * events) / dying if dying > 1e-9 else events
+
+
+@part
+def _rest(rate: Floats, at: int, dying: float, events: float, to: Floats) -> None:
+    """What comes in the rest of the window, at so much an event by age, of one that may die before.
+
+    ``rate`` and what comes ``to`` there are on average over an age, which has so many ``events``; ``dying``:
+    so many die in each.
+    """
+    whole, half = _lasts(dying, events), _lasts(dying, events / 2)
+    stays, stays_half = exp(-dying * events), exp(-dying * events / 2)
+    later = 0.0
+    for age in range(AGES - 1, -1, -1):
+        # Of those of an age, half of it is over.
+        to[at + age] = rate[at + age] * half + stays_half * later
+        later = rate[at + age] * whole + stays * later
+
+
+@kernel
+def follow(
+    table: Ints, gates_: Ints, count: int, matched_: Floats, rates_: Floats, load_: Floats, dying_: Floats,
+    events: float, price: float, rounds: int, brings_: Floats, rate_: Floats, ahead_: Floats,
+) -> None:  # fmt: skip
+    """What is to be expected of a partial match of each class: matches, and units of work.
+
+    ``ahead`` has numbers by class, what and age, and ``rate`` what comes in one event (see ``_rest``); of
+    ``count`` gates, the last comes first. What is not worth the ``price`` is shed as soon as it is made.
+    Where a step leads back, it takes several rounds.
+    """
+    t, gates, matched, rates = pointer(table), pointer(gates_), pointer(matched_), pointer(rates_)
+    load, dying, brings = pointer(load_), pointer(dying_), pointer(brings_)
+    rate, ahead = pointer(rate_), pointer(ahead_)
+    classes, steps = len(matched_), len(table) // S_SIZE
+    width = WHATS * AGES
+    for i in range(classes * width):
+        ahead[i] = 0.0
+    value = cost = 0.0
+    for _ in range(rounds):
+        last_value, last_cost = value, cost
+        for g in range(count - 1, -1, -1):
+            first = size = -1
+            for s in range(steps):
+                if gate(t, s) != g:
+                    continue
+                if first < 0:
+                    first, size = base(t, s), codes(t, s)
+                    for i in range(first, first + size):
+                        for c in range(AGES):
+                            rate[i * width + c] = matched[i]
+                            rate[i * width + AGES + c] = matched[i] + load[i]
+                if behind(t, s) == behind_end(t, s):
+                    continue  # a match, which is counted
+                _brought(t, s, gates, ahead, price, brings)
+                _add(t, s, rates, brings, width, rate)
+            for i in range(first, first + size):
+                _rest(rate, i * width, dying[i], events, ahead)
+                _rest(rate, i * width + AGES, dying[i], events, ahead)
+        value = cost = 0.0
+        for i in range(classes):
+            for age in range(AGES):
+                value += ahead[i * width + age]
+                cost += ahead[i * width + AGES + age]
+        off = abs(value - last_value) - _SAME * value
+        if max(off, abs(cost - last_cost) - _SAME * cost) <= _NOTHING:
+            break
+
+
+@kernel
+def at_once(
+    table: Ints, gates_: Ints, matched_: Floats, rates_: Floats, load_: Floats, value_: Floats,
+    brings_: Floats, found_: Floats,
+) -> None:  # fmt: skip
+    """In an event, of one partial match of each class: by age the matches to be expected of what becomes
+    of it there, and then the units of work that this is at once. ``value``: those to be expected of one.
+    """
+    t, gates, value, rates = pointer(table), pointer(gates_), pointer(value_), pointer(rates_)
+    brings, found = pointer(brings_), pointer(found_)
+    width = AGES + 1
+    for i in range(len(matched_)):
+        for age in range(AGES):
+            found[i * width + age] = matched_[i]
+        found[i * width + AGES] = load_[i] + matched_[i]
+    for s in range(len(table) // S_SIZE):
+        if behind(t, s) == behind_end(t, s):
+            continue
+        for j in range(targets(t, s)):
+            for age in range(AGES):
+                brings[j * width + age] = 0.0
+                for g in range(behind(t, s), behind_end(t, s)):
+                    brings[j * width + age] += value[(gates[g] + j) * AGES + age]
+            brings[j * width + AGES] = behind_end(t, s) - behind(t, s)
+        _add(t, s, rates, brings, width, found)

@@ -1,1 +1,0 @@
-"""The lazy evaluator under a bound: which of the events in its buffers it gives up."""

@@ -1,0 +1,640 @@
+"""What tells the partial matches of a state apart: the values that later conditions compare.
+
+Of a condition ``?b + ?c < ?d`` that is asked of a later event, it is ``?b + ?c`` as soon as both are bound,
+and ``?b`` before: the largest parts of its operands that the partial match itself decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.conditions.postfix import Accumulator, Lookup, Site, Step
+from spaseq.matching.conditions.programs import Programs
+from spaseq.matching.conditions.sections import Sections
+from spaseq.matching.kernel.records.tables import chains, gates, places
+from spaseq.matching.kernel.tables.analysis import Analysis, Chain
+from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.runs.program import Place
+from spaseq.matching.shedding import _kernel_known as k
+from spaseq.matching.shedding import _kernel_rehearsed as ghosts
+from spaseq.terms.dictionary import Term
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """The codes of a place: its feature (-1 for none), how many codes there are, its gates."""
+
+    feature: int
+    size: int
+    gates: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassStep:
+    """A way from a gate, of place ``source``, to place ``target``; ``at``: where its counts begin.
+
+    ``accepts``: by their numbers, the ways to end there.
+    """
+
+    gate: int
+    source: int
+    target: int
+    at: int
+    accepts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """What is rehearsed of a query (see ``rates.Rehearsal``).
+
+    How many values a ghost has, how many integers those of all places take, how many counts of trials there
+    are, and of each step where its own begin; and the sign of what its condition compares, the feature of its
+    place and a value of an event, None if it is something else.
+    """
+
+    slots: int
+    ghosts: int
+    trials: int
+    begins: tuple[int, ...]
+    signs: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """The features of a query's places, as the passes read them.
+
+    ``tables``: the query's, and behind them programs. ``rows``: features, and ``ways``: of each way its gate
+    and the feature of the place behind it (see ``_kernel_known``). ``bases``: of each gate, its first class;
+    ``classes``: how many there are; ``counted``: how many counts of steps. ``rehearsed`` is None where what
+    an event does depends on more than what is bound and what it brings. ``tells_the_dead``, ``graves``: see
+    those functions; ``taken``: by slot, 1 if an event of a match may bind it.
+    """
+
+    tables: Ints
+    rows: Ints
+    ways: Ints
+    bases: Ints
+    classes: int
+    counted: int
+    places: tuple[Codes, ...]
+    steps: tuple[ClassStep, ...]
+    tells_the_dead: bool
+    graves: Ints
+    taken: Ints
+    rehearsed: Rehearsed | None
+
+    def size(self, place: int) -> int:
+        """How many codes a place has."""
+        return self.places[place].size
+
+    def block(self, counts: Floats, step: ClassStep) -> Floats:
+        """Of counts of all steps, those of one: by the code that went on, and the one it went on to."""
+        size, other = self.size(step.source), self.size(step.target)
+        return counts[step.at : step.at + size * other].reshape(size, other)
+
+    def own(self, gate: int) -> slice:
+        """The classes of a gate."""
+        begin = int(self.bases[gate])
+        return slice(begin, begin + next(place.size for place in self.places if gate in place.gates))
+
+
+def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
+    """The features of a query's places."""
+    analysis = compiled.analysis
+    bound = _bound(analysis)
+    out = Sections()
+    programs = Programs(out, analysis.slots, analysis.kleenes, analysis.accumulators, intern)
+    start = len(compiled.tables)
+    rows: list[tuple[int, int, int]] = []
+    places: list[Codes] = []
+    numbers = {id(gate): i for i, gate in enumerate(analysis.gates)}
+    bases = np.zeros(len(analysis.gates), dtype=np.int64)
+    classes = 0
+    codes_of: list[Code] = []
+    for place in analysis.places:
+        # What the nearest condition reads: by more values, hardly anything is known of each class.
+        code = next(_features(analysis, place, bound[id(place)]), None)
+        feature, size = -1, 1
+        if code is not None:
+            first, last = programs.write(code)
+            codes_of.append(code)
+            feature, size = len(rows), k.LEVELS
+            rows.append((start + 4 * first.row, start + 4 * last.row, 0))
+        gates = tuple(numbers[id(gate)] for gate in place.gates)
+        places.append(Codes(feature, size, gates))
+        for gate in gates:
+            bases[gate] = classes
+            classes += size
+    taken = frozenset[str]().union(*bound.values())
+    of_place = {id(place): i for i, place in enumerate(analysis.places)}
+    of_gate = {gate: i for i, codes in enumerate(places) for gate in codes.gates}
+    ends = np.cumsum([0, *(len(place.accepts) for place in analysis.places)]).tolist()
+    accepts = [tuple(range(begin, end)) for begin, end in pairwise(ends)]
+    ways, steps, at = [], [], 0
+    for candidate in compiled.candidates:
+        gate = numbers[id(candidate.gate)]
+        if candidate.way is None:
+            ways.append((gate, -1, 1, 0))
+            continue
+        target = of_place[id(candidate.way.target)]
+        codes = places[target]
+        ways.append((gate, codes.feature, codes.size, at))
+        source = of_gate[gate]
+        steps.append(ClassStep(gate, source, target, at, accepts[target]))
+        at += places[of_gate[gate]].size * codes.size
+    tried, rehearsed = _rehearsed(compiled, places, steps, codes_of, programs, start)
+    return Features(
+        tables=np.concatenate([compiled.tables, out.array([])]),
+        rows=np.array(rows or [(0, 0, 0)], dtype=np.int64).ravel(),
+        ways=np.concatenate([np.array(ways, dtype=np.int64), tried], axis=1).ravel(),
+        bases=bases,
+        classes=max(classes, 1),
+        counted=max(at, 1),
+        places=tuple(places),
+        steps=tuple(steps),
+        tells_the_dead=tells_the_dead(analysis),
+        graves=graves(compiled),
+        taken=np.array([name in taken for name in analysis.slots] or [False], dtype=np.int64),
+        rehearsed=rehearsed,
+    )
+
+
+def _rehearsed(
+    compiled: Compiled, places: Sequence[Codes], steps: Sequence[ClassStep], codes: Sequence[Code],
+    programs: Programs, start: int,
+) -> tuple[Ints, Rehearsed | None]:  # fmt: skip
+    """Of each way, the columns from ``W_FROM`` on, and what is rehearsed at all.
+
+    ``codes``: of features. Programs are written, which begin at ``start``.
+    """
+    analysis, none = compiled.analysis, (-1, -1, -1, -1, 0, 0, 0)
+    if (
+        any(map(_repeats, analysis.places))
+        or analysis.absences.all
+        or analysis.trails
+        or compiled.lookups
+        or any(candidate.parts for candidate in compiled.candidates)
+    ):
+        return np.array([none] * len(compiled.candidates), dtype=np.int64), None
+    slots = len(analysis.slots)
+    size = ghosts.FIRST + ghosts.GHOSTS * slots
+    numbers = [i for i, candidate in enumerate(compiled.candidates) if candidate.way is not None]
+    leads = {step.target: number * k.W_SIZE for step, number in zip(steps, numbers, strict=True)}
+    rows, begins, signs, at = [none] * len(compiled.candidates), list[int](), list[str | None](), 0
+    for i, (step, number) in enumerate(zip(steps, numbers, strict=True)):
+        place, candidate = places[step.source], compiled.candidates[number]
+        source = step.source * size if step.source else -1
+        target = step.target * size if places[step.target].gates else -1
+        gpm = analysis.gpms.index(candidate.unit.gpm)
+        columns = {name: c for c, (g, name) in enumerate(compiled.columns) if g == gpm}
+        code = balanced(analysis.codes[analysis.unit(candidate.unit)], partial(_is_before, columns))
+        sign, own = compared(code, codes[place.feature : place.feature + 1], columns)
+        first, last = programs.write(own, partial(_column, columns))
+        value = start + 4 * first.row, start + 4 * last.row, i * (k.RING + 1)
+        rows[number] = source, target, leads.get(step.source, -1), at, *value
+        begins.append(at)
+        signs.append(sign)
+        at += place.size
+    own_size = size * len(places)
+    return np.array(rows, dtype=np.int64), Rehearsed(slots, own_size, at, tuple(begins), tuple(signs))
+
+
+def _column(columns: Mapping[str, int], name: str) -> int:
+    return columns.get(name, -1)
+
+
+def _repeats(place: Place) -> bool:
+    """Whether a way out of a place leads back to it."""
+    return any(place is again for way in _ways(place) for again in _walk(way))
+
+
+def _ways(place: Place) -> list[Place]:
+    return [way.target for gate in place.gates for way in gate.ways]
+
+
+def _walk(place: Place) -> list[Place]:
+    """The places that a place leads to, itself first."""
+    seen, found = {id(place)}, [place]
+    for each in found:
+        for other in _ways(each):
+            if id(other) not in seen:
+                seen.add(id(other))
+                found.append(other)
+    return found
+
+
+def _bound(analysis: Analysis) -> dict[int, frozenset[str]]:
+    """The variables that may be bound at each place."""
+    bound = {id(place): frozenset[str]() for place in analysis.places}
+    changed = True
+    while changed:
+        changed = False
+        for place in analysis.places:
+            for gate in place.gates:
+                for parts, _ in analysis.candidates(gate):
+                    for part in parts:
+                        if part.way is None:
+                            continue
+                        names = bound[id(place)] | analysis.pattern.gpms[part.unit.gpm].variables
+                        target = id(part.way.target)
+                        if not names <= bound[target]:
+                            bound[target] |= names
+                            changed = True
+    return bound
+
+
+def _features(analysis: Analysis, place: Place, bound: frozenset[str]) -> Iterator[Code]:
+    """What later conditions read of a partial match, those of the next events first."""
+    seen, nearest = [place], [place]
+    for each in nearest:
+        for gate in each.gates:
+            for parts, _ in analysis.candidates(gate):
+                for part in parts:
+                    before = bound - analysis.pattern.gpms[part.unit.gpm].variables
+                    code = balanced(
+                        analysis.codes[analysis.unit(part.unit)], partial(_is_had, before, analysis)
+                    )
+                    yield from _parts(code, before, analysis)
+                    if part.way is not None and part.way.target not in seen:
+                        seen.append(part.way.target)
+                        nearest.append(part.way.target)
+    for item in analysis.pattern.where:
+        yield from _parts(analysis.steps(item, Site()), bound, analysis)
+
+
+def _is_before(columns: Mapping[str, int], code: Code) -> bool:
+    """Whether a program is of what was before an event that brings these columns."""
+    names = [step.what for step in code if step.op == "PUSH"]
+    return bool(names) and not any(name in columns for name in names)
+
+
+def _is_had(bound: frozenset[str], analysis: Analysis, code: Code) -> bool:
+    """Whether a program is of bound variables alone, and not the same in all partial matches."""
+    named = [step for step in code if step.op in ("PUSH", "AGGREGATE")]
+    return bool(named) and all(_is_bound(step, bound, analysis) for step in named)
+
+
+def _is_bound(step: Step, bound: frozenset[str], analysis: Analysis) -> bool:
+    match step:
+        case Step("PUSH", str(name)):
+            return name in bound and name in analysis.slots
+        case Step("AGGREGATE", Accumulator() as a):
+            return a.kind in ("SUM", "COUNT", "MIN", "MAX") and a.variable in bound
+    return False
+
+
+def _parts(code: Sequence[Step], bound: frozenset[str], analysis: Analysis) -> Iterator[Code]:
+    """The largest parts of a program that are of bound variables, where it goes the straight way."""
+    # What is on the stack: its own program, or None if an event to come decides it.
+    stack: list[Code | None] = []
+    i = 0
+    while i < len(code):
+        step = code[i]
+        i += 1
+        match step:
+            case Step("IF_BOUND" | "IF_COMPLETED" | "UNLESS_FALSE" | "UNLESS_TRUE"):
+                continue
+            case Step("JUMP" | "KEEP", skip=skip):
+                i += skip
+                continue
+            case Step("CHOOSE"):
+                yield from _read(stack.pop())
+                continue
+            case Step("PUSH"):
+                stack.append((step,) if _is_bound(step, bound, analysis) else None)
+                continue
+            case Step("AGGREGATE"):
+                stack.append((step._replace(inside=False),) if _is_bound(step, bound, analysis) else None)
+                continue
+            case Step("CONSTANT"):
+                stack.append((step,))
+                continue
+            case Step("ONE" | "BOUND"):
+                stack.append(None)
+                continue
+            case Step("LOOK_UP", Lookup(names=names)):
+                size = len(names)
+            case Step("DISTANCE"):
+                size = 4
+            case Step("TEST" | "NOT"):
+                size = 1
+            case _:
+                size = 1 if step.op in UNARY else 2
+        taken = [stack.pop() for _ in range(min(size, len(stack)))][::-1]
+        if step.op in UNARY | BINARY and None not in taken:
+            stack.append((*(s for part in taken if part is not None for s in part), step))
+            continue
+        if step.what != "=" and (None in taken or any(map(_sums, taken))):
+            for part in taken:
+                yield from _read(part)
+        if step.op not in ("COMPARE", "TEST"):
+            stack.append(None)
+
+
+def _sums(part: Code | None) -> bool:
+    return part is not None and any(step.op == "AGGREGATE" for step in part)
+
+
+def _read(part: Code | None) -> Iterator[Code]:
+    """A part that is not the same in all partial matches."""
+    if part is not None and any(step.op in ("PUSH", "AGGREGATE") for step in part):
+        yield part
+
+
+assert (k.F_SIZE, k.W_SIZE) == (3, 11)  # as rows are written here
+
+
+Code = tuple[Step, ...]
+
+#: Instructions that take one value, and two, and leave one.
+UNARY: Final = frozenset({"MINUS", "ABS", "FUNCTION"})
+BINARY: Final = frozenset({"ADD", "SUBTRACT", "MULTIPLY", "DIVIDE", "AVERAGE", "FUNCTION_2"})
+_FIRST: Final = frozenset({"PUSH", "CONSTANT", "AGGREGATE"})
+#: Each sign read from right to left.
+_FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def compared(
+    code: Sequence[Step], features: Sequence[Code], brought: Container[str]
+) -> tuple[str | None, Code]:
+    """If a condition is but that: the sign between a feature and a value of an event, and its program.
+
+    ``features`` are programs, too; ``brought`` are the variables of the event.
+
+    >>> x, y, less = Step("PUSH", "x"), Step("PUSH", "y"), Step("COMPARE", "<")
+    >>> compared([x, y, Step("MINUS"), less], [(x,)], {"y"}) == ("<", (y, Step("MINUS")))
+    True
+    >>> compared([x, y, less], [(y,)], {"x"}) == (">", (x,))
+    True
+    >>> compared([x, y, less], [(x,)], {})
+    (None, ())
+    """
+    sides = _sides(code)
+    if sides is not None:
+        left, right = (side.code for side in sides)
+        sign = str(code[-1].what)
+        for own, other, read in ((left, right, sign), (right, left, _FLIPPED[sign])):
+            if own in features and all(_is_brought(step, brought) for step in other):
+                return read, other
+    return None, ()
+
+
+def _is_brought(step: Step, brought: Container[str]) -> bool:
+    return step.op not in _FIRST or step.op == "CONSTANT" or (step.op == "PUSH" and step.what in brought)
+
+
+def balanced(code: Sequence[Step], is_own: Callable[[Code], bool]) -> Code:
+    """A condition, or several, whose comparisons of sums have what a partial match has on the left side.
+
+    Of ``z + x > y + 3``, where ``x`` and ``y`` are its own, it is ``x - y`` that tells partial matches apart,
+    and neither of them alone does. By numbers this is the same condition, but for rounding: to learn by.
+    ``is_own``: whether a term is the partial match's.
+
+    >>> x, y, z, three = Step("PUSH", "x"), Step("PUSH", "y"), Step("PUSH", "z"), Step("CONSTANT", 3)
+    >>> add, less = Step("ADD"), Step("COMPARE", ">")
+    >>> found = balanced([z, x, add, y, three, add, less], {(x,), (y,)}.__contains__)
+    >>> [step.what or step.op for step in found]
+    ['x', 'y', 'SUBTRACT', 3, 'z', 'SUBTRACT', '>']
+    """
+    if any(step.op not in _FIRST | UNARY | BINARY | {"COMPARE"} for step in code):
+        return tuple(code)
+    out, begin = list[Step](), 0
+    for i, step in enumerate(code):
+        if step.op == "COMPARE":
+            out += _balanced(code[begin : i + 1], is_own)
+            begin = i + 1
+    return (*out, *code[begin:])
+
+
+class _Sum(NamedTuple):
+    """A program, and the programs that it is the sum of: each is added, or else taken from it."""
+
+    code: Code
+    terms: tuple[tuple[bool, Code], ...]
+
+
+def _balanced(code: Sequence[Step], is_own: Callable[[Code], bool]) -> Sequence[Step]:
+    sides = _sides(code)
+    if sides is None:
+        return code
+    left, right = sides
+    terms = (*left.terms, *_negative(right.terms))
+    own = [term for term in terms if is_own(term[1])]
+    others = _negative(tuple(term for term in terms if not is_own(term[1])))
+    if not own or not others:
+        return code
+    sign = code[-1]
+    if not any(is_added for is_added, _ in own):
+        own, others, sign = (
+            list(_negative(own)),
+            _negative(others),
+            sign._replace(what=_FLIPPED[str(sign.what)]),
+        )
+    return [*_added(own), *_added(others), sign]
+
+
+def _negative(terms: Sequence[tuple[bool, Code]]) -> tuple[tuple[bool, Code], ...]:
+    return tuple((not is_added, code) for is_added, code in terms)
+
+
+def _added(terms: Sequence[tuple[bool, Code]]) -> list[Step]:
+    """The program of a sum."""
+    (is_added, first), *rest = sorted(terms, key=lambda term: not term[0])
+    code = [*first] if is_added else [*first, Step("MINUS")]
+    for is_added, term in rest:
+        code += [*term, Step("ADD" if is_added else "SUBTRACT")]
+    return code
+
+
+def _sides(code: Sequence[Step]) -> tuple[_Sum, _Sum] | None:
+    """The operands of a program that is one ordering comparison of numbers, calculated without branches."""
+    if not code or code[-1].op != "COMPARE" or code[-1].what not in _FLIPPED:
+        return None
+    stack: list[_Sum] = []
+    for step in code[:-1]:
+        size = 0 if step.op in _FIRST else 1 if step.op in UNARY else 2
+        if (size == 2 and step.op not in BINARY) or len(stack) < size:
+            return None
+        taken = [stack.pop() for _ in range(size)][::-1]
+        whole = (*(s for part in taken for s in part.code), step)
+        stack.append(_Sum(whole, _terms(step, whole, [part.terms for part in taken])))
+    return (stack[0], stack[1]) if len(stack) == 2 else None
+
+
+def _terms(
+    step: Step, whole: Code, of: Sequence[tuple[tuple[bool, Code], ...]]
+) -> tuple[tuple[bool, Code], ...]:
+    """What the value of a program is the sum of; ``of``: the terms of what its last step takes."""
+    match step.op:
+        case "ADD":
+            return (*of[0], *of[1])
+        case "SUBTRACT":
+            return (*of[0], *_negative(of[1]))
+        case "MINUS":
+            return _negative(of[0])
+        case _:
+            return ((True, whole),)
+
+
+#: What comes to the same, once it comes to something, whatever else is bound.
+_LASTING: Final = BINARY | {
+    "MINUS",
+    "ABS",
+    "NOT",
+    "FUNCTION",
+    "PUSH",
+    "CONSTANT",
+    "DISTANCE",
+    "COMPARE",
+    "RELATE",
+    "TEST",
+    "OR",
+    "AND",
+    "UNLESS_TRUE",
+    "UNLESS_FALSE",
+} - {"AVERAGE"}
+
+
+def tells_the_dead(analysis: Analysis) -> bool:
+    """Whether what has come where it must be absent ends a partial match for good, by what is bound of it.
+
+    So what is forbidden must be read in one way only, and nothing to come may make true what is false, or the
+    other way round: no condition of it asks what is bound, or of a Kleene that goes on.
+    """
+    absences = analysis.absences
+    checked = [check.atom for absence in absences.all for check in absences.checks(absence)]
+    return (
+        bool(checked)
+        and len(absences.views) == 1
+        and all(
+            step.op in _LASTING for atom in checked for step in analysis.codes[atom.id, absences.views[0]]
+        )
+    )
+
+
+def graves(compiled: Compiled) -> Ints:
+    """Where partial matches stand that what comes may end, as ``_kernel_known`` reads it.
+
+    For each chain of rows that are forbidden, and each gate at which partial matches wait meanwhile whose
+    key such a row has: those that it does not end are found by their key, like those that go on.
+    """
+    if not tells_the_dead(compiled.analysis):
+        return np.zeros(0, dtype=np.int64)
+    rows = dict.fromkeys(_rows(compiled))
+    return np.array(list(rows), dtype=np.int64).reshape(-1, k.G_SIZE)
+
+
+def _rows(compiled: Compiled) -> Iterator[tuple[int, ...]]:
+    analysis, t = compiled.analysis, compiled.tables
+    first = int(t[t[v.START] + places.GATES])
+    for number, gate in enumerate(analysis.gates):
+        key = analysis.gate_key(gate)
+        for absence in analysis.absences.open_at(gate):
+            for check in analysis.absences.checks(absence):
+                chain = analysis.chain(check.atom)
+                if check.sure and set(key) <= set(chain.key):
+                    columns = _columns(compiled, chain.gpm, key)
+                    filled = *columns, *[0] * (k.MOST_KEYS - len(columns))
+                    yield _at(compiled, chain), first + number * gates.SIZE, len(columns), *filled
+
+
+def _columns(compiled: Compiled, gpm: str, names: list[str]) -> list[int]:
+    number = compiled.gpms.index(gpm)
+    return [compiled.columns.index((number, name)) for name in names]
+
+
+def _at(compiled: Compiled, chain: Chain) -> int:
+    """Where a chain stands in the tables."""
+    t, gpm = compiled.tables, compiled.gpms.index(chain.gpm)
+    key = _columns(compiled, chain.gpm, list(chain.key))
+    return next(
+        at
+        for at in range(t[v.CHAINS], t[v.CHAINS_END], chains.SIZE)
+        if t[at + chains.GPM] == gpm and t[t[at + chains.KEYS] : t[at + chains.KEYS_END]].tolist() == key
+    )
+
+
+#: From so many values edges are learned, anew when so many times as many were seen.
+_FEW: Final = 64
+#: Partial matches are of the same few events; of events themselves fewer are enough.
+_FEW_EVENTS: Final = 16
+_AGAIN: Final = 4
+#: Edges are given up when such a share of what comes lies between two of them.
+_SKEWED: Final = 0.4
+
+
+class Quantiles:
+    """Of each feature its ``rows`` (see ``Features``), ``edges``, and ``rings`` of its latest values."""
+
+    def __init__(self, features: Features) -> None:
+        self.rows: Ints = features.rows.copy()
+        count = len(self.rows) // k.F_SIZE
+        self.edges: Floats = np.zeros(count * k.EDGES)
+        self.rings: Floats = np.zeros(count * (k.RING + 1))
+        self._due = np.zeros(count)
+
+    @property
+    def arrays(self) -> tuple[Ints, Floats, Floats]:
+        """Rows, edges and rings."""
+        return self.rows, self.edges, self.rings
+
+    def learn(self, feature: int, brought: Floats | None) -> bool:
+        """Learns the edges of a feature anew, where that is due; whether they are others now.
+
+        Where a condition compares it with what events bring, edges are quantiles of these.
+        ``brought`` is a ring of such values.
+        """
+        ring = self.rings[feature * (k.RING + 1) :] if brought is None else brought
+        seen, few = ring[0], _FEW if brought is None else _FEW_EVENTS
+        if seen < max(few, self._due[feature]):
+            return False
+        self._due[feature] = seen * _AGAIN if seen < k.RING else seen + _AGAIN * k.RING
+        values = np.sort(latest(ring, 0))
+        count = int(self.rows[feature * k.F_SIZE + k.F_COUNT])
+        # Of a single value that events bring, it matters what is above it.
+        if (count or brought is None) and self._fits(feature, values):
+            return False
+        cut = np.unique(np.quantile(values, np.linspace(0, 1, k.EDGES + 2)[1:-1], method="lower"))
+        self.edges[feature * k.EDGES :][: len(cut)] = cut
+        self.rows[feature * k.F_SIZE + k.F_COUNT] = len(cut)
+        return True
+
+    def values(self, feature: int) -> Floats:
+        """The latest values of a feature."""
+        return latest(self.rings, feature)
+
+    def shares(self, feature: int, values: Floats) -> Floats:
+        """By level of a feature, which share of some values is there; as much in each if there are none."""
+        if not len(values):
+            return np.full(k.LEVELS, 1 / k.LEVELS)
+        return np.bincount(1 + np.searchsorted(self.own(feature), values), minlength=k.LEVELS) / len(values)
+
+    def own(self, feature: int) -> Floats:
+        """The edges of a feature."""
+        return self.edges[feature * k.EDGES :][: self.rows[feature * k.F_SIZE + k.F_COUNT]]
+
+    def _fits(self, feature: int, values: Floats) -> bool:
+        """Whether the edges cut these values, too, into parts of about one size."""
+        edges = self.own(feature)
+        count = len(edges)
+        if count < min(k.EDGES, len(np.unique(values)) - 1) // 2:
+            return False
+        sizes = np.bincount(np.searchsorted(edges, values), minlength=count + 1)
+        return bool(sizes.max() <= max(_SKEWED, 3 / (count + 1)) * len(values))
+
+
+def latest(rings: Floats, number: int) -> Floats:
+    """The latest values of one of several rings."""
+    ring = rings[number * (k.RING + 1) :][: k.RING + 1]
+    return ring[1 : 1 + min(int(ring[0]), k.RING)]

@@ -1,1 +1,0 @@
-"""What is learned of partial matches: classes by what conditions compare, and what comes of each."""

@@ -1,1 +1,0 @@
-"""What events take: measured, foreseen, and told apart by what it is for."""

@@ -1,0 +1,184 @@
+"""Which partial matches go together with a first event, the least room for the others, lots, and doubt."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.effort import Policy
+from spaseq.events import EventBatch
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.language.syntax import Consume, Emit
+from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.host import Key, emitted
+from spaseq.matching.kernel.memory import Room
+from spaseq.matching.kernel.records import header
+from spaseq.matching.kernel.records.waits import GATE
+from spaseq.matching.model import Bounds, Found, Occurrence
+from spaseq.matching.shedding import _kernel_passes as k
+from spaseq.matching.shedding.cost_model import Utilities
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+class Gone(NamedTuple):
+    """What is shed: partial matches by cell, and of their first events partition, position and place."""
+
+    cells: Ints
+    partitions: Ints
+    positions: Ints
+    places: Ints
+
+
+def let_go(ints: Ints, rows: Ints, worth: Utilities, share: float, policy: Policy, draw: int) -> Gone:
+    """Takes whole first events out of an arena, which must be swept then, so that a share of the load stays.
+
+    ``rows`` are all partial matches (``_kernel_passes.listed``).
+    """
+    partitions, positions = rows[:, k.L_PARTITION], rows[:, k.L_POSITION]
+    order = np.lexsort((partitions, positions))
+    changes = (np.diff(partitions[order]) != 0) | (np.diff(positions[order]) != 0)
+    begins = np.flatnonzero(np.concatenate([[True], changes]))
+    number = np.zeros(len(rows), dtype=np.int64)
+    number[order] = np.concatenate([[0], np.cumsum(changes)])
+    cells = rows[:, k.L_CELL]
+    loads: Floats = np.bincount(number, worth.loads[cells]).astype(np.float64)
+    gains: Floats = np.bincount(number, worth.gains[cells]).astype(np.float64)
+    best = np.argsort(-_values(loads, gains, policy, draw), kind="stable")
+    total = np.cumsum(loads[best])
+    gone = np.zeros(len(begins), dtype=np.bool_)
+    gone[best] = (total > share * total[-1]) & (loads[best] > 0)
+    shed = gone[number]
+    ints[rows[shed, k.L_WAIT] + GATE] = 0
+    firsts = order[begins[gone]]
+    return Gone(
+        np.bincount(cells[shed], minlength=len(worth.loads)),
+        partitions[firsts],
+        positions[firsts],
+        rows[firsts, k.L_PLACE],
+    )
+
+
+def _values(loads: Floats, gains: Floats, policy: Policy, draw: int) -> Floats:
+    """What it is worth to keep each of some first events, for the load of all that belongs to it."""
+    if policy is Policy.RANDOM_STATE:
+        return np.random.default_rng(draw).random(len(loads))
+    return np.asarray(gains / np.maximum(loads, 1e-9))
+
+
+def least_room(
+    tables: Ints, ints: Ints, axis: int, time: int, decided: int, entries: int, start: Room
+) -> Room:
+    """The space that runs, and what was decided, must have; ``start``: less than that it never is."""
+    seen = np.zeros(int(ints[header.MOST_NODES]), dtype=np.int8)
+    live, nodes = k.remaining(tables, ints, axis, time, seen)
+    waits = live + decided * int(tables[v.MOST_GATES]) + 2
+    nodes += decided * max(1, int(tables[v.MOST_PARTS]))
+    return Room(*map(max, Room(waits, nodes, decided * int(tables[v.MOST_ACCEPTS]), entries), start))
+
+
+def part_of(
+    batch: EventBatch, solutions: Mapping[str, Solutions], begin: int, end: int
+) -> tuple[EventBatch, Mapping[str, Solutions]]:
+    """Some events of a batch, and the solutions in them."""
+    if begin == 0 and end == len(batch):
+        return batch, solutions
+    return batch.take(np.arange(begin, end)), {
+        name: _between(table, begin, end) for name, table in solutions.items()
+    }
+
+
+def _between(table: Solutions, begin: int, end: int) -> Solutions:
+    events = table.events
+    if len(events) > 1 and (events[1:] < events[:-1]).any():
+        rows = np.flatnonzero((events >= begin) & (events < end))
+        part = table.take(rows)
+    else:
+        first, last = np.searchsorted(events, (begin, end)).tolist()
+        columns = {name: column[first:last] for name, column in table.columns.items()}
+        part = Solutions(last - first, events[first:last], columns)
+    return Solutions(part.size, part.events - begin, part.columns)
+
+
+def lot(position: int) -> float:
+    """A number from 0 to 1 for an event, always the same."""
+    mixed = (position + 1) * 0x9E3779B97F4A7C15 % 2**64
+    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
+    return (mixed ^ mixed >> 31) / 2**64
+
+
+def admitted_of(
+    found: Mapping[str, Solutions], position: int, size: int, share: float
+) -> tuple[Mapping[str, Solutions], int]:
+    """The solutions in those of ``size`` events that have drawn so, and how many events are passed over."""
+    lots = np.array([lot(position + i) for i in range(size)])
+    kept = lots < share
+    admitted = {name: table.take(kept[table.events]) for name, table in found.items()}
+    return admitted, int(np.count_nonzero(~kept))
+
+
+class Doubt:
+    """Remembers the first events of which all was shed, by partition, while that may matter."""
+
+    def __init__(self, pattern: SequencePattern, bounds: Bounds) -> None:
+        self._bounds = bounds
+        emit = emitted(pattern)
+        self._chooses = emit is not Emit.ALL
+        # Among events of several streams, what is earlier does not tell what came before.
+        self._by_earlier = emit in (Emit.NEXT, Emit.MAX) and len(set(pattern.streams)) == 1
+        self._consumes = pattern.query.consume is Consume.ANY
+        # Place on the window's axis, and position; in order.
+        self._gone: dict[Key, list[tuple[int, int]]] = {}
+
+    @property
+    def matters(self) -> bool:
+        """Whether dropping a partial match may let another match through at all."""
+        return self._chooses or self._consumes
+
+    def add(self, key: Key, place: int, position: int) -> None:
+        """All of a first event was shed."""
+        insort(self._gone.setdefault(key, []), (place, position))
+
+    def forget(self, place: int) -> None:
+        """Time has come to a place on the window's axis."""
+        oldest = place - 2 * self._bounds.reach
+        for key, gone in list(self._gone.items()):
+            del gone[: bisect_left(gone, (oldest, 0))]
+            if not gone:
+                del self._gone[key]
+
+    def count(self, block: Block) -> int:
+        """How many of these matches might be others."""
+        return sum(self._is_in_doubt(key, match) for key, match in block) if self._gone else 0
+
+    def consumed(self, found: Iterable[tuple[Key, Found]]) -> None:
+        """Treat events that matches in doubt consume as if they were shed."""
+        if self._consumes and self._gone:
+            for key, match in found:
+                if self._is_in_doubt(key, match):
+                    self.add(key, self._place(match.last), match.last.position)
+
+    def _is_in_doubt(self, key: Key, match: Found) -> bool:
+        gone = self._gone.get(key)
+        if gone is None:
+            return False
+        reach, first = self._bounds.reach, match.first
+        # What a partial match consumes that was shed, it does within its window.
+        if self._consumes and gone[-1][0] + reach >= self._place(first):
+            return True
+        if not self._chooses:
+            return False
+        # Another match of the same last event, which began with what was shed, might have been preferred.
+        at = bisect_left(gone, (self._place(match.last) - reach, -1))
+        return at < len(gone) and (not self._by_earlier or gone[at][1] < first.position)
+
+    def _place(self, event: Occurrence) -> int:
+        return self._bounds.place(event.time, event.position)
