@@ -165,7 +165,7 @@ class SpaseqWarning(UserWarning):
 
 
 def warn(message: str) -> None:
-    """Raise a ``SpaseqWarning`` at the line that called into this package."""
+    """Issue a ``SpaseqWarning`` at the line that called into this package."""
     level, _ = _caller()
     warnings.warn(bounded(message), SpaseqWarning, stacklevel=level)
 

@@ -89,7 +89,7 @@ def after(history: tuple[tuple[Location, SourceOptions], ...], live: LiveSource)
 
 
 def parse_location(spec: str) -> tuple[Location, SourceOptions]:
-    """Parse a location and its options, as on the command line: a URL, or as ``sources.parse_source`` does."""
+    """Parse a location and its options, as on the command line: a URL, or a path with options."""
     if is_bucket(spec) or not is_url(spec):
         return sources.parse_source(spec)
     address, given, follows = parse_address(spec)

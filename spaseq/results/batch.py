@@ -154,7 +154,7 @@ class MatchBatch(Sequence[Match]):
         return self._block.is_of_columns
 
     def settle(self) -> None:
-        """Keep only the events of its matches, if they are few of those that arrived together.
+        """Keep only the events of its matches, if few of the block's events are theirs.
 
         For the owner that has given the batch away and sees that it is kept. Other threads may read it
         meanwhile: each sees the old block or the new one, which are equal.
@@ -211,7 +211,7 @@ class MatchBatch(Sequence[Match]):
         return found
 
     def _some_bindings(self, skipped: int) -> Bindings:
-        """Return the rows if the last match must lose some, or some are skipped."""
+        """Return the rows of matches if they are computed, OFFSET skips some, or LIMIT cuts the last match."""
         if self._made is not None:
             return self._of_made(self.variables, self._made)
         solved = self._block.solved(self.variables)

@@ -38,7 +38,7 @@ class Reader:
     def batches(
         self, query: Query, block: Block, clock: Clock, left: int | None
     ) -> Iterator[tuple[MatchBatch, int]]:
-        """Yield the matches of a query in a block, with their number of rows, until they have ``left`` rows."""
+        """Yield the matches of a query in a block, with their number of rows, up to ``left`` rows."""
         if not self.projector.is_plain:
             for begin in range(0, len(block), _COMPUTED):
                 part = block.part(begin, min(begin + _COMPUTED, len(block)))
