@@ -113,7 +113,7 @@ class QuadStore(Store):
         return len(self._names if context is None else self._graphs.get(context.identifier, ()))
 
     def contexts(self, triple: Pattern | None = None) -> Generator[Graph, None, None]:
-        """Yield the graphs, or those that contain a triple."""
+        """Yield the graphs, or only the graphs of a triple."""
         names: Iterable[IdentifiedNode] = self._graphs
         if triple is not None and triple != (None, None, None):
             names = {name for found in self.triples(triple) for name in self._names[found[0]]}

@@ -74,7 +74,7 @@ class Recent:
             self._drop(int(part.places[-1]))
 
     def now(self, time: int | None) -> list[tuple[int, EventBatch, int]]:
-        """Return the events in the window at ``time`` (or at the newest event): position, batch, index in it."""
+        """Return the events in the window at ``time`` or the newest event: position, batch, index in it."""
         with self._lock:
             if self._bounds is None or not self._parts:
                 return []
@@ -139,7 +139,7 @@ class WindowStore(QuadStore):
         return super().triples(triple_pattern, context)
 
     def contexts(self, triple: Pattern | None = None) -> Generator[Graph, None, None]:
-        """Yield the graphs, or those that contain a triple."""
+        """Yield the graphs, or only the graphs of a triple."""
         self._look()
         return super().contexts(triple)
 

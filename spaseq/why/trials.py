@@ -25,7 +25,7 @@ _MATCHES = 100
 class Tried:
     """The first step that no partial match passed, as the sequence up to there; the changes tried there.
 
-    ``cause`` is the likeliest, in words; ``filters`` are those that need more than one event. ``undecided``:
+    ``cause`` is the likeliest, in words; ``filters`` need more than one event. ``undecided``:
     there was no time to find the step, or it cannot be found. ``events``: how many were used.
     """
 
@@ -55,7 +55,7 @@ class Tried:
 
 
 def tried_out(evidence: Evidence, seconds: float) -> Tried:
-    """Find out as much as possible in the given time, from the whole sample, or else from its first events."""
+    """Find out what the time allows, from the whole sample, or else from its first events."""
     tried = Tried(undecided=True)
     for replays in shrinking(evidence, seconds):
         tried = tried.with_fewer(replace(try_out(evidence, replays), events=replays.events))
@@ -81,7 +81,7 @@ def try_out(evidence: Evidence, replays: Replays) -> Tried:
 
 
 class _Trials:
-    """The changes tried at a step and their meaning, those that give the whole query a match first."""
+    """The changes tried at a step and their meaning; changes that give the whole query a match come first."""
 
     def __init__(self, replays: Replays, step: Step) -> None:
         self._replays, self._step = replays, step

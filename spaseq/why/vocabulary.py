@@ -122,7 +122,7 @@ def _steps(path: Path) -> Iterator[NamedNode]:
 def _nearest(
     evidence: Evidence, term: Term, column: Ids, events: Ids
 ) -> tuple[Term | None, int, tuple[str, ...]]:
-    """Return the term in that place most similar to ``term``, in how many events, and the most frequent ones."""
+    """Return the term there most similar to ``term``, its number of events, and the most frequent ones."""
     seen, counts = np.unique(column, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:_COMPARED]
     terms = [(evidence.dictionary.term(identity), identity) for identity in seen[order].tolist()]
