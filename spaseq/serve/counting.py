@@ -63,7 +63,7 @@ def count(
 
 
 def apart(evidence: Evidence, kb: KnowledgeBase) -> Evidence:
-    """Return the evidence for another thread: with its own dictionary, and ``kb`` for its background graphs."""
+    """Return the evidence for another thread: with its own dictionary, and ``kb`` as background graphs."""
     sample, term, dictionary = evidence.sample, evidence.dictionary.term, Dictionary()
     events: list[Kept] = []
     if sample is not None:

@@ -25,9 +25,7 @@ _TICK: Final = 0.1
 #: Where in a pass an invalid event, and a late event, are sent, as in real streams.
 _BROKEN: Final = 0.08
 _LATE: Final = 0.12
-_BROKEN_TRADE: Final = (
-    '<urn:trade:broken> <https://schema.org/price> "84.03 .'  # without the closing quotation mark
-)
+_BROKEN_TRADE: Final = '<urn:trade:broken> <https://schema.org/price> "84.03 .'  # no closing quotation mark
 
 
 @dataclass(frozen=True, slots=True)

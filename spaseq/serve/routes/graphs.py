@@ -56,7 +56,7 @@ async def put(request: Request, service: Given, graph: _Graph = None, default: _
 
 @router.post("/graphs", status_code=204, summary="Add to a background graph", openapi_extra=_BODY)
 async def post(request: Request, service: Given, graph: _Graph = None, default: _Default = None) -> Response:
-    """The triples of the body come to those that are there."""
+    """The triples of the body are added to the graph."""
     return await _write(request, service, _name(graph, default), keep=True)
 
 

@@ -63,7 +63,7 @@ async def register(
 
 
 def _prepared(text: str) -> Prepared:
-    """Return a query whose matcher is chosen, so that the engine's thread need not do it."""
+    """Return a query with its matcher chosen, so that the engine's thread need not do it."""
     query = prepare(text)
     chosen(normalise(query))
     return query

@@ -129,7 +129,7 @@ def _asked(service: Service, name: str, silent: bool) -> Matches | None:
 
 
 async def _with_matches(service: Service, asked: Matches) -> Matches:
-    """Add the kept matches of a query, including those that earlier events have completed."""
+    """Add the kept matches of a query, including matches that earlier events have completed."""
     found = service.find(asked.id)
     await found.level()
     return replace(asked, kept=found.history.after(0, service.settings.limits.matches))

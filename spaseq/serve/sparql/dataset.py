@@ -191,7 +191,7 @@ def _key(kept: Kept) -> object:
 
 
 def _event(background: Container[ox.NamedNode], kept: Kept) -> list[ox.Quad]:
-    """Return an event as the store ``spaseq-window`` has it, but never with the name of a background graph."""
+    """Return an event as the store ``spaseq-window`` has it, but never named as a background graph."""
     from rdflib.graph import DATASET_DEFAULT_GRAPH_ID
 
     from spaseq.rdf.window import event_quads
