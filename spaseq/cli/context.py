@@ -65,7 +65,7 @@ def context(
 
 
 def _explain(found: Proposal, rows: str, out: Path | None, query: Path | None) -> None:
-    """What was guessed, what is doubtful, and what to do next, on standard error."""
+    """Print what was guessed, what is doubtful, and what to do next, on standard error."""
     for column in found.columns:
         role = {found.time: "the time", found.key: "the key", found.measure: "the number"}.get(column)
         say(f"{column.name}: {column.kind}, as {column.cells[0][:40]!r}{f' ({role})' if role else ''}")

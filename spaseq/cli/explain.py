@@ -1,4 +1,4 @@
-"""``spaseq explain``: how a query will be run, and with ``--analyze`` what became of its events."""
+"""``spaseq explain``: the plan of a query, and with ``--analyze`` what became of its events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Explanation(StrEnum):
-    """How ``explain`` answers."""
+    """Output formats of ``explain``."""
 
     TEXT = "text"
     DOT = "dot"
