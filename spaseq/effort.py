@@ -211,4 +211,4 @@ def policy_given(name: str) -> Policy:
     try:
         return Policy(name)
     except ValueError:
-        raise EngineError(f"no policy is called {name!r}: there are {_POLICIES}") from None
+        raise EngineError(f"unknown policy {name!r}: there are {_POLICIES}") from None

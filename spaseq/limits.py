@@ -103,7 +103,7 @@ class Limits:
         known = [item.name.replace("_", "-") for item in fields(self)]
         if not equals or name not in known:
             raise EngineError(
-                f"{assignment!r} is no limit: write NAME=NUMBER, NAME one of {', '.join(known)}"
+                f"{assignment!r} is not a limit: write NAME=NUMBER, NAME one of {', '.join(known)}"
             )
         return replace(self, **{name.replace("-", "_"): _number(text, assignment)})
 

@@ -110,7 +110,7 @@ def size(text: str) -> int:
     """
     found = _SIZE.fullmatch(text.strip())
     if found is None or not 1 <= (count := float(found[1]) * _BYTES[found[2] or ""]) < inf:
-        raise typer.BadParameter(f"{text!r} is no size: write a number and kB, MB, GB, KiB, MiB or GiB")
+        raise typer.BadParameter(f"{text!r} is not a size: write a number and kB, MB, GB, KiB, MiB or GiB")
     return int(count)
 
 
@@ -118,7 +118,7 @@ def latency(text: str) -> timedelta:
     """Return a bound such as ``50ms``."""
     found = duration(text)
     if not found:
-        raise typer.BadParameter(f"{text!r} is no bound: it must be more than nothing")
+        raise typer.BadParameter(f"{text!r} is not a bound: it must be above 0")
     return found
 
 
@@ -127,7 +127,7 @@ def often(text: str) -> timedelta | int:
     if not text.strip().isdecimal():
         return duration(text)
     if not (count := int(text)):
-        raise typer.BadParameter("0 events are none: write 1 or more, or a duration")
+        raise typer.BadParameter("0 events are too few: write 1 or more, or a duration")
     return count
 
 

@@ -79,7 +79,7 @@ def _query(name: str, value: str) -> Setting:
 def _seconds(name: str, value: str) -> Setting:
     found = _DURATION.fullmatch(value)
     if found is None:
-        raise SourceError(f"{name}={value!r} is no duration: a number and ms, s, m or h, as in 30s")
+        raise SourceError(f"{name}={value!r} is not a duration: a number and ms, s, m or h, as in 30s")
     return float(found[1]) * _SECONDS[found[2]]
 
 
@@ -218,7 +218,7 @@ def parse_address(text: str, *, sink: bool = False) -> tuple[Address, dict[str, 
     """
     found = _URL.match(text)
     if found is None:
-        raise SourceError(f"{hide(text)!r} is no URL: {_known(sink)}")
+        raise SourceError(f"{hide(text)!r} is not a URL: {_known(sink)}")
     name = (found["scheme"] or found["cut"] or "file").lower()
     if found["cut"]:
         raise SourceError(
@@ -228,8 +228,7 @@ def parse_address(text: str, *, sink: bool = False) -> tuple[Address, dict[str, 
     if scheme is None:
         if is_bucket(text):
             raise SourceError(
-                f"{hide(text)}: what is in a bucket is read by Spark: "
-                "give --engine spark, or use spaseq.spark"
+                f"{hide(text)}: only Spark reads buckets: give --engine spark, or use spaseq.spark"
             )
         if _STORES.fullmatch(name):
             done = "written" if sink else "read"

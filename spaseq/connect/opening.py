@@ -71,7 +71,9 @@ def source(url: str, *, history: str | Path | None = None) -> LiveSource:
     """
     location, options = parse_location(url)
     if not isinstance(location, LiveSource):
-        raise SourceError(f"{location} is no live source: as a path it is read to its end; ?follow goes on")
+        raise SourceError(
+            f"{location} is not a live source: a path is read to its end, unless ?follow is added"
+        )
     if history is None:
         return location
     past, of_past = parse_location(str(history))
@@ -83,7 +85,7 @@ def after(history: tuple[tuple[Location, SourceOptions], ...], live: LiveSource)
     recorded: list[tuple[Recorded, SourceOptions]] = []
     for location, options in history:
         if isinstance(location, LiveSource) or location == "-":
-            raise SourceError("what a live stream goes on with is a file: it must have an end")
+            raise SourceError("the history of a live stream is a file: it must have an end")
         recorded.append((location, options))
     return replace(live, history=tuple(recorded))
 

@@ -144,7 +144,7 @@ class _KafkaSink:
         left = self._producer.flush(self._patience + 5)
         self._check()
         if left:
-            raise failed(self._address, self.delivered, f"{left} records did not come there in time")
+            raise failed(self._address, self.delivered, f"{left} records were not delivered in time")
 
     def close(self) -> None:
         self._producer.purge()

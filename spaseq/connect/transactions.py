@@ -116,7 +116,9 @@ class Transactions:
                 except BufferError:  # the queue is full: some must be sent first
                     producer.poll(0.1)
                     if time.monotonic() > deadline:
-                        raise failed(self._address, self.delivered, "records did not go in time") from None
+                        raise failed(
+                            self._address, self.delivered, "the records were not sent in time"
+                        ) from None
         at = self._kafka.TopicPartition(self._address.path, 0, count)
         group = self._group.consumer_group_metadata()
         self._tried(lambda: producer.send_offsets_to_transaction([at], group, _left(deadline)), deadline)

@@ -211,7 +211,7 @@ class MatchBatch(Sequence[Match]):
         return found
 
     def _some_bindings(self, skipped: int) -> Bindings:
-        """Return the rows of matches if they are computed, OFFSET skips some, or LIMIT cuts the last match."""
+        """Return the rows if they are computed, OFFSET skips some, or LIMIT cuts the last match."""
         if self._made is not None:
             return self._of_made(self.variables, self._made)
         solved = self._block.solved(self.variables)

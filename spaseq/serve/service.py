@@ -163,7 +163,7 @@ class Service:
         found = self.known(key)
         if found is None:
             hint = "GET /queries lists them"
-            raise ApiError(404, "not-found", f"there is no query {key[:100]!r}", hint=hint)
+            raise ApiError(404, "not-found", f"unknown query {key[:100]!r}", hint=hint)
         return found
 
     async def remove(self, found: Registered) -> None:

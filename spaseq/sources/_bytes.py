@@ -213,7 +213,7 @@ def _unpacked(blocks: Iterator[bytes], start: Callable[[], Any], name: str) -> I
         at += len(block)
         yield b""
     if not member.eof:
-        raise BrokenBytesError(f"byte {at}", "the compressed data ends too early: the file was cut")
+        raise BrokenBytesError(f"byte {at}", "the compressed data ends too early: the file was truncated")
 
 
 def unmarked(blocks: Iterator[bytes]) -> Iterator[bytes]:

@@ -230,7 +230,7 @@ def propose(
 ) -> Proposal:
     """Propose a context and a query for a file of CSV or NDJSON rows, from its first rows.
 
-    Raises SourceError if the file cannot be read, has another format, or has no row with a value.
+    Raises SourceError if the file cannot be read, has another format, or has no row has a value.
     """
     options = options or SourceOptions()
     form = resolve_format(str(location), options)
@@ -264,7 +264,7 @@ def propose(
                 cells.setdefault(name, []).append(value)
     if not cells:
         why = f" ({unread[0]})" if unread else ""
-        raise SourceError(f"{location}: no row with a value{why}: there is nothing to tell the columns from")
+        raise SourceError(f"{location}: no row has a value{why}: there is nothing to tell the columns from")
     columns = tuple(_column(name, values) for name, values in cells.items())
     time, ways = _time(columns, count, options)
     reading = ways[0] if ways else None

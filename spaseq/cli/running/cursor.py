@@ -43,9 +43,7 @@ class Cursor:
         """
         if out is not None and form in DOCUMENTS:
             lines = ", ".join(f for f in Format if f not in DOCUMENTS)
-            raise UsageError(
-                f"-f {form} is one document, which --checkpoint could not go on with: use {lines}"
-            )
+            raise UsageError(f"-f {form} is one document, which --checkpoint cannot continue: use {lines}")
         self.batch = self.rows = -1
         self.matches = self._size = 0
         self._out = out

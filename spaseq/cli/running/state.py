@@ -32,7 +32,7 @@ def check_state(state: Path, out: Path | str | None, form: Format, sources: Iter
     ``out``: a file, or a URL as text.
     """
     if out is None:
-        raise UsageError("--state goes on with a file, which standard output is not: say -o FILE, or a URL")
+        raise UsageError("--state continues a file or a URL, not standard output: add -o FILE, or a URL")
     if isinstance(out, Path):
         _check_file(state, out, form)
     for source in sources:
@@ -45,9 +45,9 @@ def check_state(state: Path, out: Path | str | None, form: Format, sources: Iter
 def _check_file(state: Path, out: Path, form: Format) -> None:
     if form in DOCUMENTS:
         lines = ", ".join(f for f in Format if f not in DOCUMENTS)
-        raise UsageError(f"-f {form} is one document, which --state could not go on with: use {lines}")
+        raise UsageError(f"-f {form} is one document, which --state cannot continue: use {lines}")
     if out.exists() and not out.is_file():
-        raise UsageError(f"-o {out}: --state goes on with a file, and this is none")
+        raise UsageError(f"-o {out}: --state continues a file, and this is not a file")
     if out.resolve() == state.resolve():
         raise UsageError(f"--state {state} is the output, too: name two files")
 

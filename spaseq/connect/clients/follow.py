@@ -46,7 +46,7 @@ def check_followed(path: str, options: SourceOptions) -> None:
             "by=subject"
         )
     if options.order == "time":
-        raise SourceError(f"{path}: order=time waits for the end, which a file that is followed has not")
+        raise SourceError(f"{path}: order=time waits for the end, and a followed file has no end")
 
 
 class Follower:

@@ -105,7 +105,7 @@ class Body:
             response = self._transport.handle_request(request)
             response.request = request
         except httpx.InvalidURL as error:
-            raise SourceError(f"{self._page or f'{address}: '}this cannot be asked for: {error}") from None
+            raise SourceError(f"{self._page or f'{address}: '}this cannot be requested: {error}") from None
         except httpx.TransportError as error:
             refuse_certificate(address, error)
             raise DisconnectedError(f"{self._page}{error or type(error).__name__}") from None

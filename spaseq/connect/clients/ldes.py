@@ -314,13 +314,13 @@ class LdesClient:
             body.close()
             self._url = _plain(urljoin(self._url, body.headers.get("Location", "")))
             self._linked[_digest(self._url)] = None
-        raise SourceError(f"{hide(page.url)}: it is elsewhere more than {_MOVES} times in a row")
+        raise SourceError(f"{hide(page.url)}: it is redirected more than {_MOVES} times in a row")
 
     def _complete(self, page: _Known, body: Body) -> None:
         """Handle the end of a page."""
         self.close()
         if body.status in _GONE:
-            warn(f"{hide(page.url)}: the server answers {body.status}: what this page had is not read")
+            warn(f"{hide(page.url)}: the server answers {body.status}: the rest of this page is not read")
             page.is_final = True
         elif body.status != _UNCHANGED:
             self._take(page, b"".join(self._parts), body.media)

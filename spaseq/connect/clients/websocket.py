@@ -65,7 +65,7 @@ class WebSocketClient:
             after = retry_after(error.response.headers.get("Retry-After"))
             raise DisconnectedError(f"the server answers {status}", after) from None
         except InvalidURI as error:
-            raise SourceError(f"{self._address}: this cannot be asked for: {error.msg}") from None
+            raise SourceError(f"{self._address}: this cannot be requested: {error.msg}") from None
         except (OSError, WebSocketException) as error:
             refuse_certificate(self._address, error)
             raise DisconnectedError(str(error) or type(error).__name__) from None

@@ -171,7 +171,7 @@ class _Rules:
     def _fresh(self, variable: s.Var, taken: Iterable[str]) -> None:
         if variable.name in taken:
             hint = "AS names a new variable: choose another name"
-            raise self._error(f"{variable} has a meaning already", variable.span, hint)
+            raise self._error(f"{variable} is defined already", variable.span, hint)
 
     def _grouped(self, expression: s.Expression, grouped: Iterable[str]) -> None:
         for variable in plain_variables(expression):

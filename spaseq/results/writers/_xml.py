@@ -68,5 +68,5 @@ def _term(term: Node) -> str:
 def _escaped(text: str) -> str:
     impossible = _IMPOSSIBLE.search(text)
     if impossible:
-        raise FormatError(f"xml has no way to write U+{ord(impossible[0]):04X}, in {text!r}: use json")
+        raise FormatError(f"xml cannot represent U+{ord(impossible[0]):04X}, in {text!r}: use json")
     return escape(text, {"\r": "&#13;"})  # a parser would read a bare one as a line feed

@@ -144,7 +144,7 @@ async def _take_long(
         await pipe.put(b"", taking)
     except TimeoutError:
         pause = service.settings.limits.pause
-        raise beyond("pause", pause, "the body did not go on", 408) from None
+        raise beyond("pause", pause, "the body stopped arriving", 408) from None
     finally:
         pipe.break_off()
         worker.end()
@@ -259,7 +259,7 @@ class _Unpacker:
             try:
                 part = self._member.decompress(data, _PART)
             except zlib.error as error:
-                raise ApiError(400, "bad-event", f"the body is no gzip: {error}") from None
+                raise ApiError(400, "bad-event", f"the body is not gzip: {error}") from None
             self._size += len(part)
             if self._size > self._most:
                 raise beyond("body_bytes", self._most, "the unpacked body is too long")

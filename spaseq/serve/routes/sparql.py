@@ -76,7 +76,7 @@ async def post(
         return await _answer(request, service, text, default, named, window)
     if kind != "application/x-www-form-urlencoded":
         hint = "application/sparql-query, or a form with query="
-        raise ApiError(400, "format", "the Content-Type is none of a SPARQL query", hint=hint)
+        raise ApiError(400, "format", "the Content-Type is not one of a SPARQL query", hint=hint)
     form = parse_qs(text, max_num_fields=100)
     if "update" in form:
         raise ApiError(403, "auth", "there are no updates", hint="PUT and POST /graphs change graphs")
@@ -97,7 +97,7 @@ async def _answer(
     if not query:
         raise ApiError(400, "parameter", "query: there is none", hint="GET /sparql?query=ASK%20%7B%7D")
     if len(query) > (most := service.settings.limits.sparql_characters):
-        raise beyond("sparql_characters", most, "a query of SPARQL that is longer could overflow a stack")
+        raise beyond("sparql_characters", most, "a longer SPARQL query could overflow the stack")
     question = read(query, partial(_asked, service))
     if len(question.services) > SERVICES:
         raise ApiError(413, "limit", f"a question asks {SERVICES} registered queries at most")
@@ -178,6 +178,6 @@ def _refused(found: Refusal, limits: ServeLimits) -> ApiError:
     if found.limit is not None:
         return beyond(found.limit, getattr(limits, found.limit), found.message)
     if found.kind == "internal":
-        _LOG.error("a question of SPARQL failed: %s", found.message)
+        _LOG.error("a SPARQL query failed: %s", found.message)
         return ApiError(500, "internal", "the server failed; its log says more")
     return ApiError(400, found.kind, found.message, hint=found.hint, line=found.line, column=found.column)

@@ -115,7 +115,7 @@ class SparqlProcess:
 
     def _late(self) -> ApiError:
         """Return the error of a query that is not answered in time."""
-        return beyond("seconds", self._limits.seconds, "the question took too long", 503)
+        return beyond("seconds", self._limits.seconds, "the SPARQL query took too long", 503)
 
     def _ended(self, status: int) -> ApiError:
         """Return the error of a query during which the process ended."""
@@ -123,7 +123,7 @@ class SparqlProcess:
             return ApiError(503, "stopping", "the server is being stopped")
         if status in (NO_MEMORY, -signal.SIGABRT):
             most = self._limits.sparql_bytes
-            return beyond("sparql_bytes", most, "the question took too much memory", 503)
+            return beyond("sparql_bytes", most, "the SPARQL query took too much memory", 503)
         _LOG.error("the process for questions of SPARQL ended with status %d", status)
         return ApiError(500, "internal", "the process for questions of SPARQL ended; it is started again")
 

@@ -161,7 +161,7 @@ def _answerable(
             continue
         blocks += 1
         if blocks > _BLOCKS:
-            raise ApiError(413, "limit", f"a question has {_BLOCKS} SERVICE blocks at most")
+            raise ApiError(413, "limit", f"a SPARQL query has {_BLOCKS} SERVICE blocks at most")
         silent = i + 1 < len(tokens) and tokens[i + 1].word == "silent"
         at = i + 1 + silent
         iri = _iri(tokens[at], prefixes) if at < len(tokens) else None
