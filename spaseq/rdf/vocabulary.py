@@ -1,7 +1,7 @@
 """IRIs for describing matches and streams; ours are defined in ``vocab/spaseq.ttl``.
 
 A match is a ``prov:Entity`` derived from its events; the ``dcterms:isPartOf`` of an event's graph is its
-stream. Our own terms are only those that no other vocabulary has.
+stream. Our own terms are terms that no other vocabulary has.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ def plain(query: Query) -> Query:
 
 
 class _Watched:
-    """A ``pipeline`` whose filters are counted, event by event, until some time of the processor's.
+    """A ``pipeline`` that counts the results of its filters, event by event, until a CPU time.
 
     ``events``: so many events were processed. It raises ``_SpentError`` before the next one.
     """

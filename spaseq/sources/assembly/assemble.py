@@ -1,5 +1,4 @@
-"""Quads or triples in order of arrival → events: which triples belong together, and when an event is
-complete.
+"""Quads or triples in order of arrival → events: which belong together, and when one is complete.
 
 *Named graphs.* A graph begins with its first quad. It is complete, and gets its arrival number, once its time
 is known and another graph has begun, or at the end of the input. A graph without a known time waits for it
