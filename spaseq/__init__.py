@@ -101,7 +101,7 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-# `import spaseq` costs nothing to a program that only wants one of them.
+# `import spaseq` must stay cheap: names are imported on first use.
 __getattr__, __dir__ = lazily(
     __name__,
     {

@@ -1,4 +1,4 @@
-"""``spaseq`` and ``python -m spaseq``: the entry point, which Ctrl-C ends at once while it imports."""
+"""``spaseq`` and ``python -m spaseq``: the entry point. Ctrl-C ends it at once, also during imports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import sys
 from types import FrameType
 
-#: The status of a process that Ctrl-C has ended, as shells have it.
+#: The exit status after Ctrl-C, by the shells' convention.
 INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -15,7 +15,7 @@ def main() -> None:
     """Import the command line, which takes a second, and run it."""
     before = signal.getsignal(signal.SIGINT)
     try:
-        if before is signal.default_int_handler:  # a background job of a shell ignores Ctrl-C, and goes on to
+        if before is signal.default_int_handler:  # background jobs of a shell keep ignoring it
             signal.signal(signal.SIGINT, _end)
         from spaseq.cli import main as run
 
@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
-    """There is nothing to be cleaned up yet, and an exception could be lost in an import."""
+    """End the process at once: nothing needs cleanup yet, and an import could swallow an exception."""
     os._exit(INTERRUPTED)
 
 

@@ -1,6 +1,6 @@
-"""Best effort: how long a query may take for an event, and how much it may keep, before it gives up a part.
+"""Bounds of one query: how long it may take per event, and how much memory it may keep, before it sheds.
 
-Between a bound and a limit (``limits``): at the bound partial matches are shed, at the limit the query ends.
+A bound differs from a limit (``limits``): at a bound partial matches are shed, at a limit the query ends.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from spaseq.errors import EngineError
 
 
 class Policy(StrEnum):
-    """What is given up first.
+    """What is shed first.
 
-    ``sharp``: the partial matches of which the fewest matches are to be expected for what they cost.
-    The others are there to compare with it: ``random-state`` draws lots among the partial matches,
-    ``random-input`` among the events, ``selective`` goes by how seldom those of a state become matches.
+    ``sharp``: the partial matches of lowest utility, which is expected matches relative to cost. The others
+    are baselines: ``random-state`` sheds random partial matches, ``random-input`` drops random events, and
+    ``selective`` sheds partial matches of states that rarely lead to matches.
     """
 
     SHARP = "sharp"
@@ -33,10 +33,10 @@ class Policy(StrEnum):
 
 
 class WorkClock:
-    """A clock that goes on with work instead of time, so that what is shed is the same in every run.
+    """A clock that advances with work instead of time, so that shedding is the same in every run.
 
-    ``units``: how often an event was taken, a partial match was shown one, and was made. ``unit`` is how
-    many seconds each of them stands for.
+    ``units`` counts events processed, visits of partial matches, and partial matches created. ``unit`` is the
+    seconds that each of them stands for.
 
     >>> clock = WorkClock()
     >>> clock.add(500_000)
@@ -49,7 +49,7 @@ class WorkClock:
         self.units = 0.0
 
     def add(self, units: float) -> None:
-        """So much more work was done."""
+        """Add work."""
         self.units += units
 
     def __call__(self) -> float:
@@ -57,36 +57,38 @@ class WorkClock:
 
 
 class Pool:
-    """The memory that the queries of an engine have in common: ``size`` bytes, in proportion to weights."""
+    """The memory that the queries of an engine share: ``size`` bytes, divided in proportion to weights."""
 
     def __init__(self, size: int) -> None:
-        """Raises ``EngineError`` for what is no number of bytes above 0."""
+        """Create a pool. Raises ``EngineError`` unless ``size`` is a whole number of bytes above 0."""
         if type(size) is not int or size < 1:
             raise EngineError(f"memory={size!r}: a bound is a whole number of bytes above 0, as 2 << 30")
         self.size = size
         self._held: WeakKeyDictionary[Effort, int] = WeakKeyDictionary()
 
     def join(self, effort: Effort, holds: int = 0) -> None:
-        """A query comes in, that holds so much."""
+        """Add a query that holds this many bytes."""
         self._held[effort] = holds
 
     def share(self, effort: Effort, holds: int) -> int:
-        """How much a query may hold, that holds so much: its part, and what the others leave."""
+        """Return how many bytes a query may hold: its share, or all that the others leave if that is more."""
         self._held[effort] = holds
         others = sum(held for other, held in self._held.items() if other is not effort)
         part = self.size * (effort.weight / sum(other.weight for other in self._held))
         return int(max(part, self.size - others))
 
     def leave(self, effort: Effort) -> int:
-        """A query is over; what it held."""
+        """Remove a finished query; return the bytes it held."""
         return self._held.pop(effort, 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Effort:
-    """The bounds of one query. ``latency``: seconds from when the query turns to an event until all that it
-    completes is found, on average over some events. ``pool``: the memory, in bytes. None is no bound.
-    ``weight``: of what several queries share, its part.
+    """The bounds of one query; None is no bound.
+
+    ``latency``: seconds from the start of processing an event until all matches that it completes are found,
+    on average over some events. ``pool``: the shared memory. ``weight``: the query's share of what several
+    queries share.
     """
 
     latency: float | None = None
@@ -98,16 +100,20 @@ class Effort:
 
 @dataclass(slots=True)
 class Shed:
-    """What a query gave up to keep its bounds.
+    """What a query shed to keep its bounds.
 
-    ``partial_matches`` were shed, and ``by_state`` says in front of what; of ``lazy``, whose partial matches
-    are buffered events, in which buffer. ``passed_over``: how often one was not shown an event, in a burst.
-    ``events`` were dropped (by ``random-input`` alone). ``active``: it sheds these days. ``latency``: the
-    seconds that an event takes now, and ``least``: those that it takes even if no partial match is kept; None
-    before the first. ``too_tight``: the bound is less than that, so that no shedding holds it. ``recall``: a
-    rough estimate of the share of all matches that was found; None with ``random-input``, EMIT and CONSUME
-    ANY. ``doubtful``: matches that may not be among those without a bound, as what was shed might have kept
-    them out (``explain`` says of which queries).
+    - ``partial_matches``: how many were shed. ``by_state``: the same by the step they waited for, or, for the
+      matcher ``lazy``, by the buffer that the event was in.
+    - ``passed_over``: how often a partial match was not shown an event during overload.
+    - ``events``: how many events were dropped (``random-input`` only).
+    - ``active``: the query is shedding now.
+    - ``latency``: the seconds that an event takes now. ``least``: the seconds that it takes even if no
+      partial match is kept. None before the first event. ``too_tight``: the bound is below ``least``, so that
+      no shedding can keep it.
+    - ``recall``: a rough estimate of the share of all matches that were found. None with ``random-input``,
+      EMIT and CONSUME ANY.
+    - ``doubtful``: how many matches may not be among the matches without a bound, because a shed partial
+      match could have excluded them (``explain`` says for which queries this can happen).
     """
 
     partial_matches: int = 0
@@ -123,7 +129,7 @@ class Shed:
 
 
 def latency_given(latency: timedelta) -> float:
-    """A bound in seconds. Raises ``EngineError`` for what is no length of time above 0."""
+    """Return a latency bound in seconds. Raises ``EngineError`` unless it is a timedelta above 0."""
     if not isinstance(latency, timedelta) or latency <= timedelta(0):
         raise EngineError(
             f"latency={latency!r}: a bound is a timedelta above 0, as timedelta(milliseconds=50)"
@@ -132,7 +138,7 @@ def latency_given(latency: timedelta) -> float:
 
 
 def in_ms(seconds: float) -> str:
-    """Seconds in words.
+    """Return seconds as text in milliseconds.
 
     >>> in_ms(0.0123456), in_ms(1.5)
     ('12.3 ms', '1,500 ms')
@@ -141,8 +147,9 @@ def in_ms(seconds: float) -> str:
 
 
 class Steady:
-    """The seconds that pass by a clock of which nothing is known: what is no number is no time, nor is what
-    goes back, as from one thread's ``time.thread_time`` to another's.
+    """Elapsed seconds by an arbitrary clock: a reading that is not a number, or goes back, adds nothing.
+
+    ``time.thread_time``, for one, goes back when another thread reads it.
 
     >>> readings = iter([5.0, 6.0, 2.0, 3.0, float("nan"), 4.0])
     >>> clock = Steady(lambda: next(readings))
@@ -167,12 +174,12 @@ class Steady:
         return self._passed
 
 
-#: These give numbers, and never go back.
+#: Clocks that always return numbers and never go back.
 _NEVER_BACK: Final = (time.perf_counter, time.monotonic, time.process_time)
 
 
 def clock_given(clock: Callable[[], SupportsFloat]) -> Callable[[], float]:
-    """A clock, as one that never goes back. Raises ``EngineError`` for what gives no seconds."""
+    """Return a clock that never goes back. Raises ``EngineError`` if ``clock`` does not return seconds."""
     what = f"clock={clock!r}: a clock is called, and gives seconds, as time.perf_counter"
     if not callable(clock):
         raise EngineError(what)
@@ -188,7 +195,7 @@ def clock_given(clock: Callable[[], SupportsFloat]) -> Callable[[], float]:
 
 
 def weight_given(weight: float) -> float:
-    """A weight. Raises ``EngineError`` for what is no number above 0, or an infinite one."""
+    """Return a weight as a float. Raises ``EngineError`` unless it is a finite number above 0."""
     is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
     if not is_number or not 0 < weight <= sys.float_info.max:
         raise EngineError(f"weight={weight!r}: a weight is a number above 0")
@@ -199,8 +206,8 @@ _POLICIES: Final = ", ".join(Policy)
 
 
 def policy_given(name: str) -> Policy:
-    """The policy of this name. Raises ``EngineError`` if there is none."""
+    """Return the policy of this name. Raises ``EngineError`` for an unknown name."""
     try:
         return Policy(name)
     except ValueError:
-        raise EngineError(f"no policy is called {name!r}: there are {_POLICIES}") from None
+        raise EngineError(f"unknown policy {name!r}: there are {_POLICIES}") from None

@@ -1,21 +1,21 @@
-"""Everything that spaseq raises.
+"""All exceptions that spaseq raises.
 
 SpaseqError
 ├── QueryError                 the query is wrong: filename, line, column, the text and a caret
 │   ├── QuerySyntaxError       …it does not parse (also a SyntaxError)
-│   └── QueryMeaningError      …it parses, and a static check refuses it (also a ValueError)
+│   └── QueryMeaningError      …it parses, and a static check rejects it (also a ValueError)
 ├── SourceError                a source cannot be opened or read at all, or an option is unknown
-├── SinkError                  results could not be delivered where they were to go
+├── SinkError                  results could not be delivered to their destination
 ├── BadEventError              one event is malformed or nonconforming (raised only with ``strict``)
 ├── LateEventError             one event came after the watermark (raised only with ``strict``)
-├── FormatError                a result format is unknown, or cannot hold what it is given (also a ValueError)
+├── FormatError                a result format is unknown, or cannot hold these results (also a ValueError)
 ├── KnowledgeError             a background graph is missing, or it or shapes cannot be read
-├── PatternError               a parameterized pattern on words is none (also a ValueError)
-├── RetrievalError             retrieve was given a budget or vectors that cannot be used (also a ValueError)
-├── LimitError                 something would take more than its limit (``spaseq.Limits``)
+├── PatternError               a parameterized pattern on words is invalid (also a ValueError)
+├── RetrievalError             a budget or vectors given to retrieve cannot be used (also a ValueError)
+├── LimitError                 something would exceed its limit (``spaseq.Limits``)
 └── EngineError                the engine was used in a way it forbids (pushed to after close, …)
 
-SpaseqWarning                  what is probably not meant, and how it was understood (a UserWarning)
+SpaseqWarning                  something is probably a mistake, and how it was understood (a UserWarning)
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ __all__ = [
 
 
 class SpaseqError(Exception):
-    """The base of every error that spaseq raises on purpose. Its message cites long input by an excerpt."""
+    """Base class of all errors that spaseq raises on purpose. Messages quote long input as an excerpt."""
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*(bounded(given) if isinstance(given, str) else given for given in arguments))
 
 
 class QueryError(SpaseqError):
-    """A query that cannot be run, and where.
+    """A query that cannot be run, with the place of the error.
 
-    ``lineno`` and ``offset`` count from 1; ``text`` is the line of the query they point into, or an excerpt
-    of a long one.
-    ``hint`` says what to do, when there is something to say. ``str`` shows all of it with a caret.
+    ``lineno`` and ``offset`` count from 1. ``text`` is the line of the query that they point into, or an
+    excerpt of a long line. ``hint`` says what to write instead, or is None. ``str`` shows all of it with a
+    caret.
     """
 
     filename: str | None
@@ -97,11 +97,11 @@ class QueryError(SpaseqError):
 
 
 class QuerySyntaxError(QueryError, SyntaxError):
-    """The text is not SPAseq."""
+    """The text is not a SPAseq query."""
 
 
 class QueryMeaningError(QueryError, ValueError):
-    """The text is SPAseq, but cannot mean anything (semantics, section 8)."""
+    """The text parses, but has no meaning (semantics, section 8)."""
 
 
 class SourceError(SpaseqError):
@@ -109,7 +109,7 @@ class SourceError(SpaseqError):
 
 
 class SinkError(SpaseqError):
-    """Results that could not be delivered; ``delivered`` is how many were before."""
+    """Results could not be delivered; ``delivered`` is the number delivered before the error."""
 
     def __init__(self, reason: str, *, delivered: int) -> None:
         super().__init__(reason)
@@ -125,31 +125,31 @@ class _EventError(SpaseqError):
 
 
 class BadEventError(_EventError):
-    """One event is malformed, or does not conform to shapes: its stream, its position, and the reason."""
+    """One event is malformed or does not conform to shapes: its stream, its position, and the reason."""
 
 
 class LateEventError(_EventError):
-    """One event is older than the watermark: its stream, its position there, and by how much."""
+    """One event is older than the watermark: its stream, its position there, and how late it is."""
 
 
 class FormatError(SpaseqError, ValueError):
-    """A result format that is unknown, or cannot hold what it is given."""
+    """A result format that is unknown, or cannot hold these results."""
 
 
 class KnowledgeError(SpaseqError):
-    """A background graph that is missing or cannot be read, or shapes that cannot be read or are wrong."""
+    """A background graph is missing or cannot be read, or shapes are wrong or cannot be read."""
 
 
 class PatternError(SpaseqError, ValueError):
-    """A parameterized pattern that cannot be one, or is too long to be searched for."""
+    """A parameterized pattern that is invalid or too long."""
 
 
 class RetrievalError(SpaseqError, ValueError):
-    """What a retrieval was given cannot be used: a budget, a weight, the vectors of a model."""
+    """An argument of a retrieval cannot be used: a budget, a weight, the vectors of a model."""
 
 
 class LimitError(SpaseqError):
-    """More than a limit lets through; ``limit`` is its name, a field of ``spaseq.Limits``."""
+    """Something exceeds a limit; ``limit`` is its name, a field of ``spaseq.Limits``."""
 
     def __init__(self, reason: str, *, limit: str) -> None:
         super().__init__(reason)
@@ -161,17 +161,17 @@ class EngineError(SpaseqError):
 
 
 class SpaseqWarning(UserWarning):
-    """Something that is probably not meant; the message says how it was understood."""
+    """Something is probably a mistake; the message says how it was understood."""
 
 
 def warn(message: str) -> None:
-    """A ``SpaseqWarning`` at the line that called into this package."""
+    """Issue a ``SpaseqWarning`` at the line that called into this package."""
     level, _ = _caller()
     warnings.warn(bounded(message), SpaseqWarning, stacklevel=level)
 
 
 def warn_within(message: str) -> None:
-    """The same in the midst of an event, which is not to end there: shown, where warnings are errors."""
+    """Warn during an event, which must not end there: if warnings are errors, show it instead."""
     level, frame = _caller()
     try:
         warnings.warn(bounded(message), SpaseqWarning, stacklevel=level)
@@ -180,7 +180,7 @@ def warn_within(message: str) -> None:
 
 
 def _caller() -> tuple[int, FrameType]:
-    """Who called into this package, and how many calls above who asks for it here."""
+    """Return the frame that called into this package, and its ``stacklevel`` seen from the caller."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "spaseq":
         level, frame = level + 1, frame.f_back

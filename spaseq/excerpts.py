@@ -1,21 +1,21 @@
-"""What messages show of what they were given: an excerpt, and of a URL no credentials."""
+"""Shorten what messages quote: long text to an excerpt, URLs without credentials."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-#: The most characters of a text that are shown on each side of a place in it.
+#: The most characters shown on each side of a place in a text.
 AROUND: Final = 100
 
-#: The most characters of a message; and how many are kept of the end of a longer one, which says what to do.
+#: The most characters of a message. Of a longer message this many are kept of the end, which says what to do.
 LONGEST: Final = 1_000
 _END: Final = 600
 
-#: A word that is longer than an excerpt.
+#: A word longer than an excerpt.
 _WORD: Final = re.compile(rf"\S{{{2 * AROUND + 1},}}")
 
-#: Where a URL begins in a text, also one whose slashes are wrong.
+#: The beginning of a URL in a text, including URLs with wrong slashes.
 _URL: Final = re.compile(
     r"(?<![A-Za-z0-9+.-])(?:[A-Za-z][A-Za-z0-9+.-]*:/+|(?:kafka|mqtts?|wss?|(?:ldes\+)?https?):)",
     re.IGNORECASE,
@@ -25,7 +25,7 @@ _OPTION: Final = re.compile(r"[A-Za-z][\w.-]{0,63}")
 
 
 def bounded(message: str) -> str:
-    """A message in which what it cites is no longer than an excerpt.
+    """Return a message in which no quoted word is longer than an excerpt.
 
     >>> bounded(f"'{1_000 * 'x'}' is not a number") == f"'{99 * 'x'}…{99 * 'x'}' is not a number"
     True
@@ -37,7 +37,7 @@ def bounded(message: str) -> str:
 
 
 def excerpt(text: str, place: int = 0) -> tuple[str, str]:
-    """What is around a place in a text, and the part of it before the place: all of it, unless it is long.
+    """Return the text around a place, and its part before the place. A short text is returned whole.
 
     >>> excerpt("abc def", 4), [len(part) for part in excerpt(1_000 * "x", 500)]
     (('abc def', 'abc '), [202, 101])
@@ -49,7 +49,7 @@ def excerpt(text: str, place: int = 0) -> tuple[str, str]:
 
 
 def hide(text: str) -> str:
-    """Text that cites a URL, of which it shows the scheme, the host, the path, and the names of options.
+    """Hide credentials: of a URL in the text keep the scheme, the host, the path, and the names of options.
 
     >>> hide("-s S=kafka://me:secret@broker/t?sasl.password=x&group=g")
     '-s S=kafka://…@broker/t?sasl.password=…&group=…'
@@ -62,7 +62,7 @@ def hide(text: str) -> str:
     place, mark, query = text[found.end() :].partition("?")
     _, at, place = place.rpartition("@")
     authority, slash, path = place.partition("/")
-    if not authority.startswith("["):  # an address of IPv6 has colons of its own
+    if not authority.startswith("["):  # an IPv6 address contains colons
         authority = _NO_PORT.sub(":…", authority)
     options = "&".join(map(_named, query.split("&")))
     return f"{text[: found.end()]}{'…@' if at else ''}{authority}{slash}{path}{mark}{options}"

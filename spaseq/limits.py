@@ -1,4 +1,4 @@
-"""How much one query, and one term, may take before it is stopped rather than the process."""
+"""Limits of what one query and one term may take, so that the query ends and not the process."""
 
 from __future__ import annotations
 
@@ -12,30 +12,32 @@ from typing import Final, NamedTuple
 
 from spaseq.errors import EngineError, LimitError
 
-#: Endings of a number on the command line.
+#: Suffixes of a number on the command line.
 _SCALES: Final = {"k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Upper bounds, each with a default that a sound query does not meet; ``None`` is no bound.
+    """Upper limits. Ordinary queries stay below the defaults. ``None`` is no limit.
 
-    ``partial_matches``: what a query keeps that is not a match yet. ``query_bytes``: the memory it keeps
-    them in. ``pending_matches``: matches that nobody has asked for yet. ``held_events``: events that wait for
-    a query's watermark. ``solutions``: the rows that a graph pattern, or a part of it, has in one event.
-    ``event_seconds``: the time that one event may take. ``background_seconds``: the time that the solutions
-    of a GRAPH pattern may take, which are found once. A query over one of them ends with a ``LimitError``;
-    the others go on.
+    A query over one of these ends with a ``LimitError``; other queries go on:
 
-    ``callback_events``: events that callbacks push during one call. A ``push`` over it raises a
-    ``LimitError`` in the callback.
+    - ``partial_matches``: the partial matches that a query keeps; ``query_bytes``: the memory they take.
+    - ``pending_matches``: matches that have not been read yet.
+    - ``held_events``: events that wait for a query's watermark.
+    - ``solutions``: the solutions of a graph pattern, or of a part of it, in one event.
+    - ``event_seconds``: the time for one event.
+    - ``background_seconds``: the time to compute the solutions of a GRAPH pattern, which is done once.
 
-    ``term_bytes``: the UTF-8 length of one RDF term; ``depth``: how deep triple terms, JSON and JSON-LD may
-    be nested. An event over one of these is malformed; a query that computes such a term ends.
+    Others:
 
-    ``query_characters``: the length of a query's text, which is told before the text is read.
+    - ``callback_events``: events that callbacks push during one call. A ``push`` over it raises a
+      ``LimitError`` in the callback.
+    - ``term_bytes``: the UTF-8 length of one RDF term. ``depth``: the nesting of triple terms, JSON and
+      JSON-LD. An event over one of these is malformed; a query that computes such a term ends.
+    - ``query_characters``: the length of a query's text, checked before the text is parsed.
 
-    Raises ``EngineError`` for a bound that is no number above 0.
+    Raises ``EngineError`` for a limit that is not a number above 0.
     """
 
     partial_matches: int | None = 1_000_000
@@ -59,7 +61,7 @@ class Limits:
                 )
 
     def times(self, count: int) -> Limits:
-        """Those of so many queries together, each of which may keep as much as one."""
+        """Return the limits of ``count`` queries together, each of which may keep as much as one."""
         partial, size = self.partial_matches, self.query_bytes
         return replace(
             self,
@@ -68,7 +70,8 @@ class Limits:
         )
 
     def beyond(self, name: str, what: str) -> str:
-        """The message for ``what`` that goes over the limit of this name: which, and how to move it.
+        """Return the message for ``what``, which exceeds the limit of this name: the limit and how to move
+        it.
 
         >>> Limits(depth=7).beyond("depth", "a triple term of depth 8")
         'a triple term of depth 8 is over the limit depth=7: Limits(depth=…), or --limit depth=…, moves it'
@@ -79,18 +82,19 @@ class Limits:
         )
 
     def error(self, name: str, what: str) -> LimitError:
-        """The same, to be raised."""
+        """Return the ``LimitError`` with the message of ``beyond``."""
         return LimitError(self.beyond(name, what), limit=name)
 
     def check_text(self, length: int, what: str = "a text") -> None:
-        """Raises ``LimitError`` if a computed text is to have so many characters, and that is too many."""
+        """Raise ``LimitError`` if a computed text of this many characters is too long."""
         if self.term_bytes is not None and length > self.term_bytes:
             raise self.error("term_bytes", f"computing {what} of {length} characters")
 
     def updated(self, assignment: str) -> Limits:
-        """With one limit moved, as on the command line: ``partial-matches=5M``, ``query-bytes=none``.
+        """Return a copy with one limit changed, as on the command line: ``partial-matches=5M``,
+        ``query-bytes=none``.
 
-        Raises EngineError for a name that no limit has, and for what is no number.
+        Raises EngineError for an unknown name and for a value that is not a number.
 
         >>> Limits().updated("query-bytes=4Gi").query_bytes
         4294967296
@@ -99,15 +103,15 @@ class Limits:
         known = [item.name.replace("_", "-") for item in fields(self)]
         if not equals or name not in known:
             raise EngineError(
-                f"{assignment!r} is no limit: write NAME=NUMBER, NAME one of {', '.join(known)}"
+                f"{assignment!r} is not a limit: write NAME=NUMBER, NAME one of {', '.join(known)}"
             )
         return replace(self, **{name.replace("-", "_"): _number(text, assignment)})
 
 
-#: None of them: for hosts that bound what they run themselves, as Spark does.
+#: No limits: for hosts that limit what they run themselves, as Spark does.
 UNLIMITED: Final = Limits(**{item.name: None for item in fields(Limits)})
 
-#: The bytes of one value of a solution: a column's; dicts and tuples take more.
+#: The bytes of one value of a solution in a column; dicts and tuples take more.
 _VALUE_BYTES: Final = 8
 
 
@@ -116,7 +120,7 @@ def _most(limit: int | None) -> int:
 
 
 class Spending:
-    """What evaluating graph patterns takes of the event in hand, told while it is spent.
+    """The time and rows that graph patterns use for the current event, checked during evaluation.
 
     Time is counted from the first ``check`` after ``restart``. ``most``: how many rows a pattern may have.
     """
@@ -128,7 +132,7 @@ class Spending:
         self._end: float | None = None
 
     def restart(self) -> None:
-        """Begin with another event, or another query."""
+        """Start over for another event or another query."""
         self._end = None
 
     def check(self) -> None:
@@ -146,27 +150,27 @@ class Spending:
         return self._end - now
 
     def late(self) -> LimitError:
-        """Return the error of an event that takes too long; the next one has all its time."""
+        """Return the error of an event that takes too long, and reset the time for the next one."""
         self.restart()
         what = "an event" if self._name == "event_seconds" else "a pattern of background graphs"
         return self._limits.error(self._name, f"{what} that takes more than {self._seconds} s")
 
     def rows(self, count: int, width: int = 1) -> None:
-        """Raise ``LimitError`` for so many rows of ``width`` values, and if the event takes too long."""
+        """Raise ``LimitError`` for too many rows of ``width`` values, or if the event takes too long."""
         if count > self.most:
             raise self._limits.error("solutions", f"a graph pattern with {count} solutions in one event")
         self.size(count, width)
         self.check()
 
     def size(self, count: int, width: int) -> None:
-        """Raise ``LimitError`` if so many rows of ``width`` values take more memory than a query may."""
+        """Raise ``LimitError`` if ``count`` rows of ``width`` values take more memory than a query may."""
         most, size = self._limits.query_bytes, count * max(width, 1) * _VALUE_BYTES
         if most is not None and size > most:
             raise self._limits.error("query_bytes", f"keeping {size} bytes of solutions")
 
     @contextmanager
     def background(self) -> Iterator[None]:
-        """While a GRAPH pattern is evaluated: background graphs may be large, and are asked once."""
+        """Apply the time limit of background graphs, which may be large and are evaluated once."""
         kept = self.most, self._seconds, self._name, self._end
         self.most, self._end = sys.maxsize, None
         self._seconds, self._name = self._limits.background_seconds, "background_seconds"
@@ -189,7 +193,7 @@ class NearLimit(NamedTuple):
 
 
 class Budget:
-    """What one query keeps, against its ``limits``; each part of its memory says how large it is."""
+    """What one query keeps, checked against its ``limits``. Each part of its memory reports its size."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -197,14 +201,14 @@ class Budget:
         self._partial = 0
 
     def partial(self, count: int) -> None:
-        """So many partial matches are kept. Raises ``LimitError``."""
+        """Set the number of partial matches kept. Raises ``LimitError``."""
         self._partial = count
         most = self.limits.partial_matches
         if most is not None and count > most:
             raise self.limits.error("partial_matches", f"keeping {count} partial matches")
 
     def takes(self, part: str, size: int) -> None:
-        """A part of the memory has, or is to have, so many bytes. Raises ``LimitError``."""
+        """Set the size in bytes of a part of the memory, before or after it grows. Raises ``LimitError``."""
         self._sizes[part] = size
         most = self.limits.query_bytes
         if most is not None and (total := self.size) > most:
@@ -212,18 +216,18 @@ class Budget:
 
     @property
     def nearest(self) -> NearLimit | None:
-        """Return the limit of which most is used; None if nothing is kept, or there is no limit."""
+        """Return the limit that is used most; None if nothing is kept or there is no limit."""
         used = {"partial_matches": self._partial, "query_bytes": self.size}
         most = {name: getattr(self.limits, name) for name in used}
         return max((NearLimit(used[n] / most[n], n) for n in used if used[n] and most[n]), default=None)
 
     @property
     def size(self) -> int:
-        """How many bytes all parts take."""
+        """Return the bytes of all parts."""
         return sum(self._sizes.values())
 
     def but(self, part: str) -> int:
-        """How many bytes the others take."""
+        """Return the bytes of all other parts."""
         return self.size - self._sizes.get(part, 0)
 
 

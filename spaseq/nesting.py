@@ -1,9 +1,9 @@
-"""How deep a text is nested: told before a parser that recurses gets it.
+"""Check how deeply a text is nested, before a recursive parser reads it.
 
-pyoxigraph's triple terms hold each other, and are freed, compared and written by recursion, as are the values
-of JSON-LD: text that is nested deep enough overflows the stack of the process. So whoever hands over text
-asks here first. What is nested in Turtle without a triple term (collections, blank nodes, annotations) needs
-no stack there.
+pyoxigraph frees, compares and writes triple terms by recursion, and parses the values of JSON-LD by
+recursion. Text that is nested deeply enough overflows the stack of the process, so every text is checked here
+before it is parsed. Other nesting in Turtle (collections, blank nodes, annotations) needs no stack in the
+parser.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from spaseq.limits import Limits
 _OPENS: Final = b"<<"
 _ENTITY: Final = b"<!ENTITY"
 
-#: An entity that is no danger: each reference to it is replaced by so much text.
+#: A harmless entity: each reference to it is replaced by a short plain text.
 _PLAIN_ENTITY: Final = re.compile(
     rb"""<!ENTITY \s+ [^\s%&"'<>]+ \s+ (?: "[^"&%<]{0,256}" | '[^'&%<]{0,256}' ) \s* >""",
     re.VERBOSE,
 )
 
-#: What opens and closes a triple term or a reification, and what may hold such bytes and mean nothing by it.
+#: Tokens that open or close a triple term or a reification, and tokens that may contain such bytes as text.
 _TOKEN: Final = re.compile(
     rb"""(?s:
       (?P<open> << ) | (?P<close> >> )
@@ -43,7 +43,7 @@ _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 
 class NestingError(ValueError):
-    """A text is nested deeper than it may be, or could become much longer than it is; from which line on."""
+    """A text is nested too deeply, or could expand too much; with the line where that begins."""
 
     def __init__(self, reason: str, line: int = 1) -> None:
         super().__init__(reason)
@@ -51,7 +51,7 @@ class NestingError(ValueError):
 
 
 def check_triple_terms(text: bytes, limits: Limits) -> None:
-    """Raise NestingError for N-Quads, Turtle or TriG whose triple terms are nested beyond ``limits.depth``.
+    """Raise NestingError for N-Quads, Turtle or TriG with triple terms nested beyond ``limits.depth``.
 
     >>> check_triple_terms(b"<a:> <b:> <<( <a:> <b:> <<( <a:> <b:> <c:> )>> )>> .", Limits(depth=2))
     >>> check_triple_terms(b"<a:> <b:> <<( <a:> <b:> <<( <a:> <b:> <c:> )>> )>> .", Limits(depth=1))
@@ -74,7 +74,7 @@ Limits(depth=…), or --limit depth=…, moves it
 
 
 def check_json(text: bytes, limits: Limits) -> None:
-    """Raise NestingError for JSON whose arrays and objects are nested beyond ``limits.depth``.
+    """Raise NestingError for JSON with arrays and objects nested beyond ``limits.depth``.
 
     >>> check_json(b'{"a": [1, "[[["]}', Limits(depth=2))
     >>> check_json(b'{"a": [{}]}', Limits(depth=2))
@@ -97,7 +97,7 @@ _STEPS[list(b"]}")] = -1
 
 
 def check_entities(text: bytes) -> None:
-    """Raise NestingError for RDF/XML with an entity that could grow: only short plain text may be one.
+    """Raise NestingError for RDF/XML with an entity that could expand: only short plain text is allowed.
 
     >>> check_entities(b'<!DOCTYPE x [<!ENTITY e "http://example.org/">]>')
     >>> check_entities(b'<!DOCTYPE x [<!ENTITY e "&f;&f;">]>')
@@ -109,7 +109,7 @@ def check_entities(text: bytes) -> None:
 
 
 def check_document(text: bytes, form: RdfFormat, limits: Limits) -> None:
-    """Raise NestingError for a document of this format that its parser must not get."""
+    """Raise NestingError for a document of this format that its parser must not read."""
     if form == RdfFormat.RDF_XML:
         check_entities(text)
     elif form in (RdfFormat.JSON_LD, RdfFormat.STREAMING_JSON_LD):
@@ -119,7 +119,7 @@ def check_document(text: bytes, form: RdfFormat, limits: Limits) -> None:
 
 
 def too_long(error: MemoryError) -> str:
-    """What is wrong with a text for which a parser raised this: it, or a part of it, is too long."""
+    """Return why a parser raised ``MemoryError`` for a text: the text, or a part of it, is too long."""
     _, told, size = str(error).partition(_BUFFER)
     if told:
         return f"a term of more than {size} bytes, which no parser here reads"
@@ -130,10 +130,10 @@ def too_long(error: MemoryError) -> str:
 
 
 class Guarded:
-    """An open file, for a parser: ``read`` raises NestingError before the parser gets what it must not.
+    """An open file for a parser: ``read`` raises NestingError before the parser gets a dangerous text.
 
-    ``again`` gives all of it once more. It is asked only where there are so many signs of nesting that the
-    text must be looked at from its beginning.
+    ``again`` returns the whole text once more. It is called only after so many signs of nesting that the text
+    must be checked from its beginning.
     """
 
     def __init__(self, stream: IO[bytes], again: Callable[[], bytes], form: RdfFormat) -> None:
@@ -145,7 +145,7 @@ class Guarded:
         self._end = b""
 
     def read(self, size: int = -1) -> bytes:
-        """What the file gives."""
+        """Return the next bytes of the file."""
         block = self._stream.read(size)
         if self._seen <= self._few:
             text = self._end + block
@@ -157,12 +157,12 @@ class Guarded:
 
 
 def whole(start: Callable[[], IO[bytes]]) -> bytes:
-    """All bytes of what ``start`` opens."""
+    """Return all bytes of the file that ``start`` opens."""
     with start() as stream:
         return stream.read()
 
 
-#: How pyoxigraph says that a token is longer than its buffer.
+#: The message of pyoxigraph for a token that is longer than its buffer.
 _BUFFER: Final = "Reached the buffer maximal size of "
 
 _DEFAULT: Final = Limits()

@@ -1,4 +1,4 @@
-"""The ``spaseq`` command: ``app`` declares its arguments, and there is a file for each command."""
+"""The ``spaseq`` command: ``app.py`` declares the commands (open it first); each command has a file."""
 
 from spaseq.cli.app import app, main
 

@@ -17,13 +17,13 @@ from spaseq.matching.plan import Explanation
 from spaseq.why import Diagnosis
 from spaseq.why.diagnosis import became, taken
 
-#: So many events are looked at, for about so many seconds of the processor's time.
+#: The most events analyzed, and about how many CPU seconds.
 EVENTS = 20_000
 SECONDS = 20.0
 
 
 def analyze(query: Query, sources: Mapping[str, Source], kb: KnowledgeBase) -> Diagnosis:
-    """Runs a query to the end of its streams, or to Ctrl-C."""
+    """Run a query to the end of its streams, or to Ctrl-C."""
     report = Report(None, strict=False)
     handles: list[Handle] = []
 
@@ -43,17 +43,17 @@ def analyze(query: Query, sources: Mapping[str, Source], kb: KnowledgeBase) -> D
 
 
 def as_text(plan: Explanation, diagnosis: Diagnosis) -> str:
-    """Both in words."""
+    """Return plan and diagnosis in words."""
     return f"{plan}\n\n{diagnosis}"
 
 
 def as_json(plan: Explanation, diagnosis: Diagnosis) -> str:
-    """Both as JSON."""
+    """Return plan and diagnosis as JSON."""
     return json.dumps({**plan.as_json(), "analysis": diagnosis.as_json()}, ensure_ascii=False, indent=2)
 
 
 def as_svg(plan: Explanation, diagnosis: Diagnosis) -> str:
-    """The automaton with the numbers on its states and edges, if there are any."""
+    """Return the automaton with counts on its states and edges, if there are any."""
     if not diagnosis.states:
         return draw.svg(plan.nfa)
     edges = [taken(edge) for edge in diagnosis.edges]

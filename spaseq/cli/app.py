@@ -1,9 +1,9 @@
 """The command line: ``spaseq run``, ``check``, ``explain``, ``context``, ``serve``, ``paths`` and others.
 
-Results go to standard output, everything else to standard error. Exit status: 0, also when Ctrl-C ended
-an endless stream or the reader of a pipe went away; 1 when something failed while running (a source that
-cannot be read, or all of whose events are bad; with ``--strict`` a bad or late event, or a match that the
-format cannot hold); 2 when the query or the command line is wrong.
+Results go to standard output, everything else to standard error. Exit status: 0, also when Ctrl-C ended an
+endless stream or the reader of a pipe has gone; 1 for an error during a run (a source that cannot be read or
+has only bad events; with ``--strict`` a bad or late event, or a match that the format cannot hold); 2 for a
+wrong query or command line.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # the examples in the help keep their lines
+    rich_markup_mode=None,  # keeps the line breaks of examples in the help
 )
 
 
@@ -82,7 +82,7 @@ app.add_typer(state_commands, name="state")
 
 
 def main() -> None:
-    """The entry point of the ``spaseq`` command."""
+    """Run the ``spaseq`` command."""
     whole_streams()
     try:
         status = app(standalone_mode=False)
@@ -90,7 +90,7 @@ def main() -> None:
         status = 1
     except Exception as raised:
         error: Any = raised
-        if not hasattr(error, "format_message"):  # typer's errors about arguments; their class is not public
+        if not hasattr(error, "format_message"):  # typer's usage errors; their class is not public
             raise
         if max(map(len, sys.argv)) > AROUND:
             error.message = bounded(error.message)

@@ -1,4 +1,4 @@
-"""What the command line says, as values: durations, sources per stream, background graphs."""
+"""Values from command-line arguments: durations, sources per stream, background graphs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from spaseq.sources import SourceOptions
 from spaseq.sources.catalog import CatalogEntry
 from spaseq.sources.spans import read_duration
 
-#: Where a stream comes from, and how it is read.
+#: The location of a stream, and how it is read.
 Source = tuple[Location, SourceOptions]
 
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(kB|MB|GB|KiB|MiB|GiB|B|)")
@@ -35,18 +35,18 @@ _BYTES: Final = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9} | {
 
 
 class UsageError(SpaseqError):
-    """The command line asks for something that cannot be done; exit status 2."""
+    """The command line asks for something impossible; exit status 2."""
 
 
 class RunEngine(StrEnum):
-    """What runs a query."""
+    """The engine that runs a query."""
 
     LOCAL = "local"
     SPARK = "spark"
 
 
 class PathsFormat(StrEnum):
-    """How ``paths`` answers; the last four are for ``--explain``, SVG also for paths."""
+    """Output formats of ``paths``; the last four are for ``--explain``, SVG also for paths."""
 
     TABLE = "table"
     NDJSON = "ndjson"
@@ -59,7 +59,7 @@ class PathsFormat(StrEnum):
 
 
 class RetrieveFormat(StrEnum):
-    """How ``retrieve`` answers: ``text`` has triples by their labels, ``table`` scores and paths."""
+    """Output formats of ``retrieve``: ``text`` has triples by their labels, ``table`` scores and paths."""
 
     TEXT = "text"
     TABLE = "table"
@@ -69,7 +69,7 @@ class RetrieveFormat(StrEnum):
 
 
 class PathsEngine(StrEnum):
-    """What evaluates a path query."""
+    """The engine that evaluates a path query."""
 
     LOCAL = "local"
     SPARK = "spark"
@@ -77,13 +77,13 @@ class PathsEngine(StrEnum):
 
 
 def check_evaluator(name: str, query: Query, engine: RunEngine, file: str | None = None) -> None:
-    """Raises ``UsageError`` if the evaluator of that name cannot run the query there.
+    """Raise ``UsageError`` if the matcher of that name cannot run the query there.
 
-    ``file``: that of the query, if there are several.
+    ``file``: the file of the query, if there are several.
     """
     if engine is not RunEngine.LOCAL:
         raise UsageError("--evaluator is for --engine local")
-    # Imported only here: most runs leave the choice to the plan.
+    # Imported here: most runs leave the choice to the planner.
     from spaseq.automaton.normal import normalise
     from spaseq.matching.evaluators import check
 
@@ -95,7 +95,7 @@ def check_evaluator(name: str, query: Query, engine: RunEngine, file: str | None
 
 
 def duration(text: str) -> timedelta:
-    """Return a length of time such as ``5s``. Raises ``typer.BadParameter``."""
+    """Return a duration such as ``5s``. Raises ``typer.BadParameter``."""
     try:
         return read_duration(text)
     except ValueError as error:
@@ -103,36 +103,36 @@ def duration(text: str) -> timedelta:
 
 
 def size(text: str) -> int:
-    """A number of bytes such as ``2GB``.
+    """Return a number of bytes such as ``2GB``.
 
     >>> size("2GB"), size("1.5MiB"), size("4096")
     (2000000000, 1572864, 4096)
     """
     found = _SIZE.fullmatch(text.strip())
     if found is None or not 1 <= (count := float(found[1]) * _BYTES[found[2] or ""]) < inf:
-        raise typer.BadParameter(f"{text!r} is no size: write a number and kB, MB, GB, KiB, MiB or GiB")
+        raise typer.BadParameter(f"{text!r} is not a size: write a number and kB, MB, GB, KiB, MiB or GiB")
     return int(count)
 
 
 def latency(text: str) -> timedelta:
-    """A bound such as ``50ms``."""
+    """Return a bound such as ``50ms``."""
     found = duration(text)
     if not found:
-        raise typer.BadParameter(f"{text!r} is no bound: it must be more than nothing")
+        raise typer.BadParameter(f"{text!r} is not a bound: it must be above 0")
     return found
 
 
 def often(text: str) -> timedelta | int:
-    """How often: a duration, or a number of events."""
+    """Return an interval: a duration, or a number of events."""
     if not text.strip().isdecimal():
         return duration(text)
     if not (count := int(text)):
-        raise typer.BadParameter("0 events are none: write 1 or more, or a duration")
+        raise typer.BadParameter("0 events are too few: write 1 or more, or a duration")
     return count
 
 
 def limits(assignments: Iterable[str]) -> Limits:
-    """The values of ``--limit``."""
+    """Return the limits from the values of ``--limit``."""
     try:
         return reduce(Limits.updated, assignments, Limits())
     except EngineError as error:
@@ -140,7 +140,7 @@ def limits(assignments: Iterable[str]) -> Limits:
 
 
 def knowledge(assignments: Iterable[str]) -> dict[str, Path]:
-    """The values of ``--kb``: graph IRI → file."""
+    """Return the values of ``--kb``: graph IRI → file."""
     graphs: dict[str, Path] = {}
     for assignment in assignments:
         iri, equals, file = assignment.rpartition("=")  # IRIs have "=" more often than file names
@@ -160,12 +160,11 @@ def stream_sources(
     *,
     all_needed: bool = True,
 ) -> dict[str, Source]:
-    """Stream IRI → source, for every stream that the queries declare and none of them makes.
+    """Return stream IRI → source, for every stream that the queries read from outside.
 
-    ``assignments`` are the values of ``-s``; what they leave out comes from the catalogue. Raises
-    UsageError for a name that no query declares, or two for different streams; for a stream given twice,
-    unless the second is a live source that goes on with the first; and for one without a source, unless not
-    ``all_needed``.
+    ``assignments`` are the values of ``-s``; the catalogue supplies the others. Raises UsageError for a name
+    that no query declares, or two for different streams; for a stream given twice, unless the second is a
+    live source that continues the first; and for a stream without a source, unless not ``all_needed``.
     """
     given: dict[str, Source] = {}
     for assignment in assignments:
@@ -198,9 +197,9 @@ def stream_sources(
 
 
 def _split(queries: Mapping[str, Query], assignment: str) -> tuple[str, str]:
-    """``NAME=SOURCE`` or ``IRI=SOURCE`` → the IRI of a stream of the queries, and its source.
+    """Split ``NAME=SOURCE`` or ``IRI=SOURCE``: return the IRI of a stream of the queries, and its source.
 
-    An IRI may itself contain ``=``, so what the queries declare is looked for first.
+    An IRI may itself contain ``=``, so declared names and IRIs are looked for first.
     """
     streams: dict[str, dict[str, str]] = {}
     for file, query in queries.items():

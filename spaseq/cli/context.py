@@ -32,8 +32,8 @@ def context(
 ) -> None:
     """Propose a JSON-LD context that lifts the rows of a CSV or NDJSON file to RDF, and a query over them.
 
-    What each column holds is told from the first 1,000 rows, and what was guessed is said on standard error.
-    Both files are yours to edit: they are never written over.
+    What each column holds is guessed from the first 1,000 rows; guesses are printed on standard error.
+    Both files are yours to edit: they are never overwritten.
 
     \b
     Examples:
@@ -45,10 +45,10 @@ def context(
         from spaseq.sources.proposal import propose
 
         if ":" not in namespace or set(namespace) & set(' <>"{}|\\^`'):
-            raise UsageError(f"--namespace {namespace!r} is no IRI, as https://example.org/trade# is one")
+            raise UsageError(f"--namespace {namespace!r} is not an IRI such as https://example.org/trade#")
         for path in filter(None, (out, query)):
             if path.exists():
-                raise UsageError(f"{path} is there already, and is not written over: name another file")
+                raise UsageError(f"{path} exists already and is not overwritten: name another file")
         try:
             location, options = parse_source(rows)
             found = propose(location, options, namespace)
@@ -65,7 +65,7 @@ def context(
 
 
 def _explain(found: Proposal, rows: str, out: Path | None, query: Path | None) -> None:
-    """What was guessed, what is doubtful, and what to do next, on standard error."""
+    """Print what was guessed, what is doubtful, and what to do next, on standard error."""
     for column in found.columns:
         role = {found.time: "the time", found.key: "the key", found.measure: "the number"}.get(column)
         say(f"{column.name}: {column.kind}, as {column.cells[0][:40]!r}{f' ({role})' if role else ''}")

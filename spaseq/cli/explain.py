@@ -1,4 +1,4 @@
-"""``spaseq explain``: how a query will be run, and with ``--analyze`` what became of its events."""
+"""``spaseq explain``: the plan of a query, and with ``--analyze`` what became of its events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Explanation(StrEnum):
-    """How ``explain`` answers."""
+    """Output formats of ``explain``."""
 
     TEXT = "text"
     DOT = "dot"
@@ -43,8 +43,8 @@ def explain(
 ) -> None:
     """Say how a query will be run: what is pushed where, the automaton, the evaluator and why.
 
-    Of several queries, what they share: those that run as one over a table of their constants, and those that
-    share partial matches, with the automaton of them all and, at each state, the queries that want it.
+    For several queries, say what they share: which queries run as one over a table of their constants, and
+    which share partial matches, with their common automaton and the queries at each state.
 
     With --analyze it is run as well: how many events each GPM matched, what the filters said, what became of
     partial matches in each state of the automaton, and why there is no match if there is none. What needs
@@ -85,7 +85,7 @@ def _analyzed(query: Query, form: Explanation, given: dict[str, Source], graphs:
     if form is Explanation.DOT:
         raise UsageError("--analyze writes text, svg or json")
     if any(isinstance(source.location, LiveSource) for source in given.values()):
-        raise UsageError("--analyze reads its streams to their end, which a live source has not")
+        raise UsageError("--analyze reads its streams to their end, and a live source has no end")
     explanation, diagnosis = plan(query), analyze.analyze(query, given, graphs)
     match form:
         case Explanation.SVG:

@@ -1,4 +1,4 @@
-"""The files of the command line: queries, and what these read."""
+"""Query files of the command line, and the sources and graphs that they read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def read(path: Path, limits: Limits = Limits()) -> Query:
-    """The query in a file. Raises QueryError, LimitError, and UsageError if it cannot be read."""
+    """Return the query in a file. Raises QueryError, LimitError, and UsageError if it cannot be read."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -30,7 +30,7 @@ def read(path: Path, limits: Limits = Limits()) -> Query:
 
 
 def read_all(paths: list[Path], limits: Limits = Limits()) -> dict[str, Query]:
-    """Queries by the paths of their files; tells all that is wrong with them before it gives up."""
+    """Return queries by the paths of their files; report all errors in them before raising."""
     queries: dict[str, Query] = {}
     wrong: list[SpaseqError] = []
     for path in paths:
@@ -55,8 +55,8 @@ def inputs(
     *,
     all_needed: bool = True,
 ) -> tuple[dict[str, Source], KnowledgeBase]:
-    """What queries read, as the command line says; ``all_needed``: every stream has a source."""
-    # Imported only here: they take a while to load.
+    """Return what queries read, from the command line; ``all_needed``: every stream must have a source."""
+    # Imported here: they take a while to load.
     from spaseq.engine import Source
     from spaseq.gpm.kb import KnowledgeBase
     from spaseq.sources.catalog import load_catalog

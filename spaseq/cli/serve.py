@@ -1,4 +1,4 @@
-"""``spaseq serve``: an engine behind HTTP."""
+"""``spaseq serve``: run an engine behind HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``spaseq state``: what is in a state file, and copies of it."""
+"""``spaseq state``: show, export and import state files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ state_commands = typer.Typer(
 
 
 class StateFormat(StrEnum):
-    """How ``show`` answers."""
+    """Output formats of ``show``."""
 
     TABLE = "table"
     JSON = "json"

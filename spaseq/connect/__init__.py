@@ -1,9 +1,8 @@
-"""Streams by URL: Kafka, MQTT, WebSocket, server-sent events and NDJSON by HTTP, and files that grow.
+"""Live sources and sinks by URL: Kafka, MQTT, WebSocket, HTTP (SSE, NDJSON), LDES, and growing files.
 
-``source("kafka://broker/trades?format=nq")`` is a location wherever one is wanted, as is the URL itself. A
-source is read no faster than its events are processed, connects again when its connection is lost, and ends
-with the run. Nothing is opened that no URL names. Each client is an extra: ``kafka``, ``mqtt``, ``ws``,
-``http``.
+A URL, or ``source(url)``, is a location wherever one is accepted. A source is read no faster than its events
+are processed, reconnects, and ends with the run. Clients are extras: ``kafka``, ``mqtt``, ``ws``, ``http``.
+Open ``opening.py`` first.
 """
 
 from __future__ import annotations

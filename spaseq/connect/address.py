@@ -1,8 +1,8 @@
 """URLs of live sources and sinks: ``kafka://broker:9092/trades?format=nq&group=alerts``.
 
-What stands in a URL is checked here, before anything is opened: the scheme, host and port, and every option
-by name and value. An error shows the scheme, the host, the path, the names of options, and values only of
-options that are not secret.
+URLs are checked here, before anything is opened: the scheme, host and port, and every option by name and
+value. An error shows the scheme, the host, the path, the names of options, and values only of options that
+are not secret.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from spaseq.language.reading.hints import nearest
 from spaseq.sources import SourceOptions
 from spaseq.sources._options import OPTIONS, read_option
 
-#: What an option may be.
+#: The value of an option.
 Setting = str | int | float | bool
 
 _URL: Final = re.compile(
@@ -32,14 +32,14 @@ _NAME: Final = re.compile(r"[A-Za-z][\w.-]{0,63}")
 _HOST: Final = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-#: Stores of files that no host here knows.
+#: Schemes of file stores that cannot be read here.
 _STORES: Final = re.compile(r"(?:web)?hdfs|viewfs|abfss?|wasbs?|adl|gs|s3n|s?ftp")
-#: Two fields of a topic in Kafka are separated by these, and nothing else is in its name.
+#: The name of a Kafka topic.
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 def is_url(location: object) -> bool:
-    """Whether a location is for this package: text with a scheme.
+    """Return whether a location is for this package: text with a scheme.
 
     >>> is_url("mqtt://broker/t"), is_url("file:ticks.nq?follow"), is_url("ticks.nq"), is_url("-")
     (True, True, False, False)
@@ -48,7 +48,7 @@ def is_url(location: object) -> bool:
 
 
 def is_bucket(location: str) -> bool:
-    """Whether a location is in an object store, which only Spark's host reads.
+    """Return whether a location is in an object store, which only the Spark host reads.
 
     >>> is_bucket("s3a://ticks/may"), is_bucket("ticks.nq")
     (True, False)
@@ -79,7 +79,7 @@ def _query(name: str, value: str) -> Setting:
 def _seconds(name: str, value: str) -> Setting:
     found = _DURATION.fullmatch(value)
     if found is None:
-        raise SourceError(f"{name}={value!r} is no duration: a number and ms, s, m or h, as in 30s")
+        raise SourceError(f"{name}={value!r} is not a duration: a number and ms, s, m or h, as in 30s")
     return float(found[1]) * _SECONDS[found[2]]
 
 
@@ -134,7 +134,7 @@ _KAFKA: Final[Readers] = {
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """What a URL of a scheme has: its usual port, what its path is, and the options of sources and sinks.
+    """A URL scheme: its usual port, the meaning of its path, and the options of sources and sinks.
 
     A scheme without ``sink`` is for sources only.
     """
@@ -169,10 +169,10 @@ SCHEMES: Final[Mapping[str, Scheme]] = {
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a live source or sink is, as its URL says it. ``str`` is the URL without credentials and options.
+    """The parsed URL of a live source or sink. ``str`` is the URL without credentials and options.
 
-    ``hosts``: names and ports; several for Kafka alone. ``path``: the topic, or with ``http`` and ``ws`` the
-    path as it is sent; of a file its path. ``settings``: the options that are not about the events.
+    ``hosts``: names and ports; several for Kafka alone. ``path``: the topic; with ``http`` and ``ws`` the
+    path of the request; the path of a file. ``settings``: the options that are not about events.
     """
 
     scheme: str
@@ -187,38 +187,38 @@ class Address:
 
     @property
     def servers(self) -> str:
-        """The hosts with their ports, with commas between."""
+        """Return the hosts with their ports, comma-separated."""
         return ",".join(f"{host}:{port}" for host, port in self.hosts)
 
     @property
     def is_secure(self) -> bool:
-        """Whether the connection is to be encrypted."""
+        """Return whether the connection must be encrypted."""
         return SCHEMES[self.scheme].is_secure
 
     def text(self, name: str, otherwise: str = "") -> str:
-        """An option that is text."""
+        """Return a text option."""
         return str(dict(self.settings).get(name, otherwise))
 
     def seconds(self, name: str, otherwise: float) -> float:
-        """An option that is a duration."""
+        """Return a duration option in seconds."""
         return float(dict(self.settings).get(name, otherwise))
 
     @property
     def url(self) -> str:
-        """What is asked for by HTTP or WebSocket, without credentials."""
+        """Return the URL for HTTP or WebSocket, without credentials."""
         query = self.text("query")
         return f"{self}?{query}" if query else str(self)
 
 
 def parse_address(text: str, *, sink: bool = False) -> tuple[Address, dict[str, object], bool]:
-    """A URL: the address; the options about its events (none for a sink); and whether ``follow`` is one.
+    """Parse a URL: the address; the options about events (none for a sink); and whether ``follow`` is set.
 
-    Raises SourceError, which says what is known, for a scheme, an option or a value that is not; for a host
-    or a port that cannot be one; and for a URL without a host or a topic.
+    Raises SourceError, listing the known names, for an unknown scheme or option or a bad value; for an
+    impossible host or port; and for a URL without a host or a topic.
     """
     found = _URL.match(text)
     if found is None:
-        raise SourceError(f"{hide(text)!r} is no URL: {_known(sink)}")
+        raise SourceError(f"{hide(text)!r} is not a URL: {_known(sink)}")
     name = (found["scheme"] or found["cut"] or "file").lower()
     if found["cut"]:
         raise SourceError(
@@ -228,8 +228,7 @@ def parse_address(text: str, *, sink: bool = False) -> tuple[Address, dict[str, 
     if scheme is None:
         if is_bucket(text):
             raise SourceError(
-                f"{hide(text)}: what is in a bucket is read by Spark: "
-                "give --engine spark, or use spaseq.spark"
+                f"{hide(text)}: only Spark reads buckets: give --engine spark, or use spaseq.spark"
             )
         if _STORES.fullmatch(name):
             done = "written" if sink else "read"
@@ -323,7 +322,7 @@ def _options(
         if name not in known:
             alike = nearest(name, known)
             hint = f"did you mean {alike}? " if alike else ""
-            # What has no value may be the rest of one, behind an & that is not written %26.
+            # Text without a value may be the rest of a value with an & that is not written %26.
             is_name = _NAME.fullmatch(name) and (equals or alike)
             what = f"unknown option {name!r}" if is_name else "an unknown option"
             raise SourceError(f"{what} of {scheme}://: {hint}known are {', '.join(known)}")
@@ -343,5 +342,5 @@ def _options(
 
 
 def options_of(given: Mapping[str, object]) -> SourceOptions:
-    """The options about events, from what ``parse_address`` gives."""
+    """Return the options about events, from the result of ``parse_address``."""
     return SourceOptions(**given)  # type: ignore[arg-type]  # as read_option reads them

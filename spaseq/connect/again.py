@@ -1,4 +1,4 @@
-"""Where a source was left, and what is read again of it: up to there as known, and from there as new."""
+"""Where reading of a source stopped, and how to skip what was read when it is read again."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import numpy as np
 from spaseq.errors import SourceError
 from spaseq.events import EventBatch
 
-#: Where a live source was, as JSON. What is in it is its client's, apart from ``of``: what that has read.
+#: The position in a live source, as JSON. Its client defines it, except ``of``: what was being read.
 Place = dict[str, Any]
 
 
 @dataclass(slots=True)
 class Count:
-    """So many events; ``times`` and ``sizes`` are checksums of their times and numbers of triples."""
+    """A number of events; ``times`` and ``sizes`` are checksums of their times and numbers of triples."""
 
     events: int = 0
     times: int = 0
     sizes: int = 0
 
     def took(self, batch: EventBatch) -> None:
-        """So many more."""
+        """Add the events of a batch."""
         if len(batch):
             self.events += len(batch)
             self.times = zlib.crc32(batch.time.tobytes(), self.times)
@@ -33,7 +33,7 @@ class Count:
 
 
 def resumed(batches: Iterator[EventBatch], known: Count, name: str) -> Iterator[EventBatch]:
-    """The events of a source behind those that are known; raises ``SourceError`` if these are others now."""
+    """Yield the events after the known ones. Raises ``SourceError`` if the first events differ from these."""
     seen = Count()
     for batch in batches:
         left = known.events - seen.events
@@ -58,7 +58,7 @@ def resumed(batches: Iterator[EventBatch], known: Count, name: str) -> Iterator[
 
 
 def same(known: Place, of: str, name: str) -> None:
-    """Raises ``SourceError`` for a place in something else than what is read now."""
+    """Raise ``SourceError`` for a position in another source than the one read now."""
     if known.get("of") != of:
         raise SourceError(
             f"{name}: this stream was read of {known.get('of')} before, not of {of}: give the same source "

@@ -1,4 +1,4 @@
-"""Live sources as iterators of batches, which can be ended at any time, and are told what is done with."""
+"""Live sources as iterators of batches that can be closed at any time and get acknowledgements."""
 
 from __future__ import annotations
 
@@ -16,82 +16,86 @@ from spaseq.connect.reconnect import DisconnectedError, Retries, SilentError
 from spaseq.errors import SourceError
 from spaseq.events import EventBatch
 
-#: So many messages are a batch at most; and so many bytes are enough for one.
+#: The most messages of a batch, and the bytes that fill one.
 MOST: Final = 1_000
 ENOUGH_BYTES: Final = 1 << 22
 
-#: Seconds that a client waits for messages before it looks whether it is to end.
+#: Seconds that a client waits for messages before it checks whether to end.
 STEP: Final = 0.2
 
-#: Seconds in which a first connection must be made, and, once one is lost, the next, unless the URL says it.
+#: Default seconds for the first connection, and for reconnecting after a loss.
 CONNECT: Final = 10.0
 RETRY: Final = 300.0
 
 
 class Client(Protocol):
-    """What one kind of server is read with. One thread uses it."""
+    """Reads one kind of server. One thread uses it."""
 
     def open(self, seconds: float) -> None:
-        """Connect, again if it was connected before, and go on where ``read`` was.
+        """Connect or reconnect, and resume where ``read`` stopped.
 
-        Raises DisconnectedError if that may work later, SourceError if not.
+        Raises DisconnectedError if that may work later, otherwise SourceError.
         """
 
     def read(self, most: int, seconds: float) -> Sequence[Message] | None:
-        """What is there, up to so many; waits for a first one. None when the server has ended the stream.
+        """Return up to ``most`` messages, waiting for the first; None when the server has ended the stream.
 
         Raises DisconnectedError when the connection is lost.
         """
 
     def done(self, messages: Sequence[Message]) -> None:
-        """These have been processed, with all before them: the server need not give them again."""
+        """Note that these messages and all before them were processed: the server need not keep them."""
 
     def close(self) -> None:
-        """Ends the connection, and all threads of it. It may not be connected."""
+        """End the connection and its threads. It may not be connected."""
 
     @property
     def place(self) -> Place:
-        """Up to where ``read`` has come, as far as the server can be asked to go on there."""
+        """Return the position after the last ``read``, as far as the server can resume there."""
 
     def resume(self, place: Place) -> None:
-        """Before it is opened: to go on there. Raises SourceError for a place in something else."""
+        """Set the position to resume at, before ``open``.
+
+        Raises SourceError for a position in another source.
+        """
 
 
 @runtime_checkable
 class Resumable(Protocol):
-    """A client whose server keeps what was before: it can begin at a time, in milliseconds since 1970."""
+    """A client of a server that keeps old messages: it can begin at a time, in milliseconds since 1970."""
 
     since: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Set by another thread to end a source; ``wait`` sleeps until then at most."""
+    """Set by another thread to end a source; ``wait`` sleeps at most until then."""
 
     event: threading.Event
 
     @property
     def is_set(self) -> bool:
-        """Whether the source is to end."""
+        """Return whether the source must end."""
         return self.event.is_set()
 
     def wait(self, seconds: float) -> None:
-        """Sleeps, or ends earlier."""
+        """Sleep, or return earlier at the end."""
         self.event.wait(seconds)
 
 
-#: A batch, and up to where its source has come with it: None for a history. One without events moves that on.
+#: A batch, and the position of its source after it; None for a history. An empty batch only moves the
+#: position.
 Placed = tuple[EventBatch, Place | None]
 
-#: What reads a source: it gets what ends it, and what says how many of its batches have been processed.
+#: Reads a source, given what ends it and a function that returns how many of its batches were processed.
 Batches = Callable[[Ending, Callable[[], int]], Generator[Placed, None, None]]
 
 
 class Live:
-    """An iterator of batches that ends when told to; some have no events.
+    """An iterator of batches that can be closed; some batches are empty.
 
-    One thread iterates; any may call ``close``, which ends it at once or, if a thread is inside, within a
-    moment there, and ``acknowledge``, which says that one batch more has been processed.
+    One thread iterates. Any thread may call ``close``, which ends it at once or, during a read, within a
+    moment, and ``acknowledge``, which counts one more processed batch.
     """
 
     def __init__(self, batches: Batches) -> None:
@@ -109,22 +113,22 @@ class Live:
         return batch
 
     def place(self) -> Place | None:
-        """Up to where the source had come with the next batch, in their order; to be asked once for each."""
+        """Return the position after the next batch, in order; must be called once per batch."""
         return self._places.popleft()
 
     def acknowledge(self) -> None:
-        """One batch more has been processed, in the order in which they came."""
+        """Count one more processed batch, in the order of the batches."""
         self._processed += 1
 
     def close(self) -> None:
-        """Ends the source and its connection."""
+        """End the source and its connection."""
         self._ending.event.set()
-        with suppress(ValueError):  # a thread is inside, and leaves it now
+        with suppress(ValueError):  # another thread is iterating, and ends now
             self._batches.close()
 
 
 class Connection:
-    """A client with what it takes to connect it, again and again."""
+    """A client that connects and reconnects."""
 
     def __init__(self, address: Address, client: Client) -> None:
         self._address = address
@@ -134,13 +138,16 @@ class Connection:
         self._is_open = False
 
     def open(self, ending: Ending | None = None) -> None:
-        """Connect for the first time, if that has not happened. Raises SourceError if it takes too long."""
+        """Connect for the first time, if not done yet. Raises SourceError after a timeout."""
         if not self._is_open:
             self._attempt(Retries(self._connect), ending, f"no connection within {self._connect:g} s")
             self._is_open = True
 
     def read(self, ending: Ending) -> Sequence[Message] | None:
-        """What is there; connects again where that is needed. Raises SourceError when that has no end."""
+        """Return the available messages, reconnecting if needed.
+
+        Raises SourceError if that fails for too long.
+        """
         try:
             messages = self._client.read(MOST, STEP)
         except DisconnectedError as lost:
@@ -160,22 +167,22 @@ class Connection:
         return messages
 
     def again(self, ending: Ending) -> None:
-        """Connect anew, since nothing has come for a while. Raises SourceError when that has no end."""
+        """Reconnect a silent connection. Raises SourceError if that fails for too long."""
         self._client.close()
         patience = self._address.seconds("retry", RETRY)
         self._attempt(self._retries, ending, f"a silent connection was not made again within {patience:g} s")
 
     def done(self, messages: Sequence[Message]) -> None:
-        """See ``Client``."""
+        """Pass on to the client."""
         self._client.done(messages)
 
     @property
     def place(self) -> Place:
-        """See ``Client``."""
+        """Return the client's position."""
         return self._client.place
 
     def close(self) -> None:
-        """See ``Client``."""
+        """Close the client."""
         self._client.close()
 
     def _attempt(self, retries: Retries, ending: Ending | None, failure: str) -> None:
@@ -206,12 +213,12 @@ def batches_of(
     settled: Callable[[], int],
     sieve: Callable[[EventBatch], EventBatch] | None,
 ) -> Generator[Placed, None, None]:
-    """The events of a client's messages, those that ``sieve`` leaves.
+    """Yield the events of a client's messages that ``sieve`` keeps.
 
-    A client is not read before what it gave was taken, and told what is settled before it is read again.
-    While something is not settled, and nothing comes, batches without events let who takes them see to that.
+    A client is read only after its last messages were taken, and is first told which messages were processed.
+    While some are not, and nothing arrives, empty batches let the consumer acknowledge them.
     """
-    # The messages of each batch that is not known to be settled, the number of the batch first.
+    # The messages of each unprocessed batch, with the number of the batch.
     waiting: deque[tuple[int, Sequence[Message]]] = deque()
     given = 0
 

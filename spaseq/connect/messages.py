@@ -1,7 +1,7 @@
-"""Messages → events: each is an event, or the events of an atomic dataset, in any format of the sources.
+"""Messages → events: each is an event, or an atomic dataset with events, in any format of the sources.
 
-A message with Jelly or RDF Messages may have several, and so has one with several named graphs. What is none
-is a dead letter that says where the message is.
+A message in Jelly or RDF Messages may hold several events, and so may one with several named graphs. An
+invalid message is a dead letter that names the message's position.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _TEXTS: Final = ("nq", "nt", "ttl", "trig")
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What came at once: its bytes, where it is in words, and when it arrived, in microseconds since 1970.
+    """A message: its bytes, its position in words, and its time of arrival in microseconds since 1970.
 
-    ``problem``: why it cannot be read, if its client knows that. ``token``: what the client wants back when
-    the message is done with.
+    ``problem``: why it cannot be read, if its client knows. ``token``: what the client needs back when the
+    message is processed.
     """
 
     value: bytes
@@ -49,12 +49,12 @@ class Message:
 
 
 def now() -> int:
-    """The time here, in microseconds since 1970."""
+    """Return the current time in microseconds since 1970."""
     return time.time_ns() // 1_000
 
 
 class _MessageSink(EventSink):
-    """A sink whose letters say the message, and which may take its arrival as the time."""
+    """A sink that names the message in dead letters, and may take its arrival as the time."""
 
     def __init__(
         self,
@@ -86,10 +86,10 @@ class _MessageSink(EventSink):
 
 
 class Decoder:
-    """Messages of one stream → batches of events.
+    """Messages of one stream → event batches.
 
-    ``time="arrival"`` makes when a message arrived its events' time, as an instant. Raises SourceError for
-    options that messages of the format do not have.
+    With ``time="arrival"`` an event's time is the instant at which its message arrived. Raises SourceError
+    for options that messages of the format do not have.
     """
 
     def __init__(
@@ -113,12 +113,12 @@ class Decoder:
 
     @property
     def nothing(self) -> EventBatch:
-        """A batch without events."""
+        """Return an empty batch."""
         return BatchBuilder(self._dictionary, self._stream, Clock.TICKS).build()
 
     def read(self, messages: Sequence[Message]) -> EventBatch | None:
-        """The events of some messages, if there are any."""
-        # Rows are lifted many at once, unless each has the time at which it arrived.
+        """Return the events of some messages; None if there are none."""
+        # Many rows are lifted at once, unless each has its own time of arrival.
         are_sound = not any(message.problem for message in messages)
         if self._form == "ndjson" and not self._sink.is_arrival and are_sound and len(messages) > 1:
             self._rows(messages)
@@ -136,7 +136,7 @@ class Decoder:
         elif form == "messages" or (form in _TEXTS and announces_messages(value)):
             _drive(read_messages("messages" if form == "messages" else form, iter([value]), sink))
         elif form == "jelly":
-            # Here, because protobuf takes longer to import than everything else together.
+            # Imported here: protobuf takes longer to import than everything else together.
             from spaseq.sources.formats.jelly import read_jelly
 
             _drive(read_jelly(iter([value]), sink, self._options.triples))
@@ -153,7 +153,7 @@ class Decoder:
                 self._dataset(text)
 
     def _dataset(self, text: bytes) -> None:
-        """A message that is one atomic dataset."""
+        """Read a message that is one atomic dataset."""
         sink = self._sink
         if self._form not in _TEXTS:
             if not add_document(sink, text, ""):
@@ -175,7 +175,7 @@ class Decoder:
                 assembler.close()
 
     def _rows(self, messages: Sequence[Message]) -> None:
-        """Messages of rows as one text: the lines say whose they are."""
+        """Read messages of rows as one text; line numbers identify the message."""
         assert self._lifter is not None
         parts = [message.value.removesuffix(b"\n") + b"\n" for message in messages]
         first, line = [], 1
@@ -193,7 +193,7 @@ class Decoder:
 
 
 def form_of(name: str, options: SourceOptions) -> str:
-    """The format of messages. Raises SourceError where none is said, or an option does not fit."""
+    """Return the format of messages. Raises SourceError without one, or for an option that does not fit."""
     form = options.format
     if form is None:
         raise SourceError(f"{name}: how are its messages written? Add ?format=, one of {', '.join(FORMATS)}")

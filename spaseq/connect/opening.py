@@ -1,4 +1,4 @@
-"""From a location, a URL or not, to batches of events."""
+"""Locations, recorded or live, → event batches."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from spaseq.sources._options import MEDIA_TYPES, resolve_format
 from spaseq.sources.columns.table import Table
 from spaseq.terms.dictionary import Dictionary
 
-#: Where events are that have been: see ``spaseq.sources``.
+#: The location of recorded events, see ``spaseq.sources``.
 Recorded = str | Path | IO[bytes] | Table
 
-#: Media types of lines that are messages each.
+#: Media types in which each line is a message.
 _LINES: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/jsonlines")
 
 
 @dataclass(frozen=True, slots=True)
 class LiveSource:
-    """A live source, not opened: where it is, how its events are read, and perhaps what was before it."""
+    """An unopened live source: its address, how its events are read, and optionally its history."""
 
     address: Address
     options: SourceOptions = field(default_factory=SourceOptions)
@@ -59,18 +59,21 @@ Location = Recorded | LiveSource
 
 
 def source(url: str, *, history: str | Path | None = None) -> LiveSource:
-    """A live source by its URL, for ``Source``, ``spaseq.run`` and ``Engine.feed``; nothing is opened yet.
+    """Return a live source by its URL, for ``Source``, ``spaseq.run`` and ``Engine.feed``; it is not opened
+    yet.
 
-    ``history``: a file, folder or pattern with options, in which the same stream is up to now: its events
-    come first, and those of them that the live stream repeats are left out (see ``Seam``). Raises SourceError
-    for what is wrong in the URL.
+    ``history``: a file, folder or pattern with options that holds the same stream up to now. Its events come
+    first, and events that the live stream repeats are left out (see ``Seam``). Raises SourceError for an
+    error in the URL.
 
     >>> source("mqtt://broker/sensors/+/state?format=ttl&time=arrival").address.hosts
     (('broker', 1883),)
     """
     location, options = parse_location(url)
     if not isinstance(location, LiveSource):
-        raise SourceError(f"{location} is no live source: as a path it is read to its end; ?follow goes on")
+        raise SourceError(
+            f"{location} is not a live source: a path is read to its end, unless ?follow is added"
+        )
     if history is None:
         return location
     past, of_past = parse_location(str(history))
@@ -78,17 +81,17 @@ def source(url: str, *, history: str | Path | None = None) -> LiveSource:
 
 
 def after(history: tuple[tuple[Location, SourceOptions], ...], live: LiveSource) -> LiveSource:
-    """A live source that goes on with a history. Raises SourceError if that has no end."""
+    """Return a live source that continues a history. Raises SourceError if the history has no end."""
     recorded: list[tuple[Recorded, SourceOptions]] = []
     for location, options in history:
         if isinstance(location, LiveSource) or location == "-":
-            raise SourceError("what a live stream goes on with is a file: it must have an end")
+            raise SourceError("the history of a live stream is a file: it must have an end")
         recorded.append((location, options))
     return replace(live, history=tuple(recorded))
 
 
 def parse_location(spec: str) -> tuple[Location, SourceOptions]:
-    """A location and its options, as on the command line: a URL, or as ``sources.parse_source`` reads it."""
+    """Parse a location and its options, as on the command line: a URL, or a path with options."""
     if is_bucket(spec) or not is_url(spec):
         return sources.parse_source(spec)
     address, given, follows = parse_address(spec)
@@ -99,7 +102,7 @@ def parse_location(spec: str) -> tuple[Location, SourceOptions]:
 
 
 def resolved(location: Location, options: SourceOptions) -> tuple[Location, SourceOptions]:
-    """A location that may be the text of a URL, with what that says of its events."""
+    """Return a location, parsed if it is the text of a URL, with the URL's options about events."""
     if isinstance(location, LiveSource):
         return location, location.options if options == SourceOptions() else options
     if not isinstance(location, str) or not is_url(location):
@@ -122,10 +125,10 @@ def open_source(
     idle: timedelta | None = None,
     known: tuple[Count, Place | None] = (Count(), None),
 ) -> Iterator[EventBatch]:
-    """As ``sources.open_source``, for live sources too, which are a ``Live``: it must be closed.
+    """Open a source as ``sources.open_source`` does; a live one is a ``Live``, which must be closed.
 
-    ``known``: what of a live source was read before: so many events of its history, and up to where it was
-    itself. Raises SourceError if that is a place in something else.
+    ``known``: what was read of a live source before: the events of its history, and its own position. Raises
+    SourceError for a position in another source.
     """
     if not isinstance(location, LiveSource):
         return sources.open_source(
@@ -142,7 +145,7 @@ def open_source(
 
 @dataclass(frozen=True, slots=True)
 class _Opening:
-    """What it takes to open a live source."""
+    """The arguments for opening a live source."""
 
     address: Address
     stream: NamedNode
@@ -153,7 +156,7 @@ class _Opening:
     idle: timedelta | None
 
     def batches(self, past: Iterator[EventBatch] | None, known: tuple[Count, Place | None]) -> Batches:
-        """What reads it, after its history. Raises SourceError for what is wrong already."""
+        """Return the reader of the source after its history. Raises SourceError for errors known already."""
         seam = None if past is None else Seam()
         client: Client | None = None
         before, place = known
@@ -202,7 +205,7 @@ class _Opening:
     def _documents(
         self, connection: Connection, client: HttpClient, ending: Ending
     ) -> Generator[EventBatch, None, None]:
-        """A document, asked for anew if its server falls silent. Events that come again are left out."""
+        """Read a document, requested again if its server falls silent; repeated events are left out."""
         form = self.options.format or MEDIA_TYPES.get(client.media)
         options = replace(self.options, format=form)
         known, following = Seam(), 0
@@ -222,7 +225,7 @@ class _Opening:
             connection.again(ending)
 
     def _document(self, file: _BodyFile, options: SourceOptions) -> Iterator[EventBatch]:
-        """The events of one body."""
+        """Return the events of one body."""
         body = cast("IO[bytes]", file)
         try:
             yield from sources.open_source(
@@ -234,7 +237,7 @@ class _Opening:
     def _followed(self, seam: Seam | None, place: Place | None) -> Batches:
         def batches(ending: Ending, _processed: Callable[[], int]) -> Generator[Placed, None, None]:
             path = self.address.path
-            # Only N-Quads have events whose end is known when nothing follows.
+            # Only N-Quads have events that are complete when nothing follows.
             pause = self.idle if resolve_format(path, self.options) == "nq" else None
             follower = Follower(path, ending, pause, place, self.on_bad)
             try:
@@ -260,18 +263,18 @@ class _Opening:
 
 
 class _BodyFile:
-    """The body of an answer as a file that is read once."""
+    """The body of a response as a file that is read once."""
 
     def __init__(self, name: str, body: Body, ending: Ending) -> None:
         self.name = name
         self._body = body
         self._ending = ending
         self._count = 0
-        #: Whether it ended because nothing came for a while.
+        #: Whether it ended because nothing arrived for a while.
         self.is_silent = False
 
     def read1(self, _size: int) -> bytes:
-        """What is there; nothing at the end. Raises SourceError if the connection is lost."""
+        """Return the available bytes; b"" at the end. Raises SourceError if the connection is lost."""
         while not self._ending.is_set:
             try:
                 block = self._body.take(STEP)
@@ -294,8 +297,8 @@ class _BodyFile:
 
 
 def _client(address: Address, options: SourceOptions, limits: Limits) -> Client:
-    """What reads a URL. Raises SourceError if it is not installed."""
-    # Imported only here, each with the library it is made of.
+    """Return the client for a URL. Raises SourceError if it is not installed."""
+    # Imported on first use, each with its library.
     match address.scheme:
         case "kafka":
             from spaseq.connect.clients.kafka import KafkaClient
@@ -328,10 +331,10 @@ def _joined(
     client: Client | None,
     live: Batches,
 ) -> Batches:
-    """A history, then what is live.
+    """Return a reader of a history followed by the live stream.
 
-    Kafka keeps what comes meanwhile, and is asked for all from the history's newest time on, unless it was
-    read before: then there is no ``client``. The others are connected before the history is read.
+    Kafka keeps messages meanwhile, and is read from the history's newest time on, unless it was read before:
+    then ``client`` is None. Other sources connect before the history is read.
     """
 
     def batches(ending: Ending, settled: Callable[[], int]) -> Generator[Placed, None, None]:

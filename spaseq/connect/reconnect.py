@@ -1,4 +1,4 @@
-"""When to try again: waits that double, each shortened by lot, until patience ends."""
+"""Exponential backoff with jitter, until a timeout."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONGEST_WAIT: Final = 30.0
 
 
 class DisconnectedError(Exception):
-    """The connection is gone, or there is none yet: why. It may be there again later.
+    """The connection is lost, or not made yet, with the reason. Retrying may help.
 
     ``after``: the seconds that the server asks to wait before the next attempt.
     """
@@ -29,11 +29,11 @@ class DisconnectedError(Exception):
 
 
 class SilentError(DisconnectedError):
-    """The connection brought nothing for so long that it is made anew."""
+    """The connection was silent for too long and must be made anew."""
 
 
 def retry_after(value: str | None) -> float:
-    """The seconds that a ``Retry-After`` header asks to wait: a number, or a date; 0 without one.
+    """Return the seconds that a ``Retry-After`` header asks to wait: a number, or a date; 0 without one.
 
     >>> retry_after("120"), retry_after("Fri, 31 Dec 1999 23:59:59 GMT"), retry_after("soon")
     (120.0, 0.0, 0.0)
@@ -49,10 +49,10 @@ def retry_after(value: str | None) -> float:
 
 
 class Retries:
-    """How long to wait before the next attempt.
+    """Computes the wait before the next attempt.
 
-    ``patience``: seconds without a connection, after which there is no further attempt. ``now`` is a clock in
-    seconds, ``lot`` a number from 0 to 1: so many clients that lost one server do not all come back at once.
+    ``patience``: seconds without a connection after which attempts end. ``now`` is a clock in seconds,
+    ``lot`` a random number from 0 to 1, so that many clients of one lost server do not reconnect at once.
 
     >>> retries = Retries(3.0, now=iter([0.0, 0.5, 1.5, 3.5]).__next__, lot=lambda: 1.0)
     >>> retries.wait(), retries.wait(), retries.wait(), retries.wait()
@@ -73,9 +73,9 @@ class Retries:
         self._next = FIRST
 
     def wait(self, after: float = 0.0) -> float | None:
-        """After a failure: seconds until the next attempt; None when patience has ended.
+        """Return seconds until the next attempt after a failure; None when patience has ended.
 
-        The server may ask for the next attempt ``after`` some seconds. If patience ends before, that is now.
+        The server may ask to wait ``after`` seconds. If patience ends before that, it ends now.
         """
         now = self._now()
         if self._since is None:
@@ -83,15 +83,15 @@ class Retries:
         left = self._since + self._patience - now
         if left <= 0 or after > left:
             return None
-        # Half of it at least: a lot of 0 would not wait at all.
+        # At least half of it: a lot of 0 would not wait at all.
         wait = self._next * (0.5 + self._lot() / 2)
         self._next = min(2 * self._next, LONGEST_WAIT)
         return max(after, min(wait, left))
 
     def connected(self) -> None:
-        """There is a connection: patience begins anew with the next failure."""
+        """Note a connection: patience starts anew with the next failure."""
         self._since = None
 
     def proved(self) -> None:
-        """The connection brought something: so do the waits. One that does not is not tried at once."""
+        """Note received data, which resets the waits. Without data, the next attempt waits."""
         self._next = FIRST

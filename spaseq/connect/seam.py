@@ -1,7 +1,7 @@
-"""A history in files, then the same stream live, without an event twice.
+"""A history in files followed by the same stream live, without duplicate events.
 
-An event is named by its graph's IRI and its time. The names of the history's last ``REMEMBERED`` events are
-kept, and an event of the live stream that has one of these is the same event.
+An event is identified by its graph's IRI and its time. The history's last ``REMEMBERED`` events are
+remembered, and equal events of the live stream are skipped.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pyoxigraph import NamedNode
 from spaseq.events import Clock, EventBatch
 from spaseq.terms.dictionary import UNBOUND
 
-#: So many events of a history are remembered, the last ones.
+#: The number of last events of a history that are remembered.
 REMEMBERED: Final = 1 << 16
 
 
 class Seam:
-    """What is known of a history's end."""
+    """The last events of a history."""
 
     def __init__(self) -> None:
         self._last: deque[EventBatch] = deque()
@@ -29,7 +29,7 @@ class Seam:
         self._names: set[tuple[str, int]] | None = None
 
     def passed(self, batch: EventBatch) -> None:
-        """Events of the history, in their order."""
+        """Add events of the history, in order."""
         newest = int(batch.time.max())
         if self._newest is None or newest > self._newest[1]:
             self._newest = batch.clock, newest
@@ -40,13 +40,13 @@ class Seam:
 
     @property
     def since(self) -> int | None:
-        """The newest time of the history, in milliseconds since 1970; None for ticks or no event."""
+        """Return the newest time of the history, in milliseconds since 1970; None for ticks or no event."""
         if self._newest is None or self._newest[0] is not Clock.INSTANTS:
             return None
         return self._newest[1] // 1_000
 
     def without_known(self, batch: EventBatch) -> EventBatch:
-        """The events of the live stream that were not in the history."""
+        """Return the events of the live stream that were not in the history."""
         if self._names is None:
             self._names = {name for known in self._last for name in _names(known) if name is not None}
             self._last.clear()
@@ -57,7 +57,7 @@ class Seam:
 
 
 def _names(batch: EventBatch) -> list[tuple[str, int] | None]:
-    """What names each event; None for one whose graph has no IRI."""
+    """Return the identity of each event; None if its graph has no IRI."""
     found: list[tuple[str, int] | None] = []
     for graph, time in zip(batch.graph.tolist(), batch.time.tolist(), strict=True):
         term = batch.dictionary.term(graph) if graph != UNBOUND else None

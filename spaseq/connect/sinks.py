@@ -1,6 +1,6 @@
-"""Results by URL: each match is a record, at least once, with its query and number to tell copies by.
+"""Results by URL: each match is a record, delivered at least once; query and number identify duplicates.
 
-Exactly once into Kafka, with a state, is ``transactions``'.
+``transactions`` delivers exactly once to Kafka, with a state.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from spaseq.connect.live import CONNECT
 from spaseq.connect.reconnect import DisconnectedError, Retries, retry_after
 from spaseq.errors import SinkError, SourceError
 
-#: Seconds in which a sink must take what it was given, unless ``retry=`` says it.
+#: Default seconds in which a sink must accept records; ``retry=`` sets it.
 PATIENCE: Final = 60.0
 
-#: A request takes so many bytes, or one record that is longer.
+#: The most bytes of a request, unless one record is longer.
 _REQUEST: Final = 1 << 20
 
-#: So many messages are on their way to an MQTT broker at most.
+#: The most messages in flight to an MQTT broker.
 _INFLIGHT: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A match as it is sent: the name of its query, its number there (from 1), and its bytes."""
+    """A match to be sent: the name of its query, its number there (from 1), and its bytes."""
 
     query: str
     number: int
@@ -39,29 +39,29 @@ class Record:
 
 
 class Sink(Protocol):
-    """Where records go. One thread uses it.
+    """A destination of records. One thread uses it.
 
-    Every call raises SinkError, which says how many were delivered, when records cannot be.
+    Every call raises SinkError, with the number delivered, if records cannot be delivered.
     """
 
     @property
     def delivered(self) -> int:
-        """How many are known to have come there."""
+        """Return how many records are known to be delivered."""
 
     def write(self, records: Sequence[Record]) -> None:
-        """Send records, in their order; not all need have come there when it returns."""
+        """Send records, in order; they may not be delivered yet on return."""
 
     def flush(self) -> None:
-        """Returns when all that was written has come there."""
+        """Return when everything written is delivered."""
 
     def close(self) -> None:
-        """Ends the connection. What was not flushed may be lost."""
+        """End the connection. Unflushed records may be lost."""
 
 
 def open_sink(url: str, media: str = "application/x-ndjson") -> Sink:
-    """The sink of a URL, connected if it has a connection. ``media``: what the records are.
+    """Return the sink of a URL, connected if it has a connection. ``media``: the type of records.
 
-    Raises SourceError for what is wrong in the URL, SinkError if nobody answers there.
+    Raises SourceError for an error in the URL, SinkError if the server does not answer.
     """
     address, _, _ = parse_address(url, sink=True)
     match address.scheme:
@@ -74,18 +74,20 @@ def open_sink(url: str, media: str = "application/x-ndjson") -> Sink:
 
 
 def failed(address: Address, delivered: int, why: str) -> SinkError:
-    """What is raised when records cannot be delivered; ``delivered``: how many were."""
+    """Return the error for records that cannot be delivered; ``delivered``: how many were."""
     return SinkError(f"{address}: {why}; {delivered} records were delivered before", delivered=delivered)
 
 
 def key_and_headers(record: Record) -> tuple[bytes | None, list[tuple[str, bytes]]]:
-    """What a message of Kafka's has beside its value: by the query, its partition; the record's number."""
+    """Return the key and headers of a Kafka message: the query, which decides its partition; the record's
+    number.
+    """
     name = record.query.encode()
     return name or None, [("query", name), ("number", str(record.number).encode())]
 
 
 class _KafkaSink:
-    """An idempotent producer: the broker keeps the order, and no copy of what is sent again."""
+    """An idempotent producer: the broker keeps the order and drops duplicates of resent records."""
 
     def __init__(self, address: Address) -> None:
         from spaseq.connect.clients.kafka import configuration
@@ -130,7 +132,7 @@ class _KafkaSink:
                         on_delivery=self._told,
                     )
                     break
-                except BufferError:  # as many wait as may: some are to go first
+                except BufferError:  # the queue is full: some must be sent first
                     self._producer.poll(0.1)
                 except self._kafka.KafkaException as error:
                     raise failed(self._address, self.delivered, error.args[0].str()) from None
@@ -138,11 +140,11 @@ class _KafkaSink:
         self._check()
 
     def flush(self) -> None:
-        # Each message fails by itself when its time is over.
+        # Each message fails by itself after its timeout.
         left = self._producer.flush(self._patience + 5)
         self._check()
         if left:
-            raise failed(self._address, self.delivered, f"{left} records did not come there in time")
+            raise failed(self._address, self.delivered, f"{left} records were not delivered in time")
 
     def close(self) -> None:
         self._producer.purge()
@@ -164,7 +166,7 @@ class _KafkaSink:
 
 
 class _MqttSink:
-    """Publishes with QoS 1, or as ``qos=`` says; a match's query and number are user properties."""
+    """Publishes with QoS 1, or ``qos=``; a match's query and number are user properties."""
 
     def __init__(self, address: Address) -> None:
         from spaseq.connect.clients.mqtt import client_of, connect
@@ -214,7 +216,7 @@ class _MqttSink:
         self._client.loop_stop()
 
     def _wait(self, most: int) -> None:
-        """Until no more than so many are on their way."""
+        """Wait until at most ``most`` messages are in flight."""
         deadline = time.monotonic() + self._patience
         with self._waiting:
             while len(self._open) > most and not self._gone:
@@ -231,7 +233,7 @@ class _MqttSink:
             elif number in self._open:
                 self._open.discard(number)
                 self.delivered += 1
-            else:  # before ``publish`` has said which one it is
+            else:  # before ``publish`` has returned its number
                 self._early.add(number)
                 self.delivered += 1
             self._waiting.notify_all()
@@ -243,9 +245,9 @@ class _MqttSink:
 
 
 class _HttpSink:
-    """Posts records, some at a time, each with a line of its own; a request is made again until it is taken.
+    """Posts records, several per request, one per line; a request is retried until it is accepted.
 
-    ``Idempotency-Key`` names the first record of a request: one that is made again has the same.
+    ``Idempotency-Key`` names the first record of a request; a retried request has the same key.
     """
 
     def __init__(self, address: Address, media: str, *, wait: Callable[[float], None] = time.sleep) -> None:
@@ -277,7 +279,7 @@ class _HttpSink:
             self._post(batch)
 
     def flush(self) -> None:
-        """Nothing: what was written was taken."""
+        """Do nothing: everything written was accepted."""
 
     def close(self) -> None:
         self._transport.close()
@@ -312,5 +314,5 @@ class _HttpSink:
 
 
 def _latin(text: str) -> str:
-    """A name as a header can have it."""
+    """Return a name in a form that headers allow."""
     return text.encode("ascii", "backslashreplace").decode()

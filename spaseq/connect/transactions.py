@@ -1,4 +1,4 @@
-"""Records into Kafka exactly once: each transaction has records, and how many there are now in all."""
+"""Exactly-once delivery to Kafka: each transaction has records and their new total."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from spaseq.errors import SinkError, SourceError
 
 T = TypeVar("T")
 
-#: Seconds between two tries of what a broker could not do just then.
+#: Seconds between two attempts after a temporary error of the broker.
 _AGAIN: Final = 0.2
 
 
 class Transactions:
-    """A transactional producer of one topic, and the only one of its ``identity``: it ends those before it.
+    """A transactional producer of one topic, and the only one of its ``identity``: it fences off earlier
+    ones.
 
-    ``count``: how many records came there in transactions that were committed, as the group ``identity`` has
-    it, whose offset of the topic's partition 0 it is; None if Kafka does not know (any more). So records
-    and count move on together, whatever is killed in between.
+    ``count``: how many records were delivered in committed transactions. It is stored as the offset of the
+    topic's partition 0 in the group ``identity``; None if Kafka does not know it (any more). So records and
+    count change together, whatever is killed in between.
     """
 
     def __init__(self, address: Address, identity: str) -> None:
-        """Connects. Raises SourceError for what is wrong in the URL, SinkError if no broker answers."""
+        """Connect. Raises SourceError for an error in the URL, SinkError if no broker answers."""
         self._kafka = required("confluent_kafka", "kafka")
         self._address = address
         self._patience = address.seconds("retry", PATIENCE)
@@ -43,7 +44,7 @@ class Transactions:
                     "transactional.id": identity,
                     "linger.ms": 5,
                     "allow.auto.create.topics": False,
-                    # A transaction that is left is aborted, so that those who read get on.
+                    # An abandoned transaction is aborted, so that readers can continue.
                     "transaction.timeout.ms": max(1_000, int(self._patience * 1000)),
                 }
             )
@@ -64,7 +65,7 @@ class Transactions:
             raise
 
     def send(self, records: Sequence[Record], count: int) -> None:
-        """One transaction: the records, after which there are ``count`` in all. Raises SinkError."""
+        """Send records in one transaction, after which there are ``count`` in all. Raises SinkError."""
         deadline = time.monotonic() + self._patience
         while True:
             try:
@@ -80,9 +81,9 @@ class Transactions:
         self.delivered += len(records)
 
     def close(self) -> None:
-        """Ends the connections. A transaction that has begun is not committed."""
+        """End the connections. An open transaction is not committed."""
         self._producer.purge()
-        with suppress(self._kafka.KafkaException):  # one that was fenced off can say only that
+        with suppress(self._kafka.KafkaException):  # a fenced producer only raises
             self._producer.flush(1)
         self._group.close()
 
@@ -112,17 +113,19 @@ class Transactions:
                 try:
                     producer.produce(self._address.path, record.value, key=key, headers=headers)
                     break
-                except BufferError:  # as many wait as may: some are to go first
+                except BufferError:  # the queue is full: some must be sent first
                     producer.poll(0.1)
                     if time.monotonic() > deadline:
-                        raise failed(self._address, self.delivered, "records did not go in time") from None
+                        raise failed(
+                            self._address, self.delivered, "the records were not sent in time"
+                        ) from None
         at = self._kafka.TopicPartition(self._address.path, 0, count)
         group = self._group.consumer_group_metadata()
         self._tried(lambda: producer.send_offsets_to_transaction([at], group, _left(deadline)), deadline)
         self._tried(lambda: producer.commit_transaction(_left(deadline)), deadline)
 
     def _tried(self, call: Callable[[], T], deadline: float) -> T:
-        """What a call gives that may be made again when the broker could not answer just then."""
+        """Return the result of a call, retried while the broker has a temporary error."""
         while True:
             try:
                 return call()
@@ -132,7 +135,7 @@ class Transactions:
                 time.sleep(_AGAIN)
 
     def _passes(self, error: Any) -> bool:
-        """Whether an error is of the moment, as when a broker has just started and nobody coordinates."""
+        """Return whether an error is temporary, for example because a broker has just started."""
         kinds = self._kafka.KafkaError
         return error.retriable() or error.code() in (
             kinds.NOT_COORDINATOR,
@@ -148,5 +151,5 @@ class Transactions:
 
 
 def _left(deadline: float) -> float:
-    """Seconds until then, at least a little."""
+    """Return the seconds until the deadline, at least a little."""
     return max(0.1, deadline - time.monotonic())

@@ -1,4 +1,4 @@
-"""Matches → records, written by the writers of results."""
+"""Matches → records for a sink, by the writers of results."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match
 from spaseq.results.writers._json import dump
 
-#: What a record may be, and its media type.
+#: Formats of records, with their media types.
 RECORDS: Final = {
     Format.NDJSON: "application/x-ndjson",
     Format.NQUADS: "application/n-quads",
 }
 
-#: So many records are given to a sink at once.
+#: Records that are given to a sink at once.
 _AT_ONCE: Final = 1_000
 
 
 def check_records(form: Format, query: Query) -> None:
-    """Raises FormatError for a format that has no record for each match, or not for this query's."""
+    """Raise FormatError for a format without a record per match, or one that does not fit the query."""
     if form not in RECORDS:
         raise FormatError(f"{form} is a document, not records: to a URL go {', '.join(RECORDS)}")
     check_format(form, query)
 
 
 class RecordWriter(ResultWriter):
-    """Each match of a query is a record; in NDJSON with ``query`` and ``number`` as its first keys."""
+    """Writes each match of a query as a record; in NDJSON ``query`` and ``number`` are the first keys."""
 
     holds_all = True
 
@@ -48,7 +48,7 @@ class RecordWriter(ResultWriter):
         self._inner = writer(form, query, self._buffer)
 
     def go_on(self, matches: int) -> None:
-        """What is written follows on so many records."""
+        """Continue numbering after this many records."""
         self._number = matches
 
     def match(self, match: Match) -> None:
@@ -56,13 +56,13 @@ class RecordWriter(ResultWriter):
         self._send([self._record(match)])
 
     def batch(self, batch: MatchBatch) -> None:
-        """Write some."""
+        """Write several matches."""
         for begin in range(0, len(batch), _AT_ONCE):
             part = batch.part(begin, min(begin + _AT_ONCE, len(batch)))
             self._send([self._record(match) for match in part])
 
     def close(self) -> None:
-        """All that was written has come there when it returns, unless ``write`` has failed."""
+        """Return when everything written is delivered, unless ``write`` has failed."""
         if not self._has_failed:
             self._sink.flush()
 

@@ -1,4 +1,8 @@
-"""The language: text → ``Query``, with everything that can be said against it said first."""
+"""The language: text → checked ``Query``.
+
+``reading`` parses text to the tree in ``syntax``, ``checking`` finds errors in the tree. ``scope`` computes
+variables of patterns. Open ``reading/parser.py`` first, then ``checking/checks.py``.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,10 @@ __all__ = ["as_query", "checked", "prepare"]
 
 
 def prepare(text: str, filename: str = "<query>", limits: Limits = Limits()) -> Query:
-    """Parse and check a query; what the checks found and let pass is raised as ``SpaseqWarning``s.
+    """Parse and check a query; findings that do not stop it are raised as ``SpaseqWarning``s.
 
     Raises QuerySyntaxError or QueryMeaningError, with the place, what was expected, and a hint. Raises
-    LimitError, before the text is read, if it is longer than ``limits.query_characters``.
+    LimitError, before parsing, if the text is longer than ``limits.query_characters``.
     """
     query = checked(text, filename, limits)
     for message in query.warnings:
@@ -26,14 +30,14 @@ def prepare(text: str, filename: str = "<query>", limits: Limits = Limits()) -> 
 
 
 def as_query(query: str | Query, limits: Limits = Limits()) -> Query:
-    """A query given as a text, or prepared. Raises ``TypeError`` for anything else: files are not read."""
+    """Return a query given as text or prepared. Raises ``TypeError`` for anything else, also a path."""
     if not isinstance(query, (str, Query)):
         raise TypeError(f"a query is a text, or what prepare() gives, not {type(query).__name__}")
     return prepare(query, limits=limits) if isinstance(query, str) else query
 
 
 def checked(text: str, filename: str = "<query>", limits: Limits = Limits()) -> Query:
-    """The same without a word: its ``warnings`` are what was found."""
+    """Parse and check a query without raising warnings; its ``warnings`` holds them."""
     most = limits.query_characters
     if most is not None and len(text) > most:
         raise limits.error("query_characters", f"{filename}: a query of {len(text)} characters")

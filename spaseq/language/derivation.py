@@ -1,9 +1,9 @@
-"""A text's derivation by a grammar of lark's, built from the bottom up while the text is read.
+"""Bottom-up derivation of a text by lark's LALR(1) tables, without lark's tree.
 
-lark makes the tables (LALR(1), contextual lexer) and is asked for what is wrong with a text. For texts that
-are right its own loop would make a tree of several objects a token first, with four places each, only for
-a transformer to walk it: twice the time of all else. Here each reduction calls the method of a builder
-that has the rule's name (or alias) with the place and the children, as ``lark.v_args(meta=True)`` has it.
+lark makes the tables (LALR(1), contextual lexer) and diagnoses wrong texts. For correct texts its own loop
+would first build a tree with several objects per token, for a transformer to walk; that would double the
+total time. Here each reduction calls the builder's method of the rule's name (or alias) with the place and
+the children, as ``lark.v_args(meta=True)`` does.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ _END: Final = "$END"
 
 
 class Extent(NamedTuple):
-    """Where what a rule derives begins and ends, in characters; both 0 where it is nothing."""
+    """Where the text of a rule begins and ends, in characters; both 0 if it is empty."""
 
     start_pos: int
     end_pos: int
 
 
 class _NotDerivedError(Exception):
-    """The grammar does not have this text; lark can tell why."""
+    """The grammar does not derive this text; lark can say why."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Reduction:
-    """A rule: how many symbols it takes off the stack, and what it makes of them.
+    """A rule: how many symbols it takes off the stack, and what it builds from them.
 
-    ``kept`` are the children: an index, whether they are those of a nameless rule that stands there, and
-    how many absent optional ones come before.
+    ``kept`` lists the children: an index, whether that symbol is a nameless rule with children to splice in,
+    and how many absent optional children come before.
     """
 
     size: int
@@ -62,14 +62,14 @@ class _Reduction:
             elif found:
                 found += values[index]
             else:
-                found = values[index]  # nobody else has it: a chain of n is not copied n times
+                found = values[index]  # the only reference: copying would cost n² for a chain of n
         if self.absent:
             found += [None] * self.absent
         return found
 
 
 class _State(NamedTuple):
-    """What may come in a state: how it looks, and which state or rule each terminal, and rule, leads to."""
+    """A parser state: the regular expression of its terminals, and the next state or rule for each symbol."""
 
     match: Callable[[str, int], re.Match[str] | None]
     shifts: dict[str, int]
@@ -78,9 +78,9 @@ class _State(NamedTuple):
 
 
 class Derivation:
-    """The tables of a grammar, and the class whose methods build what its rules derive.
+    """The parser tables of a grammar, and the builder's method for each rule.
 
-    Threads may share it: what a text changes is on the stack of ``build``.
+    Threads may share it: all state of one text is on the stack of ``build``.
     """
 
     def __init__(self, lark: Lark, builder: type) -> None:
@@ -95,7 +95,7 @@ class Derivation:
         ignored = [patterns[name] for name in lark.lexer_conf.ignore]
         self._ignored = set(lark.lexer_conf.ignore)
         self._skip = re.compile(f"(?:{'|'.join(ignored)})*").match
-        # A sign may be dropped where a rule writes it as text, and kept where one calls it by its name.
+        # A token may be dropped where a rule writes it as text, and kept where a rule names it.
         self._kept = {
             symbol.name
             for rule in lark.rules
@@ -104,9 +104,10 @@ class Derivation:
         }
 
     def build(self, builder: Any, source: Source, start: str) -> Any:
-        """What ``builder`` makes of a text; QuerySyntaxError, or whatever one of its methods raises.
+        """Return what ``builder`` makes of a text. Raises QuerySyntaxError, or what a method of the builder
+        raises.
 
-        What cannot be read is told first, also where it stands behind what cannot be built.
+        Syntax errors take precedence, also over an earlier error of the builder.
         """
         try:
             return self._build(builder, source.expanded, start)
@@ -130,7 +131,7 @@ class Derivation:
         number = self._table.start_states[start]
         path: list[int] = [number]
         values: list[Any] = []
-        # Where each value begins and ends, brackets that were dropped from it included.
+        # Where each value begins and ends, including dropped brackets.
         starts: list[int | None] = []
         ends: list[int | None] = []
         state = states.get(number) or self._state(number)
@@ -170,7 +171,7 @@ class Derivation:
             position = end
 
     def _state(self, number: int) -> _State:
-        """Made when it is first reached: most texts need a few of them."""
+        """Return a state, made when it is first reached: most texts need few of them."""
         shifts: dict[str, int] = {}
         reductions: dict[str, _Reduction] = {}
         gotos: dict[str, int] = {}
@@ -188,7 +189,7 @@ class Derivation:
             for terminal in terminals
             if terminal.name not in self._ignored
         )
-        # Where only the end may come, nothing does.
+        # If only the end may follow, match nothing.
         pattern = "|".join(alternatives) or "(?!)"
         state = self._states[number] = _State(re.compile(pattern).match, shifts, reductions, gotos)
         return state
@@ -203,7 +204,7 @@ class Derivation:
 def _reduce(
     rule: _Reduction, builder: Any, values: list[Any], starts: list[int | None], ends: list[int | None]
 ) -> None:
-    """Replace what a rule derives from by what it makes of it, which is as long."""
+    """Replace the symbols of a rule on the stack by what the rule builds from them."""
     size = rule.size
     if size:
         start = starts[-size]
@@ -233,9 +234,9 @@ def _first(places: Iterable[int | None]) -> int | None:
 
 
 def _read(rule: Rule, builder: type) -> _Reduction:
-    """A rule of lark's as it says it in its own tree builder."""
+    """Convert a rule of lark, reading its options as lark's own tree builder does."""
     origin = str(rule.origin.name)
-    # Where a [ ] was left out of the rule, the places of what it holds are marked.
+    # Where a [ ] was left out of the rule, the places of its contents are marked.
     marks = rule.options.empty_indices or (False,) * len(rule.expansion)
     before = [len(run) for run in "".join("01"[mark] for mark in marks).split("0")]
     kept: list[tuple[int, bool, int]] = []
@@ -257,6 +258,6 @@ def _read(rule: Rule, builder: type) -> _Reduction:
 
 
 def _single(_builder: Any, _place: Extent, children: list[Any]) -> Any:
-    """For rules without a method: they have one child, which is theirs."""
+    """Return the only child, for rules without a method."""
     (child,) = children
     return child

@@ -1,4 +1,4 @@
-"""The functions that are named by IRIs: casts, XPath's mathematics, GeoSPARQL's distance, the user's own."""
+"""Functions named by IRIs: casts, XPath's mathematics, GeoSPARQL's distance, and user functions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CASTS: Final = (
 )
 _MATH: Final = ("sin", "cos", "tan", "asin", "acos", "atan", "sqrt", "exp", "log", "log10")
 
-#: How many arguments each takes.
+#: The number of arguments of each function.
 ARITIES: Final[dict[str, int]] = {
     **{XSD + name: 1 for name in _CASTS},
     **{MATH + name: 1 for name in _MATH},
@@ -35,7 +35,7 @@ ARITIES: Final[dict[str, int]] = {
 }
 
 
-#: GeoSPARQL's relations of geometries: registered when a query first names one, since shapely loads slowly.
+#: GeoSPARQL's relations of geometries. They are registered when a query first uses one: shapely loads slowly.
 RELATIONS: Final = (GEOF + "sfIntersects", GEOF + "sfWithin")
 
 _own: dict[str, OwnFunction] = {}
@@ -47,23 +47,25 @@ def function(
 ) -> None:
     """Make a Python function usable in queries of this process, as ``<iri>(…)`` in FILTER, BIND and SELECT.
 
-    ``f`` gets plain values (int, Decimal, float, bool, str, datetime; an IRI as ``rdflib.URIRef``). It gives
-    a plain value or a term of rdflib. An exception is an error of the expression, as is None. Failed calls
-    are counted (``Engine.failed_calls``), and the first is also a ``SpaseqWarning`` with its traceback.
+    ``f`` gets plain values (int, Decimal, float, bool, str, datetime; an IRI as ``rdflib.URIRef``). It
+    returns a plain value or a term of rdflib. An exception, or None, is an error of the expression. Failed
+    calls are counted (``Engine.failed_calls``), and the first one is also a ``SpaseqWarning`` with its
+    traceback.
 
-    ``vectorized``: ``f`` gets NumPy arrays, one for each argument, and returns an array of their length.
-    Numbers come as float64, booleans as bool, everything else as objects. A call has the distinct arguments
-    of all solutions of a batch, also of those where ``IF``, ``||`` or ``&&`` would not ask for it. If it
-    fails, its halves are called. The arrays have length one where solutions are evaluated one by one: events
-    that are pushed alone, SELECT and its modifiers, subqueries with GROUP BY or LIMIT, property paths with
-    ``*`` or ``+``, expressions with EXISTS, and the evaluators ``runs`` and ``reference`` between GPMs.
+    ``vectorized``: ``f`` gets one NumPy array per argument, and returns an array of their length. Numbers are
+    float64, booleans bool, everything else objects. A call has the distinct arguments of all solutions of a
+    batch, including arguments that ``IF``, ``||`` or ``&&`` would skip. If it fails, its halves are called.
+    The arrays have length one where solutions are evaluated one by one: events that are pushed alone, SELECT
+    and its modifiers, subqueries with GROUP BY or LIMIT, property paths with ``*`` or ``+``, expressions with
+    EXISTS, and the matchers ``runs`` and ``reference`` between GPMs.
 
-    ``deterministic``: ``f`` returns the same for the same arguments, so that results may be kept. If it does
-    not, the query shares nothing with others, and with a state ``f`` cannot stand in a pattern or FILTER.
+    ``deterministic``: ``f`` returns the same for the same arguments, so that results may be cached. A query
+    with a non-deterministic function shares nothing with other queries; with a state, ``f`` cannot be used in
+    a pattern or FILTER.
 
-    Register ``f`` before the query is prepared. A later function of the same IRI is for queries that are
+    Register ``f`` before the query is prepared. A later function of the same IRI applies to queries that are
     prepared later. Raises ``ValueError`` for a built-in function's IRI and for a relative IRI, ``TypeError``
-    for what cannot be called.
+    if ``f`` is not callable.
 
     >>> function("http://example.org/risk", lambda amount: amount > 1000)
     """
@@ -79,8 +81,8 @@ def function(
 def own_function(iri: str) -> OwnFunction | None:
     """Return the function that is registered with this IRI: by ``function``, or else with rdflib.
 
-    rdflib's ``raw`` functions, which take its own expressions, are left out. So are GeoSPARQL's relations
-    where shapely is not installed.
+    Left out are rdflib's ``raw`` functions, which take rdflib's own expressions, and GeoSPARQL's relations if
+    shapely is not installed.
     """
     found = _beside.get().get(iri) or _own.get(iri)
     if found is not None or iri in ARITIES:
@@ -100,7 +102,7 @@ def own_function(iri: str) -> OwnFunction | None:
 
 @contextmanager
 def registered(functions: Mapping[str, OwnFunction]) -> Iterator[None]:
-    """Have these functions stand before those of the process, for queries that are read meanwhile."""
+    """Give these functions precedence over those of the process, for queries parsed meanwhile."""
     token = _beside.set(functions)
     try:
         yield
@@ -109,7 +111,7 @@ def registered(functions: Mapping[str, OwnFunction]) -> Iterator[None]:
 
 
 def wrong_call(function: str, arguments: int) -> tuple[str, str | None] | None:
-    """What is wrong with a call, and what to do about it; None if nothing is.
+    """Return what is wrong with a call and how to fix it; None if nothing is wrong.
 
     >>> wrong_call("http://www.w3.org/2005/xpath-functions/math#squrt", 1)
     ('no function is called math:squrt', 'did you mean math:sqrt?')
@@ -132,7 +134,9 @@ def wrong_call(function: str, arguments: int) -> tuple[str, str | None] | None:
 
 
 def _takes(own: OwnFunction, arguments: int) -> bool:
-    """Whether a function can be called with this number of arguments; True if its signature is not known."""
+    """Return whether a function can be called with this number of arguments; True if its signature is
+    unknown.
+    """
     try:
         signature = inspect.signature(own.call)
     except (TypeError, ValueError):

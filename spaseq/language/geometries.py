@@ -1,4 +1,4 @@
-"""GeoSPARQL's relations of geometries in well-known text, by shapely: functions as users register them."""
+"""GeoSPARQL's relations of geometries in well-known text, by shapely, as user functions."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _WKT: Final = "http://www.opengis.net/ont/geosparql#wktLiteral"
 _CRS: Final = "http://www.opengis.net/def/crs/"
 _CRS84: Final = _CRS + "OGC/1.3/CRS84"
 
-#: As CRS84, with the latitude first.
+#: Like CRS84, but latitude first.
 _EPSG_4326: Final = _CRS + "EPSG/0/4326"
 
-#: How many parsed geometries are kept: a query's constants, and the positions that were asked for last.
+#: How many parsed geometries are cached (LRU): a query's constants, and recent positions.
 _KEPT: Final = 1 << 10
 
 
 @lru_cache(_KEPT)
 def _read(text: str) -> tuple[str, Any]:
-    """The reference system of a geometry, and its shape, prepared for many questions."""
+    """Return the reference system of a geometry, and its prepared shape."""
     crs, text = _CRS84, text.strip()
     if text.startswith("<"):
         crs, _, text = text[1:].partition(">")
@@ -41,7 +41,7 @@ def _read(text: str) -> tuple[str, Any]:
 
 
 def _shapes(first: _Objects, second: _Objects) -> tuple[_Objects, _Objects]:
-    """The shapes of pairs of geometries. Raises ValueError for a pair in different reference systems."""
+    """Return the shapes of pairs of geometries. Raises ValueError if reference systems differ."""
     found = np.empty((2, len(first)), dtype=object)
     for row, pair in enumerate(zip(first, second, strict=True)):
         (crs, found[0, row]), (other, found[1, row]) = map(_geometry, pair)
@@ -58,17 +58,17 @@ def _geometry(term: object) -> tuple[str, Any]:
 
 def _within(first: _Objects, second: _Objects) -> _Answers:
     inner, outer = _shapes(first, second)
-    contained: _Answers = shapely.contains(outer, inner)  # what is prepared stands first
+    contained: _Answers = shapely.contains(outer, inner)  # shapely uses the preparation of the first argument
     return contained
 
 
 def _intersects(first: _Objects, second: _Objects) -> _Answers:
     a, b = _shapes(first, second)
-    crossing: _Answers = shapely.intersects(b, a)  # a constant is usually the second
+    crossing: _Answers = shapely.intersects(b, a)  # the second is usually a constant, and thus prepared
     return crossing
 
 
-#: The functions, by their IRIs.
+#: The functions by their IRIs.
 CALLS: Final[dict[str, Callable[[_Objects, _Objects], _Answers]]] = {
     WELL_KNOWN["geof"] + "sfIntersects": _intersects,
     WELL_KNOWN["geof"] + "sfWithin": _within,

@@ -1,4 +1,4 @@
-"""Replacing parts of an expression."""
+"""Replace parts of an expression."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from spaseq.language.syntax import Binary, Call, Expression, FunctionCall, In, U
 
 
 def substitute(expression: Expression, replacement: Callable[[Expression], Expression | None]) -> Expression:
-    """The expression with every part for which ``replacement`` gives something replaced by it.
+    """Return the expression with every part replaced for which ``replacement`` returns an expression.
 
-    Outermost parts are asked first; what is inside a replaced part, or inside an EXISTS, is not asked.
+    Outermost parts come first. The inside of a replaced part, or of an EXISTS, is not visited.
     """
     instead = replacement(expression)
     if instead is not None:

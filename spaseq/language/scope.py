@@ -1,7 +1,7 @@
-"""Which variables a pattern, an expression or a GPM speaks of.
+"""Variables of a pattern, an expression or a GPM.
 
-In-scope variables are SPARQL 1.1's (section 18.2.1). *Certain* variables are those that are bound in
-every solution; the answer errs on the side of "not certain".
+In-scope variables are SPARQL 1.1's (section 18.2.1). *Certain* variables are bound in every solution; in
+doubt a variable is not certain.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 def variables(pattern: s.Pattern) -> frozenset[str]:
-    """The names that ``pattern`` has in scope: those that its solutions may bind."""
+    """Return the in-scope names of ``pattern``, which its solutions may bind."""
     match pattern:
         case s.Triples(patterns):
             return _names(t for triple in patterns for t in (triple.subject, triple.predicate, triple.object))
@@ -37,10 +37,10 @@ def variables(pattern: s.Pattern) -> frozenset[str]:
 
 
 def certain(pattern: s.Pattern) -> frozenset[str]:
-    """The names that every solution of ``pattern`` binds.
+    """Return the names that every solution of ``pattern`` binds.
 
-    Not those of OPTIONAL, of only some UNION branches, of a VALUES column with UNDEF, of BIND and of
-    a subquery's expressions (both may be errors), or of SERVICE SILENT.
+    Not certain are variables of OPTIONAL, of only some UNION branches, of a VALUES column with UNDEF, of BIND
+    and of a subquery's expressions (both may be errors), and of SERVICE SILENT.
     """
     match pattern:
         case s.Triples():
@@ -66,10 +66,10 @@ def certain(pattern: s.Pattern) -> frozenset[str]:
 
 
 def mentioned(expression: s.Expression, exists: bool = True) -> frozenset[str]:
-    """The names that ``expression`` uses, in PREV and aggregates too.
+    """Return the names that ``expression`` uses, including PREV and aggregates.
 
-    An EXISTS counts with every name that occurs in its pattern and can be seen from outside
-    (``occurring``), or not at all when ``exists`` is false.
+    An EXISTS counts with every name in its pattern that is visible from outside (``occurring``), or not at
+    all when ``exists`` is false.
     """
     match expression:
         case s.Var(name):
@@ -83,9 +83,10 @@ def mentioned(expression: s.Expression, exists: bool = True) -> frozenset[str]:
 
 
 def occurring(pattern: s.Pattern) -> frozenset[str]:
-    """The names in ``pattern`` that a value from outside could replace.
+    """Return the names in ``pattern`` that a value from outside could replace.
 
-    The in-scope ones, and those in FILTER, BIND and MINUS. A subquery shows only what it projects.
+    These are the names in scope, and those in FILTER, BIND and MINUS. A subquery exposes only what it
+    projects.
     """
     match pattern:
         case s.Filter(condition):
@@ -103,7 +104,7 @@ def occurring(pattern: s.Pattern) -> frozenset[str]:
 
 
 def operands(expression: s.Expression) -> tuple[s.Expression, ...]:
-    """The expressions directly inside ``expression``. Those inside the pattern of an EXISTS are not."""
+    """Return the expressions directly inside ``expression``, without the pattern of an EXISTS."""
     match expression:
         case s.Unary(_, operand):
             return (operand,)
@@ -120,14 +121,14 @@ def operands(expression: s.Expression) -> tuple[s.Expression, ...]:
 
 
 def walk(expression: s.Expression) -> Iterator[s.Expression]:
-    """``expression`` and every expression inside it, outermost first, without the patterns of EXISTS."""
+    """Yield ``expression`` and all expressions inside, outermost first, without the patterns of EXISTS."""
     yield expression
     for operand in operands(expression):
         yield from walk(operand)
 
 
 def plain_variables(expression: s.Expression) -> Iterator[s.Var]:
-    """The variables of an expression that stand outside aggregates and PREV."""
+    """Yield the variables of an expression outside aggregates and PREV."""
     if isinstance(expression, s.Var):
         yield expression
     elif not isinstance(expression, s.Aggregate):
@@ -136,7 +137,7 @@ def plain_variables(expression: s.Expression) -> Iterator[s.Var]:
 
 
 def conjuncts(expression: s.Expression) -> Iterator[s.Expression]:
-    """The operands of the outermost ``&&``: a filter on it keeps what all of them keep."""
+    """Yield the operands of the outermost ``&&``: filtering by it is filtering by each operand."""
     if isinstance(expression, s.Binary) and expression.operator == "&&":
         yield from conjuncts(expression.left)
         yield from conjuncts(expression.right)
@@ -145,15 +146,15 @@ def conjuncts(expression: s.Expression) -> Iterator[s.Expression]:
 
 
 def gpm_variables(gpm: s.Gpm) -> frozenset[str]:
-    """The names that the GPM may bind: those of its pattern, of AT and of AS."""
+    """Return the names that the GPM may bind: those of its pattern, of AT and of AS."""
     return variables(gpm.pattern) | _event_variables(gpm)
 
 
 def group_variables(query: s.Query) -> list[tuple[s.Repeat, frozenset[str]]]:
-    """The repetitions of SEQ, outermost first, each with its group variables in some alternative.
+    """Return the repetitions of SEQ, outermost first, each with its group variables in some alternative.
 
-    They are those that nothing outside of it has on all sides of every ``|``; partition variables have one
-    value in any case.
+    A group variable is one that the rest of the sequence does not bind on all sides of every ``|``. Partition
+    variables have one value in any case.
     """
     bound = {gpm.name: gpm_variables(gpm) for gpm in query.gpms}
     single = frozenset(variable.name for variable in query.partition)
@@ -169,14 +170,14 @@ def _groups(
     inner = parts(seq)
     for i, part in enumerate(inner):
         if isinstance(part, s.Ref):
-            continue  # Repeats nothing: of a long sequence of events, none is asked for all others.
+            continue  # repeats nothing: a long sequence is not compared pairwise
         beside = () if isinstance(seq, s.Disjunction) else (p for j, p in enumerate(inner) if j != i)
         others = _join(_surely(p, bound) for p in beside if not _repeats(part, p))
         yield from _groups(part, outside | others, bound, single)
 
 
 def _surely(seq: s.Seq, bound: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """What is bound or joined in a sequence whatever sides are taken."""
+    """Return the names that are bound or joined in a sequence whichever alternatives are taken."""
     match seq:
         case s.Ref(name):
             return bound.get(name, _NONE)
@@ -188,7 +189,7 @@ def _surely(seq: s.Seq, bound: Mapping[str, frozenset[str]]) -> frozenset[str]:
 
 
 def _repeats(kleene: s.Seq, negation: s.Seq) -> bool:
-    """Whether a negation is of the GPM that a Kleene beside it repeats alone: then it joins nothing."""
+    """Return whether a negation has the GPM that a Kleene beside it repeats alone: it joins nothing then."""
     while isinstance(negation, s.Bounded):
         negation = negation.element
     while isinstance(kleene, s.Bounded):
@@ -202,7 +203,7 @@ def _repeats(kleene: s.Seq, negation: s.Seq) -> bool:
 
 
 def parts(seq: s.Seq) -> tuple[s.Seq, ...]:
-    """The sequences directly inside ``seq``."""
+    """Return the sequences directly inside ``seq``."""
     match seq:
         case s.Ref():
             return ()
@@ -215,12 +216,12 @@ def parts(seq: s.Seq) -> tuple[s.Seq, ...]:
 
 
 def gpm_certain(gpm: s.Gpm) -> frozenset[str]:
-    """The names that the GPM binds in every solution: those of its pattern, of AT and of AS."""
+    """Return the names that the GPM binds in every solution: those of its pattern, of AT and of AS."""
     return certain(gpm.pattern) | _event_variables(gpm)
 
 
 def references(seq: s.Seq) -> Iterator[tuple[s.Ref, bool]]:
-    """Every name in SEQ, from left to right, and whether it stands under a negation."""
+    """Yield every name in SEQ, from left to right, and whether it is negated."""
     match seq:
         case s.Ref():
             yield seq, False
@@ -234,11 +235,11 @@ def references(seq: s.Seq) -> Iterator[tuple[s.Ref, bool]]:
 
 
 def split(gpm: s.Gpm, elsewhere: frozenset[str]) -> tuple[s.Group, tuple[s.Filter, ...]]:
-    """The stateless part of the GPM's pattern, and its correlated filters (semantics, section 3).
+    """Return the stateless part of the GPM's pattern, and its correlated filters (semantics, section 3).
 
-    A top-level FILTER is correlated when it has an aggregate or PREV, or mentions (also inside EXISTS)
-    a name that the GPM does not certainly bind and that is in ``elsewhere``: what other GPMs bind. Of an
-    ``&&``, only the operands that do are correlated.
+    A top-level FILTER is correlated if it has an aggregate or PREV, or if it mentions (also inside EXISTS) a
+    name that the GPM does not certainly bind and that is in ``elsewhere``, the names that other GPMs bind.
+    The operands of an ``&&`` are split, so that only correlated ones count.
     """
     foreign = elsewhere - gpm_certain(gpm)
     kept: list[s.Pattern] = []
@@ -254,8 +255,8 @@ def split(gpm: s.Gpm, elsewhere: frozenset[str]) -> tuple[s.Group, tuple[s.Filte
 
 
 def _split_filter(found: s.Filter, foreign: frozenset[str]) -> tuple[list[s.Filter], list[s.Filter]]:
-    # What stands beside an aggregate decides which solutions it sees, and what stands beside PREV
-    # applies from the second iteration on, like PREV itself.
+    # The other operands stay together with it: beside an aggregate they decide which solutions it sees, and
+    # beside PREV they apply only from the second iteration on, like PREV itself.
     if any(isinstance(part, s.Aggregate | s.Prev) for part in walk(found.condition)):
         return [], [found]
     parts = list(conjuncts(found.condition))

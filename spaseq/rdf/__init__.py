@@ -1,7 +1,8 @@
-"""Inside rdflib: SPAseq over datasets, and streams in SPARQL. To import this is all that has to be done.
+"""SPAseq inside rdflib: queries over datasets, and streams in SPARQL. Importing this package enables it.
 
-A recorded stream is a Dataset with a named graph for each event, and in the default graph its
-``prov:generatedAtTime``:
+``processor`` runs queries over a Dataset, ``service`` makes registered queries SPARQL services, ``live``
+makes named graphs events. Open ``processor.py`` first. A recorded stream is a Dataset with a named graph for
+each event, and its ``prov:generatedAtTime`` in the default graph:
 
 >>> import rdflib, spaseq, spaseq.rdf
 >>> dataset = rdflib.Dataset()
@@ -75,7 +76,7 @@ __all__ = [
 
 listen()
 
-# Not everyone streams who asks a recorded stream.
+# Streams are loaded on first use: queries over recorded data do not need them.
 __getattr__, __dir__ = lazily(
     __name__,
     {

@@ -1,4 +1,4 @@
-"""A store of quads that is read as any rdflib store, and changed by its owner only."""
+"""A store of quads that only its owner changes; rdflib reads it as any store."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Quad = tuple[Triple, IdentifiedNode]
 
 
 class QuadStore(Store):
-    """Quads by what they were put in for: each is there until all that it was put in for was taken away.
+    """Quads by the parts that contain them: a quad is there until all its parts are removed.
 
-    rdflib's own store in memory keeps empty index entries of all that it ever held; this one keeps nothing.
-    What an interrupt left half-done is made anew when the owner next puts in, takes away, or calls ``mend``.
+    rdflib's own store in memory keeps empty index entries forever; this one keeps nothing. Indices that an
+    interrupt left half-done are rebuilt when the owner next calls ``put``, ``take`` or ``mend``.
     """
 
     context_aware = True
@@ -36,7 +36,7 @@ class QuadStore(Store):
     # --- for the owner
 
     def put(self, part: Hashable, quads: Sequence[Quad]) -> None:
-        """Puts in the quads of a part, if they are not there."""
+        """Add the quads of a part, if they are not there."""
         self.mend()
         if part not in self._parts:
             self._whole = False
@@ -45,7 +45,7 @@ class QuadStore(Store):
             self._whole = True
 
     def take(self, part: Hashable) -> None:
-        """Takes away the quads of a part, if they are there."""
+        """Remove the quads of a part, if they are there."""
         self.mend()
         if part in self._parts:
             self._whole = False
@@ -54,7 +54,7 @@ class QuadStore(Store):
             self._whole = True
 
     def mend(self) -> None:
-        """Makes the indices anew, if an interrupt has left them half-done."""
+        """Rebuild the indices if an interrupt has left them half-done."""
         if not self._whole:
             self._empty()
             for quads in self._parts.values():
@@ -62,7 +62,7 @@ class QuadStore(Store):
             self._whole = True
 
     def _empty(self) -> None:
-        # In how many parts each triple of a graph is.
+        # The number of parts that contain each triple of a graph.
         self._names: dict[Triple, dict[IdentifiedNode, int]] = {}
         self._graphs: dict[IdentifiedNode, dict[Triple, None]] = {}
         self._index: tuple[dict[Node, dict[Triple, None]], ...] = ({}, {}, {})
@@ -94,7 +94,7 @@ class QuadStore(Store):
     def triples(
         self, triple_pattern: Pattern, context: Graph | None = None
     ) -> Iterator[tuple[Triple, Iterator[Graph]]]:
-        """The triples of a pattern, in one graph or in all, each with the graphs that it is in."""
+        """Yield the triples of a pattern, in one graph or in all, each with its graphs."""
         for triple in list(self._candidates(triple_pattern, context)):
             fits = all(p is None or p == t for p, t in zip(triple_pattern, triple, strict=True))
             names = self._names.get(triple, {})
@@ -113,7 +113,7 @@ class QuadStore(Store):
         return len(self._names if context is None else self._graphs.get(context.identifier, ()))
 
     def contexts(self, triple: Pattern | None = None) -> Generator[Graph, None, None]:
-        """The graphs, or those that a triple is in."""
+        """Yield the graphs, or only the graphs of a triple."""
         names: Iterable[IdentifiedNode] = self._graphs
         if triple is not None and triple != (None, None, None):
             names = {name for found in self.triples(triple) for name in self._names[found[0]]}
@@ -123,42 +123,42 @@ class QuadStore(Store):
         return Graph(store=self, identifier=name)
 
     def add(self, triple: Triple, context: Graph | None, quoted: bool = False) -> None:  # noqa: ARG002
-        """Raises EngineError."""
+        """Raise EngineError: only the owner writes."""
         raise self._read_only()
 
     def addN(self, quads: Iterable[Any]) -> None:  # noqa: N802, ARG002
-        """Raises EngineError."""
+        """Raise EngineError: only the owner writes."""
         raise self._read_only()
 
     def remove(self, triple: Pattern, context: Graph | None = None) -> None:  # noqa: ARG002
-        """Raises EngineError."""
+        """Raise EngineError: only the owner writes."""
         raise self._read_only()
 
     def remove_graph(self, graph: Graph) -> None:  # noqa: ARG002
-        """Raises EngineError."""
+        """Raise EngineError: only the owner writes."""
         raise self._read_only()
 
     def add_graph(self, graph: Graph) -> None:
-        """Nothing: ``Dataset.graph(name)`` calls it before one reads."""
+        """Do nothing: ``Dataset.graph(name)`` calls it before a read."""
 
     def _read_only(self) -> EngineError:
         return EngineError("this store shows what the engine sees: push events to the engine instead")
 
     def bind(self, prefix: str, namespace: URIRef, override: bool = True) -> None:
-        """Names a namespace."""
+        """Bind a prefix to a namespace."""
         if override or prefix not in self._prefixes:
             self._prefixes[prefix] = namespace
 
     def namespace(self, prefix: str) -> URIRef | None:
-        """The namespace of a prefix."""
+        """Return the namespace of a prefix."""
         return self._prefixes.get(prefix)
 
     def prefix(self, namespace: URIRef) -> str | None:
-        """The last prefix of a namespace."""
+        """Return the last prefix of a namespace."""
         return next((p for p, n in reversed(self._prefixes.items()) if n == namespace), None)
 
     def namespaces(self) -> Iterator[tuple[str, URIRef]]:
-        """All prefixes."""
+        """Yield all prefixes."""
         yield from list(self._prefixes.items())
 
 

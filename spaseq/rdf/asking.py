@@ -1,11 +1,11 @@
-"""What changes in rdflib for a program that imports ``spaseq.rdf``; for others, nothing is even loaded.
+"""Changes to rdflib in programs that import ``spaseq.rdf``; other programs load nothing.
 
-``SERVICE <urn:x-spaseq:NAME>`` is evaluated by rdflib's own means, a custom evaluation. But rdflib offers any
-query to the store before it looks at ``processor``, and ours is never asked where a store has a SPARQL of its
-own: Oxigraph finds a syntax error in SPAseq, and no host in a service's name. So ``Graph.query`` and
-``Graph.update``, with the signatures and the answers that they have, keep what is for us from the store:
-SPAseq, and SPARQL with a service of ours. The latter is told which columns its services have, which rdflib
-takes from a query's text: ``SELECT *``, OPTIONAL and CONSTRUCT rely on it.
+rdflib evaluates ``SERVICE <urn:x-spaseq:NAME>`` by a custom evaluation. But rdflib offers every query to the
+store before it looks at ``processor``, so a store with a SPARQL engine of its own would get ours: Oxigraph
+finds a syntax error in SPAseq, and no host in a service's name. Therefore ``Graph.query`` and
+``Graph.update`` are wrapped, with the same signatures and results. They withhold from the store SPAseq
+queries, and SPARQL with a service of ours. The latter get the columns of their services, which rdflib takes
+from a query's text: ``SELECT *``, OPTIONAL and CONSTRUCT need them.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from spaseq.rdf.services import PARSER, SCHEME, SERVICES, columns_of_services
 
 _SERVICE: Final = re.compile(r"\bservice\b", re.IGNORECASE)
 
-#: What only SPAseq says; looked for when something that should be SPARQL could not be read.
+#: A mark of SPAseq, looked for when the text does not parse as SPARQL.
 _SPASEQ: Final = re.compile(r"\bSEQ\s*\(.*\bDEFINE\s+GPM\b", re.IGNORECASE | re.DOTALL)
 
 _SAY: Final = "this is a SPAseq query: ask it with processor='spaseq' (and result='spaseq' for its matches)"
 
-#: What rdflib prepared, with the columns that there were when it was translated anew.
+#: Queries prepared by rdflib, with the columns at the time of their translation.
 _PREPARED: Final[WeakKeyDictionary[Query | Update, tuple[object, Query | Update]]] = WeakKeyDictionary()
 
 
 def listen() -> None:
-    """Tells rdflib of services, of what is for us, and of the store ``spaseq-window``."""
+    """Register the custom evaluation, the wrappers and the store ``spaseq-window`` with rdflib."""
     CUSTOM_EVALS["spaseq"] = evaluate
     Graph.query = _heard(Graph.query, "query_object", _query)  # type: ignore[method-assign]
     Graph.update = _heard(Graph.update, "update_object", _update)  # type: ignore[method-assign]
-    # No entry point: whoever opens each store that there is, as rdflib's own tests do, wants to write.
+    # Not an entry point: code that opens every known store, as rdflib's own tests do, expects to write.
     plugin.register("spaseq-window", Store, "spaseq.rdf.window", "WindowStore")
 
 
 def evaluate(ctx: QueryContext, part: CompValue) -> Iterable[Any]:
-    """The solutions of a SERVICE of ours; NotImplementedError for every other part, as rdflib wants it."""
+    """Evaluate a SERVICE of ours; raise NotImplementedError for every other part, as rdflib requires."""
     if part.name == "ServiceGraphPattern":
         iri = ctx[part.term]
         if (SERVICES and iri is None) or (isinstance(iri, str) and iri.startswith(SCHEME)):
@@ -66,7 +66,7 @@ _Translate = Callable[[str, str | None, Mapping[str, Any]], Query | Update]
 
 
 def _heard(method: Callable[..., Any], name: str, translate: _Translate) -> Callable[..., Any]:
-    """``Graph.query`` or ``Graph.update``, whose parameter ``name`` is what is asked."""
+    """Wrap ``Graph.query`` or ``Graph.update``; the parameter ``name`` is the query."""
     signature = inspect.signature(method)
 
     @wraps(method)
@@ -105,10 +105,10 @@ def _is_spaseq(given: Mapping[str, Any], text: str) -> bool:
 
 
 def _names_service(given: Mapping[str, Any], what: object) -> bool:
-    """Whether a text, or what rdflib prepared of one, speaks of our services anywhere.
+    """Return whether a text, or rdflib's prepared form of one, mentions our services anywhere.
 
-    By a prefix, in a BIND, in ``initBindings``. A service's IRI that only the data have is not seen: such a
-    query needs ``use_store_provided=False``.
+    Also by a prefix, in a BIND, or in ``initBindings``. A service's IRI that occurs only in the data is not
+    recognized: such a query needs ``use_store_provided=False``.
     """
     text, names, _ = _text(given, what)
     if not text or _SERVICE.search(text) is None:
@@ -125,7 +125,7 @@ def _names_service(given: Mapping[str, Any], what: object) -> bool:
 
 
 def _text(given: Mapping[str, Any], what: object) -> tuple[str, Mapping[str, Any], str | None]:
-    """What is asked as text, with the prefixes and the base that it is read with; "" if that is unknown."""
+    """Return the query as text, with its prefixes and base; "" if the text is unknown."""
     if isinstance(what, str):
         graph = given["self"]
         names = given.get("initNs") or dict(graph.namespaces())
@@ -135,7 +135,7 @@ def _text(given: Mapping[str, Any], what: object) -> tuple[str, Mapping[str, Any
 
 
 def _translated(given: Mapping[str, Any], what: object, translate: _Translate) -> Query | Update:
-    """What is asked in rdflib's algebra, with the columns of the services in it."""
+    """Return the query in rdflib's algebra, with the columns of the services in it."""
     text, names, base = _text(given, what)
     if not isinstance(what, Query | Update):
         return translate(text, base, names)
@@ -165,9 +165,10 @@ def _update(text: str, base: str | None, names: Mapping[str, Any]) -> Update:
 
 
 def _tell(tree: CompValue, prologue: Prologue) -> None:
-    """Gives each SERVICE of a parse tree the columns of its service, for rdflib to find.
+    """Give each SERVICE of a parse tree the columns of its service, for rdflib to find.
 
-    Where the service is a variable, those of all services that the query names; if it names none, of all.
+    If the service is a variable, it gets the columns of all services that the query names; if it names none,
+    of all.
     """
     known = columns_of_services()
     parts = list(_parts(tree))
@@ -186,7 +187,7 @@ def _iri(part: object, prologue: Prologue) -> URIRef | None:
 
 
 def _parts(part: Any) -> Iterator[Any]:
-    """A parse tree's nodes, from the root."""
+    """Yield a parse tree's nodes, from the root."""
     yield part
     if isinstance(part, CompValue):
         part = list(part.values())

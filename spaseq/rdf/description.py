@@ -40,7 +40,7 @@ Triple = tuple[IdentifiedNode, URIRef, Node]
 
 
 def about_match(match: Match, node: IdentifiedNode) -> Iterator[Triple]:
-    """When the match ``node`` was, and the events that it was derived from."""
+    """Yield the time of the match ``node``, and the events that it was derived from."""
     yield node, RDF.type, MATCH
     yield node, START, time_literal(match.start)
     yield node, GENERATED_AT, time_literal(match.end)
@@ -50,7 +50,7 @@ def about_match(match: Match, node: IdentifiedNode) -> Iterator[Triple]:
 
 
 def about_choices(match: Match, node: IdentifiedNode, query: URIRef) -> Iterator[Triple]:
-    """Its query, the GPM that each event was chosen for, and the events' times and streams."""
+    """Yield its query, the GPM that chose each event, and the events' times and streams."""
     yield node, OF_QUERY, query
     for gpm, events in match.events.items():
         for event in events:
@@ -65,7 +65,7 @@ def about_choices(match: Match, node: IdentifiedNode, query: URIRef) -> Iterator
 
 
 def about_query(query: Query, name: URIRef) -> Iterator[Triple]:
-    """The query ``name`` and its GPMs."""
+    """Yield the query ``name`` and its GPMs."""
     yield name, RDF.type, QUERY
     for gpm in query.gpms:
         yield name, DCTERMS.hasPart, gpm_name(name, gpm.name)
@@ -74,22 +74,22 @@ def about_query(query: Query, name: URIRef) -> Iterator[Triple]:
 
 
 def gpm_name(query: URIRef, gpm: str) -> URIRef:
-    """The IRI of a GPM."""
+    """Return the IRI of a GPM."""
     return URIRef(f"{query}#{gpm}")
 
 
 def event_name(event: Event) -> IdentifiedNode:
-    """The name of the event's graph; for one without, a blank node that is the same in every match."""
+    """Return the name of the event's graph; if it has none, a blank node that is the same in every match."""
     if isinstance(event.graph, IdentifiedNode):
         return event.graph
     return BNode("e" + sha1(f"{event.stream} {event.n}".encode()).hexdigest())
 
 
 def time_literal(time: datetime | int) -> Literal:
-    """An event's time as rdflib writes it: an ``xsd:dateTime``, or a tick."""
+    """Return an event's time as an rdflib literal: an ``xsd:dateTime``, or a tick."""
     return Literal(time)
 
 
 def _events(match: Match) -> Iterator[Event]:
-    """Each event once, though several GPMs may have chosen it."""
+    """Yield each event once, though several GPMs may have chosen it."""
     yield from dict.fromkeys(event for events in match.events.values() for event in events)

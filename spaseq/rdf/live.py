@@ -1,12 +1,12 @@
-"""Live: named graphs added to a dataset are events, matches of CONSTRUCT are named graphs of it.
+"""Live datasets: named graphs added to a dataset are events, matches of CONSTRUCT become named graphs of it.
 
-When is a graph an event? When the default graph says its ``prov:generatedAtTime``. Say that last, and the
-event is pushed, and what it completes delivered, before ``add`` returns. Said before the graph is there, it
-announces the event, which is pushed when the next one is announced. What then still waits, or what the store
-did not tell of (Oxigraph's does not when it loads a file), is pushed by ``flush``, and by the end of
-``with connection:``. ``with connection.event(…)`` does all of it in order.
+A graph is an event when the default graph has its ``prov:generatedAtTime``. If that is added last, the event
+is pushed, and matches that it completes are delivered, before ``add`` returns. If it is added before the
+graph, it announces the event, which is pushed when the next one is announced. ``flush``, and the end of
+``with connection:``, push events that still wait, and events that the store did not report (Oxigraph's does
+not when it loads a file). ``with connection.event(…)`` does everything in order.
 
-rdflib's Result keeps every row that it ever gave. Live results come from ``Results``, which forgets them.
+rdflib's Result keeps every row that it ever returned. Live results come from ``Results``, which forgets them.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from spaseq.terms.interop import from_rdflib
 
 
 class Results:
-    """The matches of a query, each given once: iterating takes those that are there, and then ends.
+    """The matches of a query, each returned once: iteration takes the matches that are there, and then ends.
 
-    It ends with the handle's ``error`` if the query failed. It holds the newest ``keep`` matches; ``dropped``
-    counts those that nobody took in time.
+    Iteration raises the handle's ``error`` if the query failed. It holds the newest ``keep`` matches;
+    ``dropped`` counts older ones that were never read.
     """
 
     def __init__(self, keep: int) -> None:
@@ -56,7 +56,7 @@ class Results:
             match = self._found[0]
             try:
                 self._found.popleft()
-            except BaseException:  # an interrupt: nobody gets it
+            except BaseException:  # an interrupt: the match is lost
                 if not self._found or self._found[0] is not match:
                     self._found.appendleft(match)
                 raise
@@ -65,7 +65,7 @@ class Results:
             raise self.handle.error
 
     def add(self, match: Match) -> None:
-        """Holds a match, until it is taken."""
+        """Hold a match until it is read."""
         self.dropped += len(self._found) == self._found.maxlen
         self._found.append(match)
 
@@ -73,10 +73,11 @@ class Results:
 class Connection:
     """A dataset and an engine; a context manager that closes itself. ``connect`` makes one.
 
-    Several may share an engine, each used by a thread of its own: what they do is a turn of the engine's. The
-    dataset itself is as safe as its store, and rdflib's are for one thread at a time.
+    Several connections may share an engine, each used by its own thread: what they do is a turn of the
+    engine. The dataset itself is as thread-safe as its store, and rdflib's stores are for one thread at a
+    time.
 
-    ``pushed`` counts the events; ``rejected`` holds the newest named graphs that could not become one.
+    ``pushed`` counts the events; ``rejected`` holds the newest named graphs that could not become events.
     """
 
     def __init__(self, graph: Graph, engine: Engine, stream: str | None, keep: int) -> None:
@@ -89,22 +90,22 @@ class Connection:
         self._graph = graph
         self._times = default_graph(graph)
         self._engine = engine
-        # The engine's lock, not one more: callbacks come here while they have that.
+        # The engine's lock and not another: callbacks run while they hold it.
         self._turn = engine.turn
         self._stream = stream
         self._keep = keep
-        # Names of graphs that are no new events: those that were there, events, and matches, oldest first.
+        # Names of graphs that are not new events: graphs that were there, events, and matches, oldest first.
         self._old = frozenset(self._times.subjects(GENERATED_AT, None))
         self._events: dict[Node, None] = {}
         self._matches: dict[Node, None] = {}
-        # Those whose time was said, and whose graph is still to come.
+        # Announced events, the graph of which is still missing.
         self._announced: dict[Name, Node] = {}
         self._writing = 0
-        # Those to be pushed, each with its time, and on how many of its streams it was.
+        # Events to be pushed, each with its time, and the number of its streams that already have it.
         self._waiting: dict[Name, tuple[Node, int]] = {}
         self._pushing = False
         self._warned = False
-        # rdflib raises for a kind of event that nobody has subscribed to, once there is any subscriber.
+        # If there is any subscriber, rdflib raises for a kind of event without one.
         for kind in (TripleAddedEvent, TripleRemovedEvent):
             graph.store.dispatcher.subscribe(kind, self._changed)  # type: ignore[no-untyped-call]
 
@@ -112,7 +113,7 @@ class Connection:
 
     @contextmanager
     def event(self, name: Name | str, time: datetime | int, stream: str | None = None) -> Iterator[Graph]:
-        """The graph ``name``, to be filled; at the end it is an event of the stream, and pushed."""
+        """Yield the graph ``name`` to be filled; at the end push it as an event of the stream."""
         node = name if isinstance(name, URIRef | BNode) else URIRef(name)
         graph = named_graph(self._graph, node)
         yield graph
@@ -125,7 +126,7 @@ class Connection:
             self._take(node, time_literal(time))
 
     def flush(self) -> None:
-        """Pushes the events that are there and were not pushed, in the order of their times."""
+        """Push complete events that were not pushed, in the order of their times."""
         self._turn.check()
         with self._turn.lock:
             known = self._events.keys() | self._matches.keys() | self._old
@@ -138,11 +139,13 @@ class Connection:
             self._push_waiting()
 
     def _changed(self, event: TripleAddedEvent | TripleRemovedEvent) -> None:
-        """rdflib: a triple was added, or is just being added, to some graph of the store, or removed."""
+        """Handle rdflib's report that a triple was added to, is being added to, or was removed from a graph
+        of the store.
+        """
         with self._turn.lock:
             if self._writing or isinstance(event, TripleRemovedEvent):
                 return
-            # rdflib's events have what they are made with, and declare nothing.
+            # rdflib's events have attributes that they do not declare.
             name = getattr(event.context, "identifier", event.context)  # type: ignore[attr-defined]
             subject, predicate, time = event.triple  # type: ignore[attr-defined]
             if name == self._times.identifier:
@@ -156,7 +159,7 @@ class Connection:
                 warnings.warn(message, SpaseqWarning, stacklevel=4)
 
     def _due(self, time: Node) -> list[tuple[Name, Node]]:
-        """The events that were announced up to this time, and are there; in the order of their times."""
+        """Return the complete events that were announced up to this time, in the order of their times."""
         due = [
             (name, said)
             for name, said in self._announced.items()
@@ -165,9 +168,9 @@ class Connection:
         return sorted(due, key=lambda pair: (_order(pair[1]), pair[0]))
 
     def _take(self, name: Name, time: Node) -> None:
-        """Pushes an event; those that arrive meanwhile, from callbacks, come after it.
+        """Push an event; events that callbacks add meanwhile come after it.
 
-        One that an interrupt kept from the engine is pushed before the next one.
+        An event that an interrupt kept from the engine is pushed before the next one.
         """
         self._announced.pop(name, None)
         if name in self._events:
@@ -190,7 +193,7 @@ class Connection:
             self._pushing = False
 
     def _push(self, name: Name, time: Node, done: int) -> None:
-        """Pushes an event on its streams, of which it was on so many; see ``_waiting``."""
+        """Push an event on its streams, of which ``done`` already have it; see ``_waiting``."""
         graph = named_graph(self._graph, name)
         streams = [str(stream) for stream in self._times.objects(name, PART_OF)]
         if not streams and self._stream is not None:
@@ -223,10 +226,10 @@ class Connection:
     # --- queries
 
     def register(self, query: Query | str, on_match: Callable[[Match], None] | None = None) -> Results:
-        """Registers a query with the engine. Its matches go to ``on_match``, or else into the Results.
+        """Register a query with the engine. Its matches go to ``on_match``, or else into the Results.
 
-        A match of CONSTRUCT is a named graph of the dataset, before that, with its time and the events that
-        it was derived from in the default graph. Raises what ``Engine.register`` does.
+        Before that, a match of CONSTRUCT becomes a named graph of the dataset, with its time and its events
+        in the default graph. Raises what ``Engine.register`` does.
         """
         prepared = as_query(query)
         results = Results(self._keep)
@@ -257,7 +260,7 @@ class Connection:
     # --- the dataset
 
     def _forget(self, names: dict[Node, None]) -> None:
-        """Takes the oldest graphs away, and what the default graph says about them."""
+        """Remove the oldest graphs, and their descriptions in the default graph."""
         while len(names) > self._keep:
             name = next(iter(names))
             del names[name]
@@ -270,7 +273,7 @@ class Connection:
 
     @contextmanager
     def _own(self) -> Iterator[None]:
-        """What is written here is no event of the user's."""
+        """Mark what is written here as not being events of the user."""
         self._writing += 1
         try:
             yield
@@ -278,7 +281,7 @@ class Connection:
             self._writing -= 1
 
     def close(self) -> None:
-        """Pushes what waits, and lets go of the dataset. The engine stays open."""
+        """Push waiting events, and detach from the dataset. The engine stays open."""
         listening = False
         for handlers in self._graph.store.dispatcher.get_map().values():  # type: ignore[no-untyped-call]
             if self._changed in handlers:
@@ -295,11 +298,11 @@ class Connection:
 
 
 def connect(graph: Graph, engine: Engine, *, stream: str | None = None, keep: int = 1000) -> Connection:
-    """Pushes the named graphs that are added to a dataset from now on, as events.
+    """Push named graphs that are added to a dataset from now on, as events.
 
-    Of an event, the default graph says its ``prov:generatedAtTime``, and its stream (``dcterms:isPartOf``)
-    if that is not ``stream``. Given a single graph, that one plays the default graph's part for its store.
-    The newest ``keep`` events and ``keep`` matches stay in the dataset: older ones are removed from it.
+    The default graph has an event's ``prov:generatedAtTime``, and its stream (``dcterms:isPartOf``) if that
+    is not ``stream``. A single graph serves as the default graph of its store. The newest ``keep`` events and
+    ``keep`` matches stay in the dataset: older ones are removed from it.
     """
     return Connection(graph, engine, stream, keep)
 
@@ -308,4 +311,4 @@ def _order(time: Node) -> int:
     try:
         return read_time(from_rdflib(time)).value
     except (TypeError, ValueError):
-        return 0  # whoever pushes it says what is wrong with it
+        return 0  # pushing it reports the error

@@ -23,21 +23,21 @@ def prepare(
     initNs: Mapping[str, str] | None = None,  # noqa: N803  # rdflib's name
     base: str | None = None,
 ) -> s.Query:
-    """As ``spaseq.prepare``, for a query that has prefixes or parameters from outside.
+    """Prepare a query as ``spaseq.prepare`` does, with prefixes or parameters from outside.
 
-    Raises QuerySyntaxError. What its variables mean is checked when it is asked, together with its
-    ``initBindings``, so a query may have parameters that no GPM binds.
+    Raises QuerySyntaxError. The meaning of variables is checked when the query is evaluated, together with
+    its ``initBindings``, so a query may have parameters that no GPM binds.
     """
     return parse(text, filename, _mentioned(initNs or {}, text), base)
 
 
 def bound(query: s.Query, bindings: Mapping[str, Node]) -> s.Query:
-    """The query with variables replaced by terms, checked.
+    """Return the query with variables replaced by terms, checked.
 
-    As in SPARQL, replacing is joining with the term: the GPMs that bind the variable get ``VALUES``; if none
-    does, it is a parameter, and those get it that mention it, or else all that are not negated. Names that
-    the query does not have do nothing. Raises QueryMeaningError; EngineError for a blank node, which no
-    event but its own can have.
+    As in SPARQL, replacing is joining with the term: the GPMs that bind the variable get ``VALUES``. If no
+    GPM binds it, it is a parameter, and ``VALUES`` goes to the GPMs that mention it, or else to all that are
+    not negated. Names that the query does not have are ignored. Raises QueryMeaningError; EngineError for a
+    blank node, which only its own event can contain.
     """
     negated = {ref.name for ref, under in references(query.sequence) if under}
     for key, value in bindings.items():
@@ -69,6 +69,6 @@ def _restricted(gpm: s.Gpm, name: str, term: ox.NamedNode | ox.Literal) -> s.Gpm
 
 
 def _mentioned(prefixes: Mapping[str, str], text: str) -> dict[str, str]:
-    """The prefixes that the text may use: rdflib gives some dozens with every query."""
+    """Return the prefixes that the text may use: rdflib passes some dozens with every query."""
     used: Iterable[str] = set(re.findall(r"([\w.-]*):", text))
     return {name: str(prefixes[name]) for name in used if name in prefixes}

@@ -23,7 +23,7 @@ from spaseq.sources import BadEvent
 
 
 class SpaseqProcessor(Processor):
-    """What ``Dataset.query(text, processor="spaseq")`` calls.
+    """The processor behind ``Dataset.query(text, processor="spaseq")``.
 
     Its events are the dataset's named graphs that have a ``prov:generatedAtTime`` in the default graph.
     """
@@ -43,11 +43,11 @@ class SpaseqProcessor(Processor):
         catalog: str | Path | None = None,
         strict: bool = False,
     ) -> Mapping[str, Any]:
-        """What a Result is made of.
+        """Evaluate a query; return the arguments of a Result.
 
         ``kb`` adds background graphs to the dataset's own. A stream that ``catalog`` lists is read from its
-        file. Events that are malformed are warned of and kept in the result's ``rejected``; with ``strict``
-        the first one raises. Raises ``QueryError``, ``SourceError``, ``KnowledgeError`` and ``EngineError``.
+        file. Malformed events cause a warning and are kept in the result's ``rejected``; with ``strict`` the
+        first one raises. Raises ``QueryError``, ``SourceError``, ``KnowledgeError`` and ``EngineError``.
         """
         query = _parsed(strOrQuery, initBindings or {}, initNs, base)
         matches: list[Match] = []
@@ -84,7 +84,7 @@ def _parsed(
 
 
 def _found(query: Query, matches: list[Match], rejected: list[BadEvent]) -> dict[str, Any]:
-    """In the terms of rdflib's own Result, so that ``result="sparql"`` can hold it, too."""
+    """Return the result in the terms of rdflib's own Result, so that ``result="sparql"`` can hold it, too."""
     graph: Graph | None = None
     kind = "SELECT"
     if isinstance(query.form, Construct):

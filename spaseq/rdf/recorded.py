@@ -1,8 +1,8 @@
 """A recorded stream in an rdflib Dataset → sources that an engine can read.
 
-An event is a named graph whose ``prov:generatedAtTime`` is said in the default graph. It belongs to the
-streams that it is ``dcterms:isPartOf``, said there too. If no event says so, and the query reads one
-stream, all are its events.
+An event is a named graph with a ``prov:generatedAtTime`` in the default graph. It belongs to the streams in
+its ``dcterms:isPartOf``, also there. If no event has a stream, and the query reads one stream, all events
+belong to it.
 """
 
 from __future__ import annotations
@@ -33,24 +33,25 @@ Name = URIRef | BNode
 
 
 def default_graph(graph: Graph) -> Graph:
-    """Where a dataset says the times of its graphs; of a single graph, itself."""
+    """Return the graph with the times of a dataset's graphs; for a single graph, the graph itself."""
     if isinstance(graph, Dataset):
         return Graph(store=graph.store, identifier=DATASET_DEFAULT_GRAPH_ID)
     return graph.default_context if isinstance(graph, ConjunctiveGraph) else graph
 
 
 def named_graph(graph: Graph, name: Node) -> Graph:
-    """The graph of that name in the store of another one."""
+    """Return the graph of that name in the store of another one."""
     return Graph(store=graph.store, identifier=name)  # type: ignore[arg-type]  # names are what stores gave
 
 
 def sources(
     graph: Graph, query: s.Query, catalog: str | Path | None, on_bad: Callable[[BadEvent], None]
 ) -> list[Source]:
-    """A source for each stream of the query: the file that the catalogue names, or events of the dataset.
+    """Return a source for each stream of the query: the file that the catalogue names, or events of the
+    dataset.
 
-    Raises EngineError for a graph that is no dataset, SourceError if it cannot be told which events of the
-    dataset are whose, or for what is wrong with the catalogue. ``on_bad`` gets what RDF 1.1 cannot hold.
+    Raises EngineError for a graph that is not a dataset, SourceError if the streams of the dataset's events
+    are not known, or for an error in the catalogue. ``on_bad`` gets what RDF 1.1 cannot represent.
     """
     listed = load_catalog(catalog) if catalog is not None else {}
     wanted = list(dict.fromkeys(declaration.iri for declaration in query.streams))
@@ -71,7 +72,7 @@ def sources(
 
 
 def knowledge(graph: Graph, query: s.Query, kb: Mapping[str, Knowledge] | None) -> dict[str, Knowledge]:
-    """The background graphs: those given, and what the query names of the dataset's."""
+    """Return the background graphs: those given, and those of the dataset that the query names."""
     found: dict[str, Knowledge] = dict(kb or {})
     if not isinstance(graph, ConjunctiveGraph):
         return found
@@ -91,7 +92,7 @@ def knowledge(graph: Graph, query: s.Query, kb: Mapping[str, Knowledge] | None) 
 
 
 def _by_stream(dataset: Graph, wanted: list[str]) -> dict[str, list[Name]]:
-    """The names of the events of each stream."""
+    """Return the names of the events of each stream."""
     times = default_graph(dataset)
     events = {n: None for n in times.subjects(GENERATED_AT, None) if isinstance(n, URIRef | BNode)}
     said: dict[str, list[Name]] = defaultdict(list)
@@ -127,7 +128,7 @@ def _warn(message: str) -> None:
 
 
 def _source(dataset: Graph, stream: str, names: Iterable[Name], on_bad: Callable[[BadEvent], None]) -> Source:
-    """The events of one stream as N-Quads, in the order of their times; of equal times, of their names."""
+    """Return the events of one stream as N-Quads, sorted by time, and by name for equal times."""
     times = default_graph(dataset)
     stamped = [(list(times.objects(name, GENERATED_AT)), name) for name in names]
     quads: list[ox.Quad] = []
@@ -145,7 +146,7 @@ def _order(time: Node) -> int:
     try:
         return read_time(from_rdflib(time)).value
     except (TypeError, ValueError):
-        return 0  # the reader says what is wrong with it
+        return 0  # the reader reports the error
 
 
 def _quads(name: Name, times: Iterable[Node], graph: Graph) -> Iterator[ox.Quad]:

@@ -1,4 +1,4 @@
-"""What ``Dataset.query(…, result="spaseq")`` gives: an rdflib Result that knows its matches."""
+"""The result of ``Dataset.query(…, result="spaseq")``: an rdflib Result with its matches."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from spaseq.language.syntax import Query
 from spaseq.results.match import Match
 from spaseq.sources import BadEvent
 
-#: The formats of matches, for every form of query.
+#: Formats of matches, for every form of query.
 _OF_MATCHES: Final = ("ndjson", "messages")
 
 
 class SpaseqResult(Result):
-    """The rows, answer or graph of a query, and its ``matches``: a recorded stream is finite, so all of them.
+    """The rows, answer or graph of a query, and all its ``matches``: a recorded stream is finite.
 
     ``vars``, ``bindings``, ``askAnswer``, ``graph``, iteration and ``serialize`` are rdflib's. ``rejected``
     holds what could not become an event.
     """
 
     def __init__(self, found: Mapping[str, Any]) -> None:
-        """Raises EngineError for what another processor found, which has no matches."""
+        """Create a result. Raises EngineError for results of another processor, which have no matches."""
         if "matches" not in found:
             raise EngineError("result='spaseq' holds the matches of SPAseq: say processor='spaseq', too")
         super().__init__(found["type_"])
@@ -46,13 +46,13 @@ class SpaseqResult(Result):
         format: str = "xml",  # noqa: A002  # rdflib's name
         **args: Any,
     ) -> bytes | None:
-        """As rdflib's; ``ndjson`` and ``messages`` write matches, of CONSTRUCT too.
+        """Serialize as rdflib does; ``ndjson`` and ``messages`` write matches, of CONSTRUCT too.
 
-        Raises FormatError if the format cannot hold what the query gives.
+        Raises FormatError if the format cannot hold the results.
         """
         if self.type != "CONSTRUCT" or format not in _OF_MATCHES:
             return super().serialize(destination, encoding, format, **args)
-        # rdflib gives the results of CONSTRUCT to the serializers of graphs, which know no matches.
+        # rdflib passes results of CONSTRUCT to serializers of graphs, which do not know matches.
         written = io.BytesIO()
         plugin.get(format, ResultSerializer)(self).serialize(written, encoding, **args)
         if destination is None:

@@ -24,10 +24,10 @@ from spaseq.terms.interop import from_rdflib, to_triple
 
 
 class NdjsonSerializer(ResultSerializer):
-    """One match a line: its times, partition and events, and its bindings or graph."""
+    """One match per line: its times, partition and events, and its bindings or graph."""
 
     def serialize(self, stream: IO[bytes], encoding: str = "utf-8", **_: Any) -> None:
-        """Writes the matches. Raises FormatError for a result that has none."""
+        """Write the matches. Raises FormatError for a result without matches."""
         result = _of_matches(self.result, "ndjson", encoding)
         with writer("ndjson", result.query, stream) as out:
             for match in result.matches:
@@ -38,19 +38,19 @@ class MessagesSerializer(ResultSerializer):
     """RDF Messages: for each match of CONSTRUCT a dataset with its graph, its time and its events."""
 
     def serialize(self, stream: IO[bytes], encoding: str = "utf-8", **_: Any) -> None:
-        """Writes the matches. Raises FormatError for a result that has none, or none that are graphs."""
+        """Write the matches. Raises FormatError for a result without matches that are graphs."""
         result = _of_matches(self.result, "messages", encoding)
         if not isinstance(result.query.form, Construct):
             raise FormatError("messages hold graphs: only CONSTRUCT gives any; use ndjson")
         messages = (_message(match, BNode(f"match{n}")) for n, match in enumerate(result.matches, 1))
-        write_messages(messages, stream, "trig")  # as a file of that name is read
+        write_messages(messages, stream, "trig")  # files with this extension are read as TriG
 
 
 class TsvSerializer(ResultSerializer):
     """https://www.w3.org/TR/sparql11-results-csv-tsv/, for rows of any query processor."""
 
     def serialize(self, stream: IO[bytes], encoding: str = "utf-8", **_: Any) -> None:
-        """Writes the rows. Raises FormatError for a result that has no rows."""
+        """Write the rows. Raises FormatError for a result without rows."""
         if self.result.type != "SELECT":
             raise FormatError(f"tsv cannot hold the results of {self.result.type}")
         names = self.result.vars or []

@@ -1,15 +1,14 @@
 """Registered queries as SPARQL services: ``SERVICE <urn:x-spaseq:NAME> { … }``.
 
-What a service is evaluated over: a graph that describes the matches found so far (``description``), and
-their rows. The block ``{ … }`` means what it means when it begins with ``VALUES (?match ?a ?b …) { … }``, one
-line for each row of each match, under the names of the query's SELECT; ``?match`` is the match in the graph.
-So ``{ }`` gives all rows, FILTER and BIND see them, and ``?match spaseq:matchedEvent ?event`` asks on.
-The matches of CONSTRUCT and ASK have no rows: of them there is ``?match`` alone, and what CONSTRUCT made.
-Matches are described when a block is asked for the first time since they were found, or their events have
-become many to keep: those that make room for newer ones before cost nothing.
+A service is evaluated over a graph that describes the matches found so far (``description``), and over their
+rows. The block ``{ … }`` is evaluated as if it began with ``VALUES (?match ?a ?b …) { … }``, with one line
+for each row of each match, under the names of the query's SELECT; ``?match`` is the match in the graph. So
+``{ }`` returns all rows, FILTER and BIND see them, and ``?match spaseq:matchedEvent ?event`` queries the
+description. The matches of CONSTRUCT and ASK have no rows: only ``?match``, and the graph of CONSTRUCT.
+Matches are described when a block is first evaluated after they were found, or when their events take much
+memory. Matches that are dropped before that cost nothing.
 
-One thing of rdflib's to know: when its parser meets SERVICE, it takes what follows a ``#`` in the same line
-for a comment, in an IRI too.
+Known limitation of rdflib: after SERVICE its parser takes a ``#`` as the start of a comment, even in an IRI.
 """
 
 from __future__ import annotations
@@ -46,21 +45,21 @@ Row = Mapping[Variable, Node]
 
 _MATCH: Final = Variable("match")
 
-#: Stands in a block's VALUES for the rows, until it is asked.
+#: Stands for the rows in a block's VALUES, until the block is evaluated.
 _HERE: Final = URIRef("urn:x-spaseq:rows")
 
-#: How many blocks a service keeps translated.
+#: How many translated blocks a service keeps.
 _BLOCKS: Final = 16
 
-#: A match keeps its events' batches. It is described, which frees them, once so many triples came since.
+#: A match keeps its events' batches. It is described, which frees them, once this many triples arrived since.
 _TRIPLES: Final = 500_000
 
 
 @dataclass(slots=True, eq=False)
 class _Kept:
-    """A match, until it is described: then its rows alone are kept here, and not its events' graphs.
+    """A match until it is described; then only its rows are kept, not its events' graphs.
 
-    ``came``: how many triples had come when it was found.
+    ``came``: how many triples had arrived when it was found.
     """
 
     came: int
@@ -79,7 +78,7 @@ class _Described:
 class Service:
     """A registered query and the newest of its matches; a context manager that closes it.
 
-    ``register`` makes one. It keeps the ``keep`` newest matches: when one more is found, the oldest goes.
+    ``register`` makes one. It keeps the ``keep`` newest matches: each further match removes the oldest.
     """
 
     def __init__(self, name: str, engine: Engine, query: Query, keep: int) -> None:
@@ -93,8 +92,8 @@ class Service:
         self.variables = tuple(map(Variable, columns(query)))
         self.handle: Handle | None = None
         self.on_match: Callable[[Match], None] | None = None
-        # The last of them are not described, since nobody has asked for them; ``_since``: when the first
-        # of those was found.
+        # The last of them are not described until a block needs them; ``_since``: when the first of those was
+        # found.
         self._kept: deque[_Kept] = deque()
         self._since: int | None = None
         self._came = 0
@@ -103,16 +102,16 @@ class Service:
         self._graph = Graph(store=self._store, identifier=self.iri)
         self._blocks: OrderedDict[int, _Block] = OrderedDict()
         self.recent = Recent(query.window)
-        # Of what it keeps, and of its blocks, which rdflib changes while it evaluates them.
+        # Protects the matches, and the blocks, which rdflib changes during evaluation.
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """How many matches it keeps now."""
+        """Return how many matches it keeps now."""
         with self._lock:
             return min(len(self._kept), self.keep)
 
     def close(self) -> None:
-        """Ends the query, and frees the name."""
+        """End the query, and free the name."""
         if SERVICES.get(self.name) is self:
             del SERVICES[self.name]
         if self.handle is not None:
@@ -126,12 +125,12 @@ class Service:
         self.close()
 
     def follow(self, batch: EventBatch) -> None:
-        """Takes notice of the query's next events."""
+        """Take the query's next events."""
         self.recent.add(batch)
         self._came += len(batch.s)
 
     def add(self, match: Match) -> None:
-        """Keeps a match."""
+        """Keep a match."""
         with self._lock:
             self._kept.append(_Kept(self._came, match))
             if self._since is None:
@@ -150,9 +149,10 @@ class Service:
                 self._since = self._kept[0].came
 
     def _describe(self) -> None:
-        """Puts the matches found since somebody asked into the graph, in order.
+        """Add the matches found since the last evaluation to the graph, in order.
 
-        Wherever an interrupt comes, those that it left are described by the next call, none of them twice.
+        After an interrupt at any point, the next call describes the matches that are left, none of them
+        twice.
         """
         self._store.mend()
         for kept in reversed(list(takewhile(lambda kept: kept.match is not None, reversed(self._kept)))):
@@ -174,9 +174,9 @@ class Service:
         return _Described([row | {_MATCH: node} for row in rows], [(triple, self.iri) for triple in triples])
 
     def ask(self, part: CompValue, ctx: QueryContext) -> list[Mapping[Variable, Node]]:
-        """The solutions of the block of a SERVICE that can go with what ``ctx`` has bound.
+        """Return the solutions of a SERVICE's block that are compatible with the bindings of ``ctx``.
 
-        If the query has failed, so that its matches are not all, raises why, unless SILENT.
+        If the query has failed, so that matches are missing, raises its error, unless SILENT.
         """
         if self.handle is not None and self.handle.error is not None and not part.silent:
             raise self.handle.error
@@ -198,7 +198,9 @@ class Service:
             return [{v: t for v, t in solution.items() if v not in block.hidden} for solution in found]
 
     def _block(self, part: CompValue) -> _Block:
-        """The block, translated once; the last few are kept, since a join may ask for each of its rows."""
+        """Return the translated block; the last few are cached, since a join may evaluate it for each of its
+        rows.
+        """
         block = self._blocks.get(id(part))
         if block is None or block.part is not part:
             block = self._blocks[id(part)] = _translated(part, self.variables)
@@ -209,7 +211,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A SERVICE's block in SPARQL's algebra; ``rows`` are those of its VALUES, filled in when it is asked."""
+    """A SERVICE's block in SPARQL's algebra; ``rows`` are the rows of its VALUES, filled in at evaluation."""
 
     part: CompValue
     hidden: frozenset[Variable]
@@ -225,11 +227,11 @@ def register(
     keep: int = 1000,
     on_match: Callable[[Match], None] | None = None,
 ) -> Service:
-    """Registers a query with the engine, and as the service ``urn:x-spaseq:NAME`` with rdflib's SPARQL.
+    """Register a query with the engine, and as the service ``urn:x-spaseq:NAME`` with rdflib's SPARQL.
 
-    Without ``name``, that is the IRI of the query's REGISTER (what follows ``urn:x-spaseq:``, if it begins
-    so). The service keeps the ``keep`` newest matches. Raises what ``Engine.register`` does, and
-    EngineError for a name that is taken, or a query without one.
+    By default ``name`` is the IRI of the query's REGISTER (without ``urn:x-spaseq:``, if it begins so). The
+    service keeps the ``keep`` newest matches. Raises what ``Engine.register`` does, and EngineError for a
+    name in use, or a query without a name.
     """
     prepared = as_query(query)
     if name is None:
@@ -240,10 +242,10 @@ def register(
     if _MATCH in service.variables:
         raise EngineError("a service's ?match is the match itself: give that variable another name")
     service.on_match = on_match
-    if SERVICES.setdefault(name, service) is not service:  # in one step: another thread may want the name
+    if SERVICES.setdefault(name, service) is not service:  # atomic: another thread may claim the name
         raise EngineError(f"there is a service {name!r} already: close it first, or take another name")
     try:
-        with engine.turn.lock:  # so that the window has what the query has
+        with engine.turn.lock:  # so that the window has the same events as the query
             service.handle = engine.register(prepared, on_match=service.add)
             service.handle.follow(service.follow)
     except BaseException:
@@ -253,9 +255,10 @@ def register(
 
 
 def solutions(ctx: QueryContext, part: CompValue, iri: str | None) -> Iterator[Any]:
-    """The solutions of a SERVICE; EngineError if no query is registered under its name, unless SILENT.
+    """Yield the solutions of a SERVICE. Raises EngineError for an unknown name, unless SILENT.
 
-    Without an IRI, it is a variable that is not bound: those of all services, each with its IRI.
+    Without an IRI, the service is an unbound variable: yield the solutions of all services, each with its
+    IRI.
     """
     if iri is None:
         return _of_all(ctx, part)
@@ -275,7 +278,10 @@ def _of_all(ctx: QueryContext, part: CompValue) -> Iterator[Any]:
 
 
 def _told(part: CompValue, values: CompValue, columns: Sequence[Variable]) -> bool:
-    """Tells all around the VALUES that it binds these columns; whether it is in this part."""
+    """Declare to all parts around the VALUES that it binds these columns.
+
+    Return whether it is in this part.
+    """
     inside = [_told(child, values, columns) for child in part.values() if isinstance(child, CompValue)]
     if found := part is values or any(inside):
         part["_vars"] = {*columns, *(part._vars or ())}
@@ -295,7 +301,9 @@ def _joined(ctx: QueryContext, found: Sequence[Mapping[Variable, Node]]) -> Iter
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether both are one RDF term: to rdflib "a" and "a"^^xsd:string, as Oxigraph gives it, are two."""
+    """Return whether both are one RDF term: rdflib distinguishes "a" and "a"^^xsd:string, as Oxigraph returns
+    it.
+    """
     if one == other:
         return True
     both = isinstance(one, Literal) and isinstance(other, Literal)
@@ -303,8 +311,8 @@ def _same(one: object, other: object) -> bool:
 
 
 def _translated(part: CompValue, variables: Sequence[Variable]) -> _Block:
-    # The block is rdflib's parse tree, and translating changes it. Its text would be easier to use, but of
-    # two SERVICEs rdflib gives the first one's text for both.
+    # The block is rdflib's parse tree, which translation changes. Its text would be easier to use, but rdflib
+    # gives the text of the first SERVICE for every one.
     given = _copied(part.graph)
     columns_ = (*variables, _MATCH)
     names = " ".join(variable.n3() for variable in columns_)
@@ -319,13 +327,13 @@ def _translated(part: CompValue, variables: Sequence[Variable]) -> _Block:
     rows: list[dict[Variable, Node]] = []
     values["res"] = rows
     _told(algebra, values, columns_)
-    # Every solution has a match. It is seen only where the block speaks of it: another service has its own.
+    # Every solution has a match. It is visible only if the block mentions it: another service has its own.
     hidden = frozenset() if _mentions(part.graph, _MATCH) else frozenset([_MATCH])
     return _Block(part, hidden, algebra, rows)
 
 
 def _copied(part: Any) -> Any:
-    """A parse tree of one's own; CompValues cannot be copied by ``copy``."""
+    """Copy a parse tree; ``copy`` cannot copy a CompValue."""
     if isinstance(part, Expr):
         function = None if part._evalfn is None else part._evalfn.__func__
         return Expr(part.name, function, **{name: _copied(child) for name, child in part.items()})

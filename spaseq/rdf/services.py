@@ -1,4 +1,4 @@
-"""The services of this process by their names, and what all that ask them share."""
+"""The services of this process by name, and the lock of rdflib's parser."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ PARSER: Final = threading.Lock()
 
 
 def columns_of_services() -> dict[URIRef, tuple[Variable, ...]]:
-    """The columns of each service's matches, by its IRI."""
+    """Return the columns of each service's matches, by its IRI."""
     return {service.iri: service.variables for service in list(SERVICES.values())}
 
 
 def unknown(name: str) -> str:
-    """What is said where there is no service of a name."""
+    """Return the message for an unknown service."""
     near = difflib.get_close_matches(name, SERVICES, 1)
     hint = f"did you mean <{SCHEME}{near[0]}>? " if near else ""
     known = ", ".join(SERVICES) or "none"

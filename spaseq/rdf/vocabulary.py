@@ -1,7 +1,7 @@
-"""The IRIs that matches and streams are described with; ours are defined in ``vocab/spaseq.ttl``.
+"""IRIs for describing matches and streams; ours are defined in ``vocab/spaseq.ttl``.
 
-A match is a ``prov:Entity`` derived from its events; the stream of an event is what its graph is
-``dcterms:isPartOf``. Our own terms are those that nobody else has.
+A match is a ``prov:Entity`` derived from its events; the ``dcterms:isPartOf`` of an event's graph is its
+stream. Our own terms are terms that no other vocabulary has.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OF_QUERY: Final = URIRef(_OURS + "query")
 MATCHED_EVENT: Final = URIRef(_OURS + "matchedEvent")
 #: From the ``prov:Derivation`` of a match from an event to the GPM that the event was chosen for.
 BY_GPM: Final = URIRef(_OURS + "gpm")
-#: From a match to the time of its first event; that of its last is its ``prov:generatedAtTime``.
+#: From a match to the time of its first event; its ``prov:generatedAtTime`` is the time of the last.
 START: Final = URIRef(_OURS + "start")
 
 GENERATED_AT: Final[URIRef] = PROV.generatedAtTime

@@ -1,14 +1,14 @@
-"""The rdflib store ``spaseq-window``: what is in a query's window now, as named graphs.
+"""The rdflib store ``spaseq-window``: the events in a query's current window, as named graphs.
 
 ::
 
     window = Dataset(store="spaseq-window")
     window.open("falls")                     # the name of a service that spaseq.rdf.register made
 
-The events of the query's streams are its named graphs; the default graph says the ``prov:generatedAtTime``
-and the stream (``dcterms:isPartOf``) of each. The window is the query's WITHIN, as it lies at the newest
-event, or where time has come to without events. Whenever the store is opened, it shows what has come since
-the service was registered.
+The events of the query's streams are its named graphs; the default graph has the ``prov:generatedAtTime`` and
+the stream (``dcterms:isPartOf``) of each. The window is the query's WITHIN, up to the newest event or the
+stream's time if that is later. It shows events from the registration of the service on, whenever the store is
+opened.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class _Part:
 
 
 class Recent:
-    """The events in a window, as batches of columns: a service keeps them, whether or not anybody looks.
+    """The events in a window, as batches of columns. A service keeps them, read or not.
 
-    An engine adds them while others look.
+    An engine adds events while other threads read.
     """
 
     def __init__(self, window: Window) -> None:
@@ -64,7 +64,7 @@ class Recent:
         self._lock = threading.Lock()
 
     def add(self, batch: EventBatch) -> None:
-        """The next events, in processing order; those that are no longer in the window go."""
+        """Add the next events, in processing order; remove events that left the window."""
         with self._lock:
             if self._bounds is None:
                 self._bounds = bounds(self._window, batch.clock is Clock.TICKS, int(batch.time[0]))
@@ -74,7 +74,7 @@ class Recent:
             self._drop(int(part.places[-1]))
 
     def now(self, time: int | None) -> list[tuple[int, EventBatch, int]]:
-        """The events in the window at ``time`` (or at the newest event): position, batch, index in it."""
+        """Return the events in the window at ``time`` or the newest event: position, batch, index in it."""
         with self._lock:
             if self._bounds is None or not self._parts:
                 return []
@@ -90,7 +90,7 @@ class Recent:
             ]
 
     def clear(self) -> None:
-        """Nothing any more."""
+        """Remove everything."""
         with self._lock:
             self._parts.clear()
 
@@ -101,7 +101,7 @@ class Recent:
 
 
 class WindowStore(QuadStore):
-    """Read-only: whatever writes to it raises EngineError."""
+    """A read-only store: writing raises EngineError."""
 
     def __init__(self, configuration: str | None = None, identifier: Node | None = None) -> None:
         self._name: str | None = None
@@ -112,9 +112,9 @@ class WindowStore(QuadStore):
         super().__init__(configuration, identifier)
 
     def open(self, configuration: str | tuple[str, str], create: bool = False) -> int:  # noqa: ARG002
-        """Shows the window of the service of that name: nothing, and a warning, as long as there is none.
+        """Show the window of the service of that name; if there is none yet, show nothing and warn.
 
-        EngineError if the store shows one already.
+        Raises EngineError if the store shows one already.
         """
         if self._name is not None:
             raise EngineError("this store shows a window already: close it first, or make another Dataset")
@@ -128,18 +128,18 @@ class WindowStore(QuadStore):
         return VALID_STORE
 
     def close(self, commit_pending_transaction: bool = False) -> None:  # noqa: ARG002
-        """Shows nothing any more."""
+        """Show nothing any more."""
         self._name = None
 
     def triples(
         self, triple_pattern: Pattern, context: Graph | None = None
     ) -> Iterator[tuple[Triple, Iterator[Graph]]]:
-        """The triples of a pattern, in one graph or in all, each with the graphs that it is in."""
+        """Yield the triples of a pattern, in one graph or in all, each with its graphs."""
         self._look()
         return super().triples(triple_pattern, context)
 
     def contexts(self, triple: Pattern | None = None) -> Generator[Graph, None, None]:
-        """The graphs, or those that a triple is in."""
+        """Yield the graphs, or only the graphs of a triple."""
         self._look()
         return super().contexts(triple)
 
@@ -148,7 +148,7 @@ class WindowStore(QuadStore):
         return super().__len__(context)
 
     def _look(self) -> None:
-        """Shows what is in the window now."""
+        """Show the current window."""
         with self._lock:
             self.mend()
             service = None if self._name is None else SERVICES.get(self._name)
@@ -167,14 +167,14 @@ class WindowStore(QuadStore):
                     self._shown.append(position)
 
     def _hide(self, before: int | None) -> None:
-        """Shows no longer what stood before a position; None: nothing any more."""
+        """Hide the events before a position; None: all events."""
         while self._shown and (before is None or self._shown[0] < before):
             self.take(self._shown[0])
             self._shown.popleft()
 
 
 def event_quads(batch: EventBatch, index: int) -> tuple[Quad, ...]:
-    """An event as a named graph, and what the default graph says of it: its time and its stream."""
+    """Return an event as a named graph, with its time and its stream in the default graph."""
     term = batch.dictionary.term
     shown = event(batch, index, lambda identifier: to_rdflib(term(identifier)))
     name = event_name(shown)

@@ -1,15 +1,9 @@
-"""Matches → rows, graphs and files.
+"""Matches → rows, graphs and files. Open ``match.py`` first, then ``batch.py``; ``writers`` has a file per
+format.
 
-``writer`` writes the matches of a query in one of nine formats, as a stream: what a match gives is
-written and flushed before the next one is looked for.
-
-| format | holds | source |
-|---|---|---|
-| ``table`` | SELECT, ASK | for people |
-| ``json`` ``xml`` ``csv`` ``tsv`` | SELECT, ASK | the W3C SPARQL 1.1 results formats |
-| ``ndjson`` | everything | one match a line: start, end, partition, events, and bindings or graph |
-| ``trig`` ``nquads`` | CONSTRUCT | one timestamped named graph a match: an event stream again |
-| ``count`` | everything | how many matches there are, at the end; nothing of them is looked at |
+``writer`` returns a streaming writer of a query's matches: each match is written and flushed before the next
+one. The formats ``table``, ``json``, ``xml``, ``csv``, ``tsv`` hold SELECT and ASK, ``trig`` and ``nquads``
+CONSTRUCT (an event stream again), ``ndjson`` (one match per line) and ``count`` everything.
 """
 
 from __future__ import annotations
@@ -25,7 +19,7 @@ __all__ = ["Format", "ResultWriter", "check_format", "writer"]
 
 
 class Format(StrEnum):
-    """The result formats, by the names the command line gives them."""
+    """The result formats, by their names on the command line."""
 
     TABLE = "table"
     JSON = "json"
@@ -42,7 +36,7 @@ _GRAPHS: Final = (Format.TRIG, Format.NQUADS)
 
 
 def check_format(format: Format | str, query: Query) -> Format:  # noqa: A002  # the field's word
-    """The format of that name, if it can hold what the query gives; FormatError otherwise."""
+    """Return the format of this name. Raises FormatError if it cannot hold the query's results."""
     if format not in tuple(Format):
         raise FormatError(f"unknown result format {str(format)!r}: known are {', '.join(Format)}")
     fitting = _fitting(query)
@@ -53,9 +47,9 @@ def check_format(format: Format | str, query: Query) -> Format:  # noqa: A002  #
 
 
 def writer(format: Format | str, query: Query, out: IO[bytes]) -> ResultWriter:  # noqa: A002  # the field's word
-    """A writer of the query's matches to ``out``, which stays open when the writer is closed.
+    """Return a writer of the query's matches to ``out``, which stays open when the writer is closed.
 
-    Raises FormatError for an unknown format, and for one that cannot hold what the query gives.
+    Raises FormatError for an unknown format, and for one that cannot hold the query's results.
     """
     chosen = check_format(format, query)
     match chosen:
@@ -98,7 +92,7 @@ def _row_format(format: Format, query: Query, *, terminal: bool) -> RowFormat:  
 
 
 def _fitting(query: Query) -> tuple[Format, ...]:
-    """The formats that can hold what the query gives."""
+    """Return the formats that can hold the query's results."""
     if isinstance(query.form, Construct):
         return (*_GRAPHS, Format.NDJSON, Format.COUNT)
     return tuple(f for f in Format if f not in _GRAPHS)

@@ -1,4 +1,4 @@
-"""What a user gets of many matches: their columns, and a ``Match`` as a view of one."""
+"""Many matches for users: their columns, and a ``Match`` as a view of one."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from spaseq.results.reading import Reader
 
-#: Up to so many matches are looked at one by one.
+#: Up to this many matches are read one by one.
 _FEW: Final = 16
 
-#: Rows of a batch are put together where a match has no more of them on average.
+#: The most rows per match, on average, for which the rows of a batch are made together.
 _MANY_ROWS: Final = 16
 
 
@@ -40,8 +40,8 @@ class MatchBatch(Sequence[Match]):
     """Some matches of a query, in the order of delivery: as columns, or one by one.
 
     ``batch[i]`` is a ``Match``, made in about a microsecond: a view of row i, which keeps the batch. A batch
-    keeps the events of its matches, and their terms. Nothing is computed until it is asked for; of the same
-    batch the same arrays are given again, so do not write to them.
+    keeps the events of its matches, and their terms. Everything is computed on first access and cached, so do
+    not write to the arrays.
 
     >>> import spaseq
     >>> engine = spaseq.Engine()
@@ -57,13 +57,13 @@ class MatchBatch(Sequence[Match]):
     (array([0, 1], dtype=int32), ['"3"^^<http://www.w3.org/2001/XMLSchema#integer>', '"4"^^<http://www.w3.org/2001/XMLSchema#integer>'])
     """
 
-    # What few batches have, or none yet: of a thousand queries each may have a batch of a few matches.
-    # ``cached_property`` takes as long as to cut out what is asked for.
+    # Class attributes for what few batches need: with a thousand queries each may have a batch of few
+    # matches. ``cached_property`` would take as long as the slicing itself.
     _last: int | None = None
     _made: Sequence[Rows] | None = None
     _events: dict[str, Events] | None = None
     _bindings: Bindings | None = None
-    #: What shows the events of the matches from one number to another: where one looked last.
+    #: Cached views of events: the range of matches that was read last.
     _near: tuple[int, int, EventViews | None] = 0, 0, None
 
     def __init__(
@@ -76,7 +76,10 @@ class MatchBatch(Sequence[Match]):
         last: int | None = None,
         made: Sequence[Rows] | None = None,
     ) -> None:
-        """``last``: so many rows at most has the last match. ``made``: the rows, where they are computed."""
+        """Create a batch.
+
+        ``last``: the most rows of the last match. ``made``: the rows, if they are computed.
+        """
         self._reader, self._query, self._block, self.clock = reader, query, block, clock
         self._size = len(block)
         if last is not None:
@@ -86,7 +89,7 @@ class MatchBatch(Sequence[Match]):
 
     @classmethod
     def joined(cls, batches: Sequence[MatchBatch]) -> MatchBatch:
-        """Batches of one query, at least one, as one. Only the last may have a ``last``."""
+        """Join batches of one query, at least one. Only the last may have a ``last``."""
         if len(batches) == 1:
             return batches[0]
         made = [batch._made for batch in batches]
@@ -101,12 +104,12 @@ class MatchBatch(Sequence[Match]):
 
     @property
     def query(self) -> Query:
-        """The query whose matches they are."""
+        """Return the query of the matches."""
         return self._query
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The columns of SELECT; for ASK and CONSTRUCT all variables that the matches bind."""
+        """Return the columns of SELECT; for ASK and CONSTRUCT all variables that the matches bind."""
         return self._reader.projector.variables
 
     def __len__(self) -> int:
@@ -137,7 +140,7 @@ class MatchBatch(Sequence[Match]):
         return f"<MatchBatch: {len(self)} matches>"
 
     def part(self, begin: int, end: int) -> MatchBatch:
-        """The matches from one number to another."""
+        """Return the matches in a range."""
         if (begin, end) == (0, len(self)):
             return self
         last = self._last if begin < end == len(self) else None
@@ -147,14 +150,14 @@ class MatchBatch(Sequence[Match]):
 
     @property
     def is_of_columns(self) -> bool:
-        """Whether its matches are columns, which keep all events that came together."""
+        """Return whether its matches are columns, which keep all events that arrived together."""
         return self._block.is_of_columns
 
     def settle(self) -> None:
-        """Keeps the events of its matches alone, where they are few of those that came together.
+        """Keep only the events of its matches, if few of the block's events are theirs.
 
-        For who has given it away and sees that it is kept. Others may read it meanwhile: each sees the old
-        block or the new one, which say the same.
+        For the owner that has given the batch away and sees that it is kept. Other threads may read it
+        meanwhile: each sees the old block or the new one, which are equal.
         """
         cut = cut_out(self._block)
         if cut is None:
@@ -168,7 +171,7 @@ class MatchBatch(Sequence[Match]):
         for made in (self._bindings, self.__dict__.get("partition")):
             if made is not None and isinstance(made.terms, Terms):
                 made.terms.hold_by(block)
-        # What is told apart by what is gone; matches have their events, and the rest is made again.
+        # Reset what depends on the old block; matches have their events, and the rest is made again.
         self._near = 0, 0, None
         self._block = block
         self._seen, self._event_views = {}, {}
@@ -177,17 +180,17 @@ class MatchBatch(Sequence[Match]):
 
     @cached_property
     def start(self) -> Times:
-        """The times of the first events: ``datetime64[us]`` in UTC, or ticks."""
+        """Return the times of the first events: ``datetime64[us]`` in UTC, or ticks."""
         return shown(self.spans[0], self.clock)
 
     @cached_property
     def end(self) -> Times:
-        """The times of the last events."""
+        """Return the times of the last events."""
         return shown(self.spans[1], self.clock)
 
     @property
     def events(self) -> dict[str, Events]:
-        """The chosen events, per GPM."""
+        """Return the chosen events, per GPM."""
         found = self._events
         if found is None:
             reader = self._reader
@@ -196,7 +199,7 @@ class MatchBatch(Sequence[Match]):
 
     @property
     def bindings(self) -> Bindings:
-        """The rows of all matches."""
+        """Return the rows of all matches."""
         found = self._bindings
         if found is None:
             projector, dictionary = self._reader.projector, self._reader.dictionary
@@ -208,7 +211,7 @@ class MatchBatch(Sequence[Match]):
         return found
 
     def _some_bindings(self, skipped: int) -> Bindings:
-        """Those where not all rows are what was found."""
+        """Return the rows if they are computed, OFFSET skips some, or LIMIT cuts the last match."""
         if self._made is not None:
             return self._of_made(self.variables, self._made)
         solved = self._block.solved(self.variables)
@@ -221,7 +224,7 @@ class MatchBatch(Sequence[Match]):
 
     @cached_property
     def graphs(self) -> Graphs:
-        """The graphs that CONSTRUCT makes, one a match; empty ones for other forms."""
+        """Return the graphs that CONSTRUCT makes, one per match; empty ones for other forms."""
         form, projector = self._query.form, self._reader.projector
         if not isinstance(form, Construct):
             return gathered(() for _ in range(len(self)))
@@ -231,24 +234,24 @@ class MatchBatch(Sequence[Match]):
 
     @cached_property
     def partition(self) -> Bindings:
-        """The values of the PARTITION BY variables: one row a match."""
+        """Return the values of the PARTITION BY variables: one row per match."""
         keys, names = self._block.keys, self._reader.keys
         return self._encoded(np.arange(len(self) + 1), {n: keys[:, i] for i, n in enumerate(names)})
 
     @property
     def chosen(self) -> Chosen:
-        """The events as the engine has them."""
+        """Return the chosen events in the engine's form."""
         return self._block.chosen()
 
     @property
     def gpms(self) -> tuple[str, ...]:
-        """The GPMs that may have chosen events, in the order written."""
+        """Return the GPMs that may have chosen events, in the order written."""
         return tuple(self._reader.gpms)
 
     # --- one by one -----------------------------------------------------------------------------
 
     def read(self, i: int, part: str) -> object:
-        """A field of match i, other than its events and rows."""
+        """Return a field of match i, other than its events and rows."""
         match part:
             case "start" | "end":
                 return self.clock.show(int(self.spans[part == "end"][i]))
@@ -261,7 +264,7 @@ class MatchBatch(Sequence[Match]):
         return self.graphs.of(i)
 
     def events_of(self, i: int) -> dict[str, list[Event]]:
-        """The events of match i."""
+        """Return the events of match i."""
         begin, end, views = self._near
         if views is not None and begin <= i < end:
             return views.of(i - begin)
@@ -282,7 +285,7 @@ class MatchBatch(Sequence[Match]):
         return events
 
     def rows_of(self, i: int) -> Rows:
-        """The rows of match i."""
+        """Return the rows of match i."""
         if self._made is not None:
             return self._made[i]
         views = self._row_views
@@ -293,39 +296,42 @@ class MatchBatch(Sequence[Match]):
 
     @cached_property
     def _seen(self) -> dict[tuple[int, int], Event]:
-        """Events as users see them, which matches share; their batches are the block's."""
+        """Return the cache of events that matches share; the block keeps their batches."""
         return {}
 
     @cached_property
     def _event_views(self) -> dict[int, EventViews]:
-        """By block, which are kept."""
+        """Return the cache of views of events, by block."""
         return {}
 
     @cached_property
     def _row_views(self) -> RowViews | None:
-        """The rows of all matches, unless these are few, or their rows so many that each is made alone."""
+        """Return the rows of all matches.
+
+        None for few matches, or so many rows that each match is read alone.
+        """
         if len(self) <= _FEW or int(self._block.sizes().sum()) > _MANY_ROWS * (len(self) + _MANY_ROWS):
             return None
         return RowViews(self.bindings, self._reader)
 
     @cached_property
     def spans(self) -> tuple[Ids, Ids]:
-        """``start`` and ``end`` as the engine has them."""
+        """Return ``start`` and ``end`` in the engine's form."""
         return self._block.spans()
 
     # --- terms ----------------------------------------------------------------------------------
 
     def term(self, identifier: int) -> Term:
-        """The term of an id in the engine."""
+        """Return the term of an id in the engine."""
         return self._reader.dictionary.term(identifier)
 
     def _encoded(self, offsets: Ids, columns: Mapping[str, Ids]) -> Bindings:
-        """Columns of ids as numbers of the terms that are in them."""
+        """Encode columns of ids as numbers of the distinct terms in them."""
         used, numbers = numbered(list(columns.values()), self._reader.dictionary.limit)
         return self._bound(Encoded(offsets, dict(zip(columns, numbers, strict=True)), used))
 
     def _bound(self, encoded: Encoded) -> Bindings:
-        """The same with terms, which the block keeps."""
+        """Return encoded columns with their terms, which the block keeps."""
         offsets, columns, used = encoded
         return Bindings(offsets, columns, Terms(used, self._reader.dictionary, self._block))
 
@@ -345,17 +351,17 @@ class MatchBatch(Sequence[Match]):
     # --- tables ---------------------------------------------------------------------------------
 
     def to_arrow(self, columns: dict[str, str] | None = None) -> pa.Table:
-        """A table with a row for each row of each match; see ``spaseq.results.table``."""
+        """Return a table with a row for each row of each match; see ``spaseq.results.table``."""
         from spaseq.results.table import to_arrow
 
         return to_arrow(self, columns or {})
 
     def to_pandas(self, columns: dict[str, str] | None = None) -> pd.DataFrame:
-        """The same as a DataFrame; terms are categorical."""
+        """Return ``to_arrow`` as a DataFrame of pandas; terms are categorical."""
         return self.to_arrow(columns).to_pandas()
 
     def to_polars(self, columns: dict[str, str] | None = None) -> pl.DataFrame:
-        """The same as polars has it."""
+        """Return ``to_arrow`` as a DataFrame of polars."""
         import polars as pl
 
         frame = pl.from_arrow(self.to_arrow(columns))

@@ -1,4 +1,4 @@
-"""Columns of terms, dictionary-encoded: numbers, and a term for each of them."""
+"""Dictionary-encoded columns of terms: numbers, and a term for each number."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from spaseq.terms.dictionary import Dictionary, Term
 
 
 class Terms(Sequence[Term]):
-    """The terms of some ids, each read when it is asked for. Equal to any sequence of the same terms."""
+    """The terms of some ids, each read on access. Equal to any sequence of the same terms."""
 
     __slots__ = ("_dictionary", "_holder", "ids")
 
     def __init__(self, ids: Ids, dictionary: Dictionary, holder: object) -> None:
-        """``holder`` keeps the terms in the dictionary."""
+        """Create a view; ``holder`` keeps the terms in the dictionary."""
         self.ids = ids
         self._dictionary = dictionary
         self._holder = holder
 
     def hold_by(self, holder: object) -> None:
-        """Another one keeps the terms."""
+        """Replace the holder that keeps the terms."""
         self._holder = holder
 
     def __len__(self) -> int:
@@ -52,10 +52,10 @@ class Terms(Sequence[Term]):
         return f"<Terms: {len(self)}>"
 
 
-# Not frozen, as ``Events``.
+# Not frozen, like ``Events``.
 @dataclass(slots=True, eq=False)
 class Bindings:
-    """The rows of matches: those of match i are from ``offsets[i]`` to ``offsets[i + 1]``.
+    """The rows of matches: the rows of match i are ``offsets[i]`` to ``offsets[i + 1]``.
 
     ``columns`` has for each variable the numbers of its values in ``terms``, -1 where it is unbound.
     """

@@ -1,4 +1,4 @@
-"""Matches of CONSTRUCT → their graphs as columns: numbers of terms, the template filled for all at once.
+"""CONSTRUCT for many matches: the template filled as columns of numbers of terms.
 
 ``Projector.construct`` does the same for one match.
 """
@@ -24,8 +24,8 @@ from spaseq.terms.dictionary import Term
 class Graphs:
     """The graphs that matches construct: the triples of match i are ``offsets[i]`` to ``offsets[i + 1]``.
 
-    ``triples``, of shape ``(triples, 3)``, has numbers of ``terms``: subject, predicate, object. Those from
-    ``fresh`` on are blank nodes of the template, which no other match has.
+    ``triples``, of shape ``(triples, 3)``, has numbers of ``terms``: subject, predicate, object. Numbers from
+    ``fresh`` on are blank nodes of the template, each of one match only.
     """
 
     offsets: Ids
@@ -34,13 +34,13 @@ class Graphs:
     fresh: int
 
     def of(self, i: int) -> tuple[ConstructedTriple, ...]:
-        """The graph of match i."""
+        """Return the graph of match i."""
         terms = self.terms
         rows = self.triples[self.offsets[i] : self.offsets[i + 1]].tolist()
         return tuple((terms[s], terms[p], terms[o]) for s, p, o in rows)
 
     def lines(self) -> Iterator[list[str]]:
-        """Of each graph its triples as N-Triples has them, without the point at the end, sorted."""
+        """Yield for each graph its triples as sorted N-Triples, without the final point."""
         texts = [str(term) for term in self.terms]
         lines = [f"{texts[s]} {texts[p]} {texts[o]}" for s, p, o in self.triples.tolist()]
         for begin, end in pairwise(self.offsets.tolist()):
@@ -48,7 +48,7 @@ class Graphs:
 
 
 def filled(template: Sequence[TriplePattern], rows: Bindings) -> Graphs:
-    """The graphs that a template makes of the rows of matches; impossible triples are left out."""
+    """Fill a template with the rows of matches; impossible triples are left out."""
     count = int(rows.offsets[-1])
     terms = [*rows.terms]
     blank = {part: i for i, part in enumerate(_blank_nodes(template))}
@@ -72,7 +72,7 @@ def filled(template: Sequence[TriplePattern], rows: Bindings) -> Graphs:
     parts = [[column(part) for part in (t.subject, t.predicate, t.object)] for t in template]
     # By row, then by triple of the template: of shape (rows, triples, 3).
     found = np.array(parts, dtype=np.int64).reshape(len(template), 3, count).transpose(2, 0, 1)
-    # A number of -1 asks the last of these, which is nothing.
+    # The number -1 selects the last element, which is False.
     may_begin = np.array([*(not isinstance(term, ox.Literal) for term in terms), False])
     may_link = np.array([*(isinstance(term, ox.NamedNode) for term in terms), False])
     possible = may_begin[found[:, :, 0]] & may_link[found[:, :, 1]] & (found[:, :, 2] >= 0)
@@ -85,7 +85,7 @@ def filled(template: Sequence[TriplePattern], rows: Bindings) -> Graphs:
 
 
 def gathered(graphs: Iterable[Sequence[ConstructedTriple]]) -> Graphs:
-    """The same of graphs that were made one by one."""
+    """Return the same form for graphs that were made one by one."""
     numbers: dict[Term, int] = {}
     offsets, triples = [0], []
     for graph in graphs:
@@ -96,8 +96,8 @@ def gathered(graphs: Iterable[Sequence[ConstructedTriple]]) -> Graphs:
 
 
 def _first(matches: Ids, triples: Ids) -> npt.NDArray[np.int64]:
-    """Where the triples of matches are the first time, in order."""
-    # A stable order: of the same ones the first comes first.
+    """Return the indices of the first of equal triples of each match, in order."""
+    # A stable order: the first of equal ones comes first.
     order = np.lexsort((triples[:, 2], triples[:, 1], triples[:, 0], matches))
     same = np.zeros(len(order), dtype=np.bool_)
     same[1:] = (matches[order][1:] == matches[order][:-1]) & (triples[order][1:] == triples[order][:-1]).all(

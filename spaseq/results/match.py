@@ -1,4 +1,4 @@
-"""What a user gets: a match, its events, its rows, and the graph it constructs."""
+"""A match as users see it: its events, its rows, and the graph it constructs."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class TermView:
     def __init__(self, dictionary: Dictionary) -> None:
         self._written = dictionary.written
         self._term = dictionary.term
-        # The names of streams, whose ids are pinned, as they were asked for together.
+        # The IRIs of streams, by the ids that are read together; the ids are pinned.
         self._named: dict[tuple[int, ...], tuple[str, ...]] = {}
 
     def __call__(self, identifier: int) -> RdflibTerm:
-        """The term of an id that somebody holds."""
+        """Return the term of an id that is held."""
         return shown(self._written(identifier))
 
     def names(self, streams: Ids) -> tuple[str, ...]:
-        """The IRIs of streams."""
+        """Return the IRIs of streams."""
         key = tuple(streams.tolist())
         if key not in self._named:
             self._named[key] = tuple([self._term(stream).value for stream in key])
@@ -55,7 +55,7 @@ class TermView:
 class Event:
     """An event that a match chose.
 
-    ``time`` is a UTC datetime on a stream of instants, an int on one of ticks; ``n`` is the arrival
+    ``time`` is a UTC datetime on a stream of instants, an int on a stream of ticks; ``n`` is the arrival
     number in the stream, from 0; ``graph`` is the name of the event's graph, None if it has none.
     """
 
@@ -63,11 +63,11 @@ class Event:
     graph: RdflibTerm | None
     time: datetime | int
     n: int
-    # The batch that it is in, and its number there.
+    # Its batch, and its index there.
     _at: tuple[EventBatch, int] = field(compare=False, repr=False)
 
     def triples(self) -> rdflib.Graph:
-        """The event's graph."""
+        """Return the event's graph."""
         graph = rdflib.Graph(identifier=self.graph)
         batch, index = self._at
         term = batch.dictionary.term
@@ -76,7 +76,7 @@ class Event:
         return graph
 
     def __reduce__(self) -> tuple[Callable[..., Event], tuple[Any, ...]]:
-        """How pickle makes it anew: by its terms, as other processes have no ids."""
+        """Pickle by terms, because ids have no meaning in other processes."""
         batch, index = self._at
         term = batch.dictionary.term
         terms = [term(i) for triple in batch.triples(index) for i in triple]
@@ -84,7 +84,7 @@ class Event:
         return _event_again, (str(self.stream), graph, self.time, self.n, terms)
 
     def move(self, moved: Moved) -> None:
-        """It is among fewer events now: see ``cut_out``."""
+        """Move to a smaller batch, see ``cut_out``."""
         batch, index = self._at
         if id(batch) in moved:
             other, kept = moved[id(batch)]
@@ -92,7 +92,7 @@ class Event:
 
 
 def event(batch: EventBatch, index: int, term: Callable[[int], RdflibTerm]) -> Event:
-    """Event ``index`` of a batch, as users see it."""
+    """Return event ``index`` of a batch, as users see it."""
     graph = batch.graph.item(index)
     stream = term(batch.stream.item(index))
     assert isinstance(stream, rdflib.URIRef)
@@ -108,25 +108,25 @@ def event(batch: EventBatch, index: int, term: Callable[[int], RdflibTerm]) -> E
 class Match:
     """A match of a query (semantics, section 6).
 
-    ``start`` and ``end`` are the times of its first and its last event: UTC datetimes, or ticks.
-    ``events`` lists the chosen events per GPM, in order; a GPM that chose none has an empty list.
-    ``bindings`` are the rows of SELECT (for ASK and CONSTRUCT: all solutions), each from variable name
-    to rdflib term, an unbound variable absent; ``variables`` are their columns, in order.
-    ``partition`` has the values of the PARTITION BY variables.
+    ``start`` and ``end`` are the times of its first and its last event: UTC datetimes, or ticks. ``events``
+    lists the chosen events per GPM, in order; a GPM that chose none has an empty list. ``bindings`` are the
+    rows of SELECT (for ASK and CONSTRUCT: all solutions), each from variable name to rdflib term, an unbound
+    variable absent; ``variables`` are their columns, in order. ``partition`` has the values of the PARTITION
+    BY variables.
 
-    The engine's matches are views of a row of a ``MatchBatch``: each field is made when it is first asked
-    for, and then kept. A match that is kept keeps its batch, and so the events of all matches there. Two are
-    equal if all their fields are, which are made for that; as they have lists, they have no hash. A pickled
-    match has all its fields, its query and its events' triples among them, and nothing of its engine.
+    The engine's matches are views of a row of a ``MatchBatch``: each field is made on first access and
+    cached. A kept match keeps its batch, and so the events of all matches there. Two matches are equal if all
+    their fields are. They are not hashable, because fields are lists. A pickled match has all its fields, its
+    query and its events' triples, and nothing of its engine.
     """
 
-    # Made by the hundred thousand a second: plain slots, and no dictionary that looks for missing ones.
+    # Made by the hundred thousand a second: plain slots, without a lookup of missing attributes.
     __slots__ = ("__weakref__", "_at", "_batch", "_bindings", "_events", "_known")
     _batch: MatchBatch | None
     _at: int
     _events: dict[str, list[Event]] | None
     _bindings: Rows | None
-    #: The other fields, as far as they are made.
+    #: The other fields, once they are made.
     _known: dict[str, Any] | None
 
     def __init__(
@@ -153,22 +153,22 @@ class Match:
 
     @property
     def query(self) -> Query:
-        """The query, as prepared."""
+        """Return the query, as prepared."""
         return cast("Query", self._field("query"))
 
     @property
     def start(self) -> datetime | int:
-        """The time of its first event."""
+        """Return the time of its first event."""
         return cast("datetime | int", self._field("start"))
 
     @property
     def end(self) -> datetime | int:
-        """The time of its last event."""
+        """Return the time of its last event."""
         return cast("datetime | int", self._field("end"))
 
     @property
     def events(self) -> dict[str, list[Event]]:
-        """The chosen events per GPM, in order."""
+        """Return the chosen events per GPM, in order."""
         events = self._events
         if events is None:
             assert self._batch is not None
@@ -177,12 +177,12 @@ class Match:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The columns of its rows, in order."""
+        """Return the columns of its rows, in order."""
         return cast("tuple[str, ...]", self._field("variables"))
 
     @property
     def bindings(self) -> Rows:
-        """Its rows."""
+        """Return its rows."""
         rows = self._bindings
         if rows is None:
             assert self._batch is not None
@@ -191,12 +191,12 @@ class Match:
 
     @property
     def partition(self) -> dict[str, RdflibTerm]:
-        """The values of the PARTITION BY variables."""
+        """Return the values of the PARTITION BY variables."""
         return cast("dict[str, RdflibTerm]", self._field("partition"))
 
     @property
     def constructed(self) -> Sequence[ConstructedTriple]:
-        """The triples of CONSTRUCT; none for other forms."""
+        """Return the triples of CONSTRUCT; none for other forms."""
         return cast("Sequence[ConstructedTriple]", self._field("constructed"))
 
     def _field(self, name: str) -> object:
@@ -209,7 +209,7 @@ class Match:
         return known[name]
 
     def _fields(self) -> tuple[Any, ...]:
-        """All of them, as ``__init__`` takes them."""
+        """Return all fields, as ``__init__`` takes them."""
         before = self.query, self.start, self.end, self.events, self.variables
         return *before, self.bindings, self.partition, self.constructed
 
@@ -219,7 +219,7 @@ class Match:
     __hash__ = None  # type: ignore[assignment]  # as of lists
 
     def __reduce__(self) -> tuple[Callable[..., Match], tuple[Any, ...]]:
-        """How pickle makes it anew, from terms of pyoxigraph: rdflib's would change their lexical forms."""
+        """Pickle by pyoxigraph's terms: rdflib's terms would change their lexical forms."""
         *before, rows, partition, constructed = self._fields()
         terms = [_from_rdflib(row) for row in rows], _from_rdflib(partition)
         return _match_again, (*before, *terms, tuple(constructed))
@@ -230,7 +230,7 @@ class Match:
         return f"<Match {self.start} to {self.end}{of}: {chosen}, {len(self.bindings)} rows>"
 
     def graph(self) -> rdflib.Graph:
-        """The graph of CONSTRUCT; TypeError if the query has another form."""
+        """Return the graph of CONSTRUCT. Raises TypeError if the query has another form."""
         from spaseq.language.syntax import Construct
 
         if not isinstance(self.query.form, Construct):
@@ -242,7 +242,7 @@ class Match:
 
 
 def view(batch: MatchBatch, i: int) -> Match:
-    """Match i of a batch."""
+    """Return match i of a batch."""
     match: Match = _new(Match)
     match._batch = batch
     match._at = i
@@ -251,7 +251,7 @@ def view(batch: MatchBatch, i: int) -> Match:
 
 
 def alone(match: Match) -> MatchBatch:
-    """A batch of one of the engine's matches."""
+    """Return a batch of one of the engine's matches."""
     assert match._batch is not None
     return match._batch.part(match._at, match._at + 1)
 
@@ -277,7 +277,7 @@ def _match_again(
     partition: Mapping[str, Term],
     constructed: Sequence[ConstructedTriple],
 ) -> Match:
-    """A match that was pickled."""
+    """Unpickle a match."""
     bindings, keys = [_to_rdflib(row) for row in rows], _to_rdflib(partition)
     return Match(query, start, end, events, variables, bindings, keys, constructed)
 
@@ -285,7 +285,7 @@ def _match_again(
 def _event_again(
     stream: str, graph: Term | None, time: datetime | int, n: int, terms: Sequence[Term]
 ) -> Event:
-    """An event that was pickled; ``terms`` are those of its triples, one after the other."""
+    """Unpickle an event; ``terms`` are the terms of its triples, one after the other."""
     dictionary = Dictionary()
     ids = [dictionary.intern(term) for term in terms]
     batch = Single(dictionary, Clock.TICKS, Stamp(0, UNBOUND, n), UNBOUND, ids)

@@ -1,4 +1,4 @@
-"""From found matches to what users see of them, made when they look."""
+"""Found matches → what users see, computed on access."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from spaseq.results.select import Projector
 from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.interop import RdflibTerm
 
-#: Rows that have to be computed are so for this many matches at once.
+#: Computed rows are made for this many matches at once.
 _COMPUTED: Final = 1_000
 
 
 class Reader:
-    """What reads the matches of a query, and of others that ask for the same with other constants."""
+    """Reads the matches of a query, and of queries that differ only in constants."""
 
     __slots__ = ("dictionary", "gpms", "keys", "projector", "term")
 
@@ -38,7 +38,7 @@ class Reader:
     def batches(
         self, query: Query, block: Block, clock: Clock, left: int | None
     ) -> Iterator[tuple[MatchBatch, int]]:
-        """The matches of a query in a block, and how many rows they have; no more than make ``left`` rows."""
+        """Yield the matches of a query in a block, with their number of rows, up to ``left`` rows."""
         if not self.projector.is_plain:
             for begin in range(0, len(block), _COMPUTED):
                 part = block.part(begin, min(begin + _COMPUTED, len(block)))
@@ -57,14 +57,14 @@ class Reader:
         if left is None or total < left:
             yield MatchBatch(self, query, block, clock), total
             return
-        # The match that makes the rows enough is the last one.
+        # The match that completes the rows is the last one.
         ends = np.cumsum(sizes)
         count = int(np.searchsorted(ends, left)) + 1
         last = left - int(ends[count - 1] - sizes[count - 1])
         yield MatchBatch(self, query, block.part(0, count), clock, last=last), left
 
     def _computed(self, query: Query, block: Block, clock: Clock, left: int | None) -> tuple[MatchBatch, int]:
-        # At once, because their terms may be new ones, which nobody else keeps.
+        # At once, because their terms may be new ones, which nothing else keeps.
         made, count = [], 0
         for _, found in block:
             rows = self.rows(self.projector.rows(found)[: None if left is None else left - count])
@@ -75,12 +75,12 @@ class Reader:
         return MatchBatch(self, query, block.part(0, len(made)), clock, made=made), count
 
     def rows(self, solutions: Sequence[Solution]) -> list[dict[str, RdflibTerm]]:
-        """Solutions as users see them."""
+        """Return solutions as users see them."""
         to_term = self.term
         return [
             {name: to_term(identifier) for name, identifier in solution.items()} for solution in solutions
         ]
 
     def partition(self, key: Key) -> dict[str, RdflibTerm]:
-        """The values of the PARTITION BY variables."""
+        """Return the values of the PARTITION BY variables."""
         return {name: self.term(number) for name, number in zip(self.keys, key, strict=True)}

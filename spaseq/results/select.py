@@ -1,4 +1,4 @@
-"""From a match's solutions Ω to the rows of SELECT and the triples of CONSTRUCT (semantics, 6)."""
+"""A match's solutions Ω → the rows of SELECT and the triples of CONSTRUCT (semantics, section 6)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from spaseq.terms.dictionary import Dictionary, Term
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """An expression of SELECT, HAVING or ORDER BY; its aggregates stand in it as variables."""
+    """An expression of SELECT, HAVING or ORDER BY, with variables in place of its aggregates."""
 
     evaluate: Callable[[Solution], int]
     aggregates: tuple[tuple[str, Callable[[Sequence[Row]], int]], ...]
@@ -64,11 +64,11 @@ class Projector:
         self._order = [(self._value(c.expression), c.descending) for c in self._modifiers.order_by]
         self._grouped = bool(self._keys) or self._aggregates > 0
         unique = select.distinct or select.reduced
-        #: Whether rows are nothing but solutions of Ω: no term of theirs is new, and their number is known.
+        #: Whether rows are exactly solutions of Ω: they have no new terms, and their number is known.
         self.is_plain = not (self._grouped or self._computed or self._having or self._order or unique)
 
     def rows(self, found: Found) -> list[Solution]:
-        """The rows of one match, DISTINCT, ORDER BY and OFFSET applied; LIMIT is not."""
+        """Return the rows of one match after DISTINCT, ORDER BY and OFFSET, before LIMIT."""
         if self.is_plain:
             return [*found.project(self.variables)[self._modifiers.offset :]]
         groups = self._groups(found.rows) if self._grouped else [(row.binding, (row,)) for row in found.rows]
@@ -91,7 +91,7 @@ class Projector:
         return projected[self._modifiers.offset :]
 
     def construct(self, found: Found) -> tuple[ConstructedTriple, ...]:
-        """The triples of CONSTRUCT for one match, each once; impossible ones are left out."""
+        """Return the triples of CONSTRUCT for one match, each once, without impossible ones."""
         if not isinstance(self._form, Construct):
             return ()
         triples: dict[ConstructedTriple, None] = {}
@@ -119,9 +119,9 @@ class Projector:
         return (s, p, o)
 
     def _groups(self, rows: Sequence[Row]) -> list[tuple[Solution, Sequence[Row]]]:
-        """The groups of GROUP BY, or all rows as one: the values of its keys, and its rows.
+        """Return the groups of GROUP BY, or all rows as one group: the values of its keys, and its rows.
 
-        Without GROUP BY, the variables that have one value in the whole match keep it.
+        Without GROUP BY, variables with one value in the whole match keep it.
         """
         if not self._keys:
             first, *others = (row.binding for row in rows)
@@ -194,7 +194,7 @@ class Projector:
 
 
 def bound_variables(pattern: SequencePattern) -> tuple[str, ...]:
-    """What ``SELECT *`` means: the variables bound outside negations, in the order written."""
+    """Return the variables of ``SELECT *``: those bound outside negations, in the order written."""
     names: dict[str, None] = {}
     for part in map(pattern.gpms.__getitem__, pattern.positive):
         written = re.findall(r"[?$](\w+)", print_group(part.gpm.pattern))

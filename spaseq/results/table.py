@@ -1,4 +1,4 @@
-"""Matches as a table in memory: Arrow's, which pandas and polars take as it is."""
+"""Matches as an Arrow table, which pandas and polars read directly."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _truth(text: str) -> bool:
     return {"true": True, "1": True, "false": False, "0": False}[text]
 
 
-#: What a column of terms can become: its type in Arrow, and how the text of a term is read.
+#: Types of a column of terms: Arrow's type, and how the text of a term is read.
 _TYPES: Final[dict[str, tuple[pa.DataType, Callable[[str], Any]]]] = {
     "bool": (pa.bool_(), _truth),
     "double": (pa.float64(), float),
@@ -39,14 +39,15 @@ _TYPES: Final[dict[str, tuple[pa.DataType, Callable[[str], Any]]]] = {
 
 
 def to_arrow(batch: MatchBatch, columns: Mapping[str, str]) -> pa.Table:
-    """A row for each row of each match: ``match`` (its number in the batch), ``start``, ``end``, variables.
+    """Return a row for each row of each match: ``match`` (its index in the batch), ``start``, ``end``,
+    variables.
 
-    Those of PARTITION BY come before those of SELECT. Terms are dictionary-encoded strings as N-Triples
-    writes them, unbound ones null. ``columns`` gives some variables a type: ``double``, ``int64``, ``string``
-    (the text of a literal, an IRI), ``bool`` or ``timestamp`` (UTC); what is none of that type is null.
-    A variable that is called as one of the first three columns takes its place.
+    Variables of PARTITION BY precede those of SELECT. Terms are dictionary-encoded strings in N-Triples, null
+    if unbound. ``columns`` gives some variables a type: ``double``, ``int64``, ``string`` (the text of a
+    literal, an IRI), ``bool`` or ``timestamp`` (UTC); values of another type are null. A variable named like
+    one of the first three columns replaces it.
 
-    Raises ``EngineError`` for a type or a variable that there is not.
+    Raises ``EngineError`` for an unknown type or variable.
     """
     partition, bindings = batch.partition, batch.bindings
     known = {**partition.columns, **bindings.columns}
@@ -73,14 +74,14 @@ def to_arrow(batch: MatchBatch, columns: Mapping[str, str]) -> pa.Table:
 
 
 class _Terms:
-    """The terms of some columns: each is read once, and only if a column asks for it."""
+    """The terms of some columns: each is read once, and only if a column needs it."""
 
     def __init__(self, bindings: Bindings) -> None:
         self._terms = bindings.terms
         self._strings: pa.Array | None = None
 
     def column(self, numbers: npt.NDArray[np.int32], kind: str | None) -> pa.Array:
-        """A column of terms, as strings or of a type."""
+        """Return a column of terms, as strings or of a type."""
         unbound = numbers < 0
         indices = pa.array(numbers, mask=unbound) if unbound.any() else pa.array(numbers)
         if kind is None:
@@ -98,7 +99,7 @@ class _Terms:
 
 
 def _read(term: Term, read: Callable[[str], Any]) -> Any:
-    """The value of a term, None if it is none of that type."""
+    """Return the value of a term, None if it has another type."""
     if not isinstance(term, ox.Literal) and read is not str:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What single matches of a batch show, made of its columns: lists of them, and each event and term once."""
+"""Single matches of a batch, made from its columns: lists of events and rows, each event and term once."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class EventViews:
         events = [
             event(chunks[c].batch, i, term) for c, i in zip(which.tolist(), index.tolist(), strict=True)
         ]
-        #: All of them, each once.
+        #: All events, each once.
         self.all = events
         self._names = reader.gpms
         form, gpms = block.form, [site.gpm for site in block.sites.all]
         of_form = [] if form is None else [gpms[site] for site in form]
-        #: The event of each GPM in each match, if all matches have one of each.
+        #: The event of each GPM in each match, if all matches have exactly one of each.
         self._alike: list[tuple[str, list[Event]]] = []
         if of_form and sorted(of_form) == sorted(self._names):
             of_place = numbers.reshape(-1, len(of_form)).T
@@ -43,7 +43,7 @@ class EventViews:
             self._gpms = [gpms[site] for site in block.site.tolist()]
 
     def of(self, i: int) -> dict[str, list[Event]]:
-        """Those of match i, by GPM."""
+        """Return the events of match i, by GPM."""
         events: dict[str, list[Event]] = {}
         if self._alike:
             for name, chosen in self._alike:
@@ -72,7 +72,7 @@ class RowViews:
         self._made: list[RdflibTerm | None] = [None] * len(bindings.terms)
 
     def of(self, i: int) -> list[dict[str, RdflibTerm]]:
-        """Those of match i."""
+        """Return the rows of match i."""
         if self._is_single:
             return [self._row(i)]
         return [self._row(row) for row in range(self._offsets[i], self._offsets[i + 1])]
@@ -82,7 +82,7 @@ class RowViews:
         for name, numbers in self._columns:
             number = numbers[row]
             if number >= 0:
-                term = made[number]  # which may be an empty literal, or 0
+                term = made[number]  # may be falsy: an empty literal, or 0
                 found[name] = self._show(number) if term is None else term
         return found
 

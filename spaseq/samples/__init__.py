@@ -1,7 +1,8 @@
-"""Sample data: the five use cases of the SPAseq paper (section 2), made by a seeded generator.
+"""Sample data: the five use cases of the SPAseq paper (section 2), by a seeded generator.
 
-The same seed and number of events always give the same bytes. Every use case knows all the matches
-that its queries have: patterns are planted among ordinary data that cannot match.
+The same seed and number of events always give the same bytes. Every use case knows all matches of its
+queries: patterns are planted among ordinary data that cannot match. ``python -m spaseq.samples`` writes
+files. Open ``_model.py`` first.
 
 >>> case = use_case("smart-grid", seed=1, events=300)
 >>> [stream.file for stream in case.streams]
@@ -52,15 +53,15 @@ USE_CASES: Final = tuple(_GENERATORS)
 
 
 def use_case(name: str, seed: int = SEED, events: int = EVENTS) -> UseCase:
-    """One of ``USE_CASES``, with about so many events over all its streams; KeyError for another name.
+    """Return one of ``USE_CASES``, with about ``events`` events over all its streams. Raises KeyError.
 
-    A use case has a few hundred events at least, so that something can be planted.
+    A use case has at least a few hundred events, to have room for planted patterns.
     """
     return _GENERATORS[name](seed, events)
 
 
 def files(case: UseCase) -> dict[Path, str]:
-    """All that a use case is written as: relative path → text."""
+    """Return the files of a use case: relative path → text."""
     written = {Path("streams", stream.file): stream_text(stream, case.prefixes) for stream in case.streams}
     written |= {Path("streams", f"{name}.rq"): text for name, text in case.queries.items()}
     written[Path("kb", f"{case.name}.ttl")] = turtle(case.knowledge, case.prefixes)

@@ -9,7 +9,7 @@ from spaseq.samples import EVENTS, SEED, USE_CASES, files, use_case
 
 
 def main() -> None:
-    """Write ``DIR/streams`` and ``DIR/kb``, and say what was written."""
+    """Write ``DIR/streams`` and ``DIR/kb``, and print a summary."""
     parser = argparse.ArgumentParser(prog="python -m spaseq.samples", description=main.__doc__)
     parser.add_argument(
         "--seed", type=int, default=SEED, help="another seed, other data (default: %(default)s)"

@@ -1,7 +1,7 @@
-"""Prices of a company's shares, trade after trade, with chart patterns planted in them.
+"""Share prices of a company, trade by trade, with planted chart patterns.
 
-Prices are counted in cents. Ordinary prices stay within 0.6 percent of a level that only planted
-patterns move, so no pattern of several percent appears by chance.
+Prices are in cents. Ordinary prices stay within 0.6 percent of a level that only planted patterns move, so no
+pattern of several percent appears by chance.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from random import Random
 
 @dataclass(frozen=True, slots=True)
 class Trade:
-    """A price in cents, and how many shares."""
+    """A price in cents, and a number of shares."""
 
     price: int
     volume: int
 
 
 class Chart:
-    """The trades of one company in order, and the places where something was planted."""
+    """The trades of one company in order, and the places of planted patterns."""
 
     def __init__(self, random: Random, price: int) -> None:
         self.random = random
@@ -35,18 +35,18 @@ class Chart:
         self.trades.append(Trade(round(price), volume or 100 * self.random.randint(1, 49)))
 
     def quiet(self, count: int) -> None:
-        """Ordinary trades: a step is at most a third of a percent."""
+        """Add ordinary trades: a step is at most a third of a percent."""
         for _ in range(count):
             self.noise = max(-0.006, min(0.006, 0.8 * self.noise + self.random.uniform(-0.002, 0.002)))
             self._trade(self.level * (1 + self.noise))
 
     def block(self) -> None:
-        """A trade of an unusual volume, at the price of the day."""
+        """Add a trade of an unusual volume, at the current price."""
         self.noise = 0.0
         self._trade(self.level, 10_000 + 100 * self.random.randint(0, 150))
 
     def shock(self) -> None:
-        """A drop of 1.3 to 2 percent in one trade, for good."""
+        """Add a permanent drop of 1.3 to 2 percent in one trade."""
         self.noise = 0.0
         self._trade(self.level)
         self.level = round(self.level * self.random.uniform(0.98, 0.987))
@@ -54,7 +54,9 @@ class Chart:
         self._trade(self.level)
 
     def v_shape(self) -> None:
-        """A fall of about 4.5 percent in steps below one percent, and the rise back to a bit above."""
+        """Add a fall of about 4.5 percent in steps below one percent, and the rise to slightly above the
+        start.
+        """
         self.noise = 0.0
         self._trade(self.level)
         down = [0.0075 * (k + self.random.uniform(-0.1, 0.1)) for k in range(1, 7)]
@@ -66,14 +68,17 @@ class Chart:
         self._trade(self.level)
 
     def half_v(self) -> None:
-        """The fall of a V without its rise: the way back fluctuates."""
+        """Add the fall of a V without its rise: the way back fluctuates."""
         self.noise = 0.0
         for k in range(7):
             self._trade(self.level * (1 - 0.0075 * k))
         self._walk(1 - 0.045, 1.0)
 
     def _walk(self, start: float, goal: float) -> range:
-        """From one multiple of the level to another, two steps forth and a small one back; the positions."""
+        """Move between two multiples of the level, two steps forth and a small one back.
+
+        Return the positions.
+        """
         first = len(self.trades)
         step = 0.009 if goal > start else -0.009
         at, turn = start, 0
@@ -86,7 +91,7 @@ class Chart:
         return range(first, len(self.trades))
 
     def head_and_shoulders(self, fails: bool) -> None:
-        """A block trade, and the legs of the pattern. ``fails``: the right shoulder passes the head."""
+        """Add a block trade, and the legs of the pattern. ``fails``: the right shoulder exceeds the head."""
         start = len(self.trades)
         self.block()
         base = self.trades[-1].price
@@ -94,7 +99,7 @@ class Chart:
         legs = [self._walk(origin, goal) for origin, goal in pairwise(turns)]
 
         def first(leg: int, hundredths: int, bound: int, above: bool) -> int:
-            """The first trade of a leg beyond so many hundredths of a price."""
+            """Return the first trade of a leg beyond this many hundredths of a price."""
             for position in legs[leg]:
                 difference = 100 * self.trades[position].price - hundredths * bound
                 if difference and (difference > 0) == above:
@@ -115,7 +120,7 @@ class Chart:
         self._walk(turns[-1], 1.0)
 
     def cut(self, length: int) -> None:
-        """Forget the trades after so many, and what they would have completed."""
+        """Remove the trades after ``length``, and the patterns that they complete."""
         del self.trades[length:]
         self.bottoms = [bottom for bottom in self.bottoms if bottom < length]
         self.heads = [head for head in self.heads if head[-1] < length]
@@ -123,7 +128,7 @@ class Chart:
 
 
 def fill(chart: Chart, company: int, length: int) -> None:
-    """V shapes, heads and shoulders, or drops and block trades, with quiet between.
+    """Add V shapes, heads and shoulders, or drops and block trades, with ordinary trades between.
 
     Companies of one sector are three apart, so both of "materials" get the drops.
     """

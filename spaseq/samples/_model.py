@@ -1,4 +1,4 @@
-"""What a use case is made of: streams of small RDF graphs, a background graph, queries, planted matches."""
+"""The parts of a use case: streams of small RDF graphs, a background graph, queries, planted matches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Namespace = Callable[[str], NamedNode]
 
 
 def namespace(base: str) -> Namespace:
-    """A function from local names to IRIs.
+    """Return a function from local names to IRIs.
 
     >>> namespace("http://example.org/")("a")
     <NamedNode value=http://example.org/a>
@@ -44,12 +44,12 @@ COMMON_PREFIXES: Final[Mapping[str, str]] = {
 
 Object = NamedNode | BlankNode | Literal
 
-#: One match: for each GPM of the query, the names of the event graphs it has chosen, in order.
+#: One match: for each GPM of the query, the names of the chosen event graphs, in order.
 Match = Mapping[str, tuple[str, ...]]
 
 
 def number(value: float, digits: int) -> Literal:
-    """A decimal with exactly this many digits after the point.
+    """Return a decimal with exactly this many digits after the point.
 
     >>> number(1.5, 2)
     <Literal value=1.50 datatype=<NamedNode value=http://www.w3.org/2001/XMLSchema#decimal>>
@@ -58,19 +58,19 @@ def number(value: float, digits: int) -> Literal:
 
 
 def cents(value: int) -> Literal:
-    """Hundredths as a decimal: prices are counted in cents, so that comparisons are exact."""
+    """Return hundredths as a decimal: prices are counted in cents, so that comparisons are exact."""
     return Literal(f"{value // 100}.{value % 100:02d}", datatype=XSD("decimal"))
 
 
 def moment(time: datetime) -> Literal:
-    """A UTC time as ``xsd:dateTime``, with a fraction of a second only where there is one."""
+    """Return a UTC time as ``xsd:dateTime``, with a fraction of a second only if it is not 0."""
     return Literal(time.isoformat().replace("+00:00", "Z"), datatype=XSD("dateTime"))
 
 
 def about(
     subject: NamedNode | BlankNode, properties: Iterable[tuple[NamedNode, Object]]
 ) -> tuple[Triple, ...]:
-    """Triples that share a subject."""
+    """Return triples that share a subject."""
     return tuple(Triple(subject, predicate, value) for predicate, value in properties)
 
 
@@ -85,9 +85,9 @@ class SampleEvent:
 
 @dataclass(frozen=True, slots=True)
 class SampleStream:
-    """A stream: its IRI, the file it is written to, and its events in order of arrival.
+    """A stream: its IRI, its file, and its events in order of arrival.
 
-    ``options`` is what a reader of the file must be told beside its name (``triples=4``), if anything.
+    ``options`` are the options for reading the file (``triples=4``), if any.
     """
 
     iri: str
@@ -115,10 +115,10 @@ class UseCase:
 
 
 def in_order(events: Iterable[SampleEvent]) -> tuple[SampleEvent, ...]:
-    """Events by time; those of equal time keep the order given, which is their arrival."""
+    """Sort events by time; events of equal time keep their order, which is their arrival."""
     return tuple(sorted(events, key=lambda event: event.time))
 
 
 def names(events: Iterable[SampleEvent]) -> tuple[str, ...]:
-    """The graph names of events."""
+    """Return the graph names of events."""
     return tuple(event.graph.value for event in events)

@@ -20,7 +20,7 @@ _BARE: Final = (XSD("integer"), XSD("decimal"))
 
 
 class _Turtle:
-    """Terms and triples in Turtle, abbreviated by the prefixes that were really used."""
+    """Terms and triples in Turtle, abbreviated by prefixes; keeps track of the prefixes used."""
 
     def __init__(self, prefixes: Mapping[str, str]) -> None:
         self._prefixes = {**COMMON_PREFIXES, **prefixes}
@@ -46,7 +46,7 @@ class _Turtle:
         return str(iri)
 
     def triples(self, triples: Iterable[Triple], indent: str = "") -> str:
-        """Neighbouring triples of one subject as one block, its properties separated by ``;``."""
+        """Return consecutive triples of one subject as one block, its properties separated by ``;``."""
         lines: list[str] = []
         subject = None
         for triple in triples:
@@ -66,7 +66,7 @@ class _Turtle:
 
 
 def turtle(triples: Iterable[Triple], prefixes: Mapping[str, str]) -> str:
-    """A graph in Turtle."""
+    """Return a graph in Turtle."""
     writer = _Turtle(prefixes)
     body = writer.triples(triples)
     return f"{writer.header()}\n{body}"
@@ -79,7 +79,7 @@ def _trig(stream: SampleStream, prefixes: Mapping[str, str]) -> str:
 
 
 def _messages(stream: SampleStream, prefixes: Mapping[str, str]) -> str:
-    """RDF Messages: one event a message, blank nodes scoped to it."""
+    """Return RDF Messages: one event per message, with its own blank nodes."""
     writer = _Turtle(prefixes)
     body = "MESSAGE\n".join(writer.event(event) for event in stream.events)
     return f'VERSION "1.2-messages"\n{writer.header()}{body}'
@@ -96,7 +96,7 @@ def _nquads(stream: SampleStream, _: Mapping[str, str]) -> str:
 
 
 def _ntriples(stream: SampleStream, _: Mapping[str, str]) -> str:
-    """A fixed number of triples per event, the last one its time; the graph names are lost."""
+    """Return a fixed number of triples per event, the last one its time; the graph names are lost."""
 
     def lines() -> Iterator[str]:
         for event in stream.events:
@@ -108,7 +108,7 @@ def _ntriples(stream: SampleStream, _: Mapping[str, str]) -> str:
 
 
 def _jsonld(stream: SampleStream, prefixes: Mapping[str, str]) -> str:
-    """One JSON-LD document, one line an event: a named graph with its time beside it."""
+    """Return one JSON-LD document, one line per event: a named graph with its time beside it."""
     short = {**COMMON_PREFIXES, **prefixes}
     typed = {
         predicate
@@ -168,5 +168,5 @@ _WRITERS: Final[Mapping[str, Callable[[SampleStream, Mapping[str, str]], str]]] 
 
 
 def stream_text(stream: SampleStream, prefixes: Mapping[str, str]) -> str:
-    """The stream in the format that its file's extension says."""
+    """Return the stream in the format of its file's extension."""
     return _WRITERS[stream.file.rpartition(".")[2]](stream, prefixes)

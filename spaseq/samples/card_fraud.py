@@ -1,6 +1,6 @@
 """Card fraud: payments with cards at terminals (SPAseq paper, section 2, UC 3).
 
-Payments come at random seconds, more of them by day; several may share a second.
+Payments are at random seconds, more of them by day; several may share a second.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ ITEM: Final = namespace(f"{EXAMPLE}card/")
 
 _START: Final = datetime(2026, 6, 3, tzinfo=UTC)
 _PERIOD: Final = timedelta(days=3)
-#: Cards come in blocks; the part that a card plays goes by its place in the block.
+#: Cards are in blocks; the place of a card in its block decides which patterns it gets.
 _BLOCK: Final = 30
 _PROBED: Final = range(9)
 _TRAVELLING: Final = range(9, 18)
 _STOLEN: Final = range(18, 26)
 _PAYMENTS_PER_BLOCK: Final = 1000
 _BANKS: Final = ("Banque du Rhône", "Kreditbank Ulm", "Banco del Mar")
-#: City, country, latitude, longitude. The first six are where cards live.
+#: City, country, latitude, longitude. Cards belong to the first six.
 _CITIES: Final = (
     ("Lyon", "FR", 45.76, 4.84),
     ("Grenoble", "FR", 45.19, 5.72),
@@ -160,7 +160,7 @@ class _Payment:
 
 
 class _Ledger:
-    """Payments by tag: ordinary ones first, then what is planted among them."""
+    """Payments by tag: ordinary ones first, then planted ones."""
 
     def __init__(self, random: Random, payments: int) -> None:
         self.random = random
@@ -178,48 +178,48 @@ class _Ledger:
                 self.add(time, card, self._ordinary(), self.near(card), random.random() < 0.7)
 
     def _ordinary(self) -> int:
-        """Cents: mostly 10 to 100, sometimes a coffee, never 300 or more."""
+        """Return cents: mostly 10 to 100, sometimes a coffee, never 300 or more."""
         if self.random.random() < 0.12:
             return self.random.randint(150, 500)
         return min(29_900, max(600, round(100 * math.exp(self.random.gauss(3.3, 0.8)))))
 
     def near(self, card: int) -> int:
-        """A city of the card's country."""
+        """Return a city of the card's country."""
         return 2 * (card % 3) + self.random.randrange(2)
 
     def add(self, time: datetime, card: int, amount: int | None, city: int, present: bool) -> int:
-        """The tag of a new payment."""
+        """Add a payment; return its tag."""
         tag = len(self.payments)
         self.payments[tag] = _Payment(time, card, amount, city, present, tag)
         self.of[card].append(tag)
         return tag
 
     def around(self, card: int, time: datetime, reach: timedelta) -> list[_Payment]:
-        """The card's payments nearer to ``time`` than ``reach``."""
+        """Return the card's payments nearer to ``time`` than ``reach``."""
         payments = (self.payments[tag] for tag in self.of[card])
         return [payment for payment in payments if abs(payment.time - time) < reach]
 
     def since(self, card: int, time: datetime) -> list[_Payment]:
-        """The card's payments at ``time`` or after."""
+        """Return the card's payments at ``time`` or after."""
         payments = (self.payments[tag] for tag in self.of[card])
         return [payment for payment in payments if payment.time >= time]
 
     def playing(self, part: range) -> list[int]:
-        """The cards whose place in their block is in ``part``."""
+        """Return the cards with a place in ``part`` of their block."""
         return [card for card in self.cards if card % _BLOCK in part]
 
     def moment(self, part: float) -> datetime:
-        """A second of the period; ``part`` goes from 0 to 1."""
+        """Return a second of the period; ``part`` is from 0 to 1."""
         return _START + timedelta(seconds=int(part * self.period.total_seconds()))
 
 
-# Each plant has cards of its own, so none changes what another has planted.
+# Each plant has cards of its own, so that plants do not affect each other.
 
 
 def _plant_probes(ledger: _Ledger, cards: list[int]) -> list[dict[str, tuple[int, ...]]]:
-    """Three to five small payments and a large one; every third plant is only nearly so.
+    """Plant three to five small payments and a large one; every third plant is a near miss.
 
-    The near ones make two small payments only, or a large one that is not large enough.
+    A near miss has only two small payments, or a large one that is not large enough.
     """
     matches: list[dict[str, tuple[int, ...]]] = []
     for turn, card in enumerate(cards):
@@ -244,7 +244,7 @@ def _plant_probes(ledger: _Ledger, cards: list[int]) -> list[dict[str, tuple[int
 
 
 def _plant_travel(ledger: _Ledger, cards: list[int]) -> list[dict[str, tuple[int, ...]]]:
-    """A payment at home, one online, one far away; every third plant is in time to have flown."""
+    """Plant a payment at home, one online, one far away; every third plant leaves time for a flight."""
     matches: list[dict[str, tuple[int, ...]]] = []
     for turn, card in enumerate(cards):
         start = ledger.moment((turn + 0.5) / len(cards))
@@ -261,9 +261,9 @@ def _plant_travel(ledger: _Ledger, cards: list[int]) -> list[dict[str, tuple[int
 
 
 def _plant_thefts(ledger: _Ledger, cards: list[int]) -> list[dict[str, tuple[int, ...]]]:
-    """A report, a small payment at home, and then a large one, one abroad, or one that is both.
+    """Plant a report, a small payment at home, and then a large one, one abroad, or one that is both.
 
-    Only the first such payment counts; a fourth kind of plant waits for it until another day.
+    Only the first such payment counts; a fourth kind of plant delays it until another day.
     """
     matches: list[dict[str, tuple[int, ...]]] = []
     first = min(payment.time for payment in ledger.payments.values())
@@ -273,7 +273,7 @@ def _plant_thefts(ledger: _Ledger, cards: list[int]) -> list[dict[str, tuple[int
         start = first + timedelta(days=turn % days, hours=1, minutes=7 * (turn % 8))
         idle = card - card % _BLOCK + _BLOCK - 1
         for payment in ledger.since(card, start):
-            # Blocked: what would have been paid with it is paid with a card that no plant uses.
+            # Blocked: other payments of this card are moved to a card that no plant uses.
             ledger.payments[payment.tag] = replace(payment, card=idle - card % 3, city=4, present=False)
         report = ledger.add(start, card, None, ledger.near(card), False)
         ledger.add(start + timedelta(minutes=4), card, 1_250, ledger.near(card), True)

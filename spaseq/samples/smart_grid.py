@@ -120,7 +120,7 @@ WHERE {
 
 
 class _Days:
-    """Readings of all houses and stations, per step: ordinary ones first, then what is planted."""
+    """Readings of all houses and stations, per step: ordinary ones first, then planted ones."""
 
     def __init__(self, random: Random, steps: int) -> None:
         self.random = random
@@ -138,24 +138,24 @@ class _Days:
         return (step / 4) % 24
 
     def _tariff(self, step: int) -> int:
-        """Cents a kWh, dearer in the evening, never above 29."""
+        """Return cents per kWh, higher in the evening, never above 29."""
         evening = math.exp(-(((self._hour(step) - 19) / 2.5) ** 2))
         return min(29, 20 + round(6 * evening) + self.random.randint(-1, 2))
 
     def _demand(self, step: int) -> int:
-        """Watts: a morning and an evening peak over a base load, never 4,000 or more."""
+        """Return watts: a morning and an evening peak over a base load, never 4,000 or more."""
         morning = math.exp(-(((self._hour(step) - 7.5) / 1.2) ** 2))
         evening = math.exp(-(((self._hour(step) - 19.5) / 2) ** 2))
         return min(3900, round(350 + 1400 * morning + 2100 * evening + self.random.uniform(-120, 300)))
 
     def _charge(self, step: int) -> int:
-        """Percent: filled by day, used by night, never 90 or more."""
+        """Return percent: charged by day, discharged by night, never 90 or more."""
         return (
             55 + round(28 * math.sin((self._hour(step) - 11) / 24 * 2 * math.pi)) + self.random.randint(-4, 4)
         )
 
     def _sun(self, step: int, offset: timedelta) -> int:
-        """Watts per square metre, with passing clouds."""
+        """Return watts per square metre, with passing clouds."""
         hour = self._hour(step) + offset / timedelta(hours=1)
         clear = max(0.0, math.sin((hour - 5.5) / 15 * math.pi)) * 870
         cloud = self.random.uniform(0.15, 0.5) if self.random.random() < 0.2 else self.random.uniform(0.9, 1)
@@ -227,10 +227,10 @@ def _weather(days: _Days, station: int, step: int, reading: int) -> SampleEvent:
 
 
 def _plant_switches(days: _Days) -> list[Match]:
-    """A dear quarter of an hour every few hours in turn for each house, then cheap storage.
+    """Plant an expensive quarter of an hour every few hours in turn for each house, then cheap storage.
 
-    Fuel costs at least 33 cents only here, and storage less than 40 only here. Each house has at
-    most one dear quarter in two hours. By night, or under clouds, no match follows.
+    Only here fuel costs at least 33 cents, and storage less than 40. Each house has at most one expensive
+    quarter in two hours. By night, or under clouds, no match follows.
     """
     matches: list[Match] = []
     for step in range(6, days.steps - 5, 7):
@@ -260,9 +260,9 @@ def _plant_switches(days: _Days) -> list[Match]:
 
 
 def _plant_waste(days: _Days) -> list[Match]:
-    """High demand and a full battery at once, high demand two quarters later.
+    """Plant high demand and a full battery at once, then high demand two quarters later.
 
-    Only those whose second half lies in the same hour, and without discharge between, match.
+    It matches only if the second half lies in the same hour, without discharge between.
     """
     matches: list[Match] = []
     for turn, step in enumerate(range(9, days.steps - 3, 9)):
@@ -314,7 +314,7 @@ def _knowledge() -> tuple[Triple, ...]:
 
 
 def smart_grid(seed: int, events: int) -> UseCase:
-    """About ``events`` events of four houses, from midnight of 1 June 2026 on."""
+    """Return about ``events`` events of four houses, from midnight of 1 June 2026 on."""
     per_step = 2 * _HOUSES + 2 * _STATIONS
     days = _Days(Random(f"smart grid {seed}"), max(24, events // per_step))
     switches = _plant_switches(days)

@@ -1,6 +1,6 @@
-"""Stocks: trades of six companies, on which chart patterns show (SPAseq paper, section 2, UC 4).
+"""Stocks: trades of six companies with chart patterns (SPAseq paper, section 2, UC 4).
 
-Their prices are made in ``_charts``; here are the queries, the matches planted for them, and the RDF.
+Prices are made in ``_charts``; the queries, their planted matches, and the RDF are here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ ITEM: Final = namespace(f"{EXAMPLE}stock/")
 
 _OPENING: Final = datetime(2026, 6, 4, 8, tzinfo=UTC)
 _WINDOW: Final = timedelta(minutes=10)
-#: Company, symbol, sector, opening price in cents. What is planted goes by position: see ``_charts.fill``.
+#: Company, symbol, sector, opening price in cents. The position decides what is planted: see
+#: ``_charts.fill``.
 _COMPANIES: Final = (
     ("Alpine Rail", "ALPR", "transport", 8_400),
     ("Brightwell", "BRWL", "energy", 15_250),
@@ -153,7 +154,7 @@ WHERE {
 
 
 def _v_matches(chart: Chart, graphs: Sequence[str]) -> list[Match]:
-    """All V shapes around the planted bottoms: every start that is high enough, every end that is."""
+    """Return all V shapes around the planted bottoms: every start that is high enough, every end that is."""
     matches: list[Match] = []
     price = [trade.price for trade in chart.trades]
     for bottom in chart.bottoms:
@@ -176,7 +177,7 @@ def _v_matches(chart: Chart, graphs: Sequence[str]) -> list[Match]:
 
 
 def _sector_matches(shocks: Iterable[tuple[int, SampleEvent]], opening: datetime) -> list[Match]:
-    """All pairs of drops of two companies of a sector in one window of ten minutes."""
+    """Return all pairs of drops of two companies of a sector in one window of ten minutes."""
     drops = sorted(shocks, key=lambda drop: drop[1].graph.value)
     return [
         {"A": (one.graph.value,), "B": (two.graph.value,)}
@@ -227,10 +228,10 @@ def _knowledge() -> tuple[Triple, ...]:
 
 
 def stocks(seed: int, events: int) -> UseCase:
-    """About ``events`` trades of six companies, from 8 o'clock of 4 June 2026 on.
+    """Return about ``events`` trades of six companies, from 8 o'clock of 4 June 2026 on.
 
-    They come in rounds: every company trades once in each, in any order, up to two seconds apart,
-    so that some share an instant and arrival decides.
+    Trades are in rounds: every company trades once in each, in any order, up to two seconds apart, so that
+    some share an instant and arrival decides.
     """
     random = Random(f"stocks {seed}")
     charts = [Chart(random, price) for *_, price in _COMPANIES]

@@ -39,7 +39,7 @@ _CONGESTED: Final = 15
 _SEGMENTS: Final = 12
 _DISTRICTS: Final = ("north", "south")
 _ROADS: Final = ("Ring", "Avenue", "Street")
-#: Segment → those whose traffic flows into it; 0 to 5 are in the north, 6 to 11 in the south.
+#: Segment → the segments that flow into it; 0 to 5 are in the north, 6 to 11 in the south.
 _UPSTREAM: Final = {0: (1, 2), 3: (4, 6), 5: (11,), 6: (7, 8), 9: (10,), 10: (2,)}
 
 SPREADING: Final = """\
@@ -109,25 +109,25 @@ class _City:
         self.incidents: set[tuple[int, int]] = set()  # (step, segment): a minute after the step
 
     def _flowing(self, step: int) -> float:
-        """Slower at the rush hour, never below 22."""
+        """Return a speed: slower at the rush hour, never below 22."""
         hour = 6.5 + step * (_STEP / timedelta(hours=1))
         rush = math.exp(-((((hour % 24) - 8.2) / 0.9) ** 2))
         return round(max(22.0, 48 - 18 * rush + self.random.uniform(-5, 5)), 1)
 
     def slow(self, step: int, segment: int) -> None:
-        """Congestion at one report."""
+        """Mark one report as congested."""
         self.speed[step][segment] = round(self.random.uniform(3, 14), 1)
 
     def reports(self) -> Iterator[tuple[int, int]]:
-        """All (step, segment) in order of arrival."""
+        """Yield all (step, segment) in order of arrival."""
         return ((step, segment) for step in range(self.steps) for segment in self.order[step])
 
     def congested(self) -> list[tuple[int, int]]:
-        """Those (step, segment) that are congested."""
+        """Return the congested (step, segment)."""
         return [(step, s) for step, s in self.reports() if self.speed[step][s] < _CONGESTED]
 
     def precedes(self, one: tuple[int, int], two: tuple[int, int]) -> bool:
-        """Whether a report comes before another: arrival decides within a district, not between two."""
+        """Return whether a report precedes another: arrival decides within a district, not between two."""
         if one[0] != two[0]:
             return one[0] < two[0]
         order = self.order[one[0]]
@@ -173,7 +173,7 @@ def _incident(step: int, segment: int) -> SampleEvent:
 
 
 def _plant(city: _City) -> None:
-    """Jams that spread upstream or do not, and incidents: one plant every 16 minutes."""
+    """Plant jams that spread upstream or do not, and incidents: one plant every 16 minutes."""
     random = city.random
     for turn, step in enumerate(range(4, city.steps - 8, 8)):
         if turn % 4 == 3:  # congestion that lasts, and spreads nowhere
@@ -199,7 +199,7 @@ def _plant(city: _City) -> None:
 def _chains(
     city: _City, last: tuple[int, int], reports: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[tuple[int, int], ...]]:
-    """All chains that go from a report to the next of these (two, if simultaneous), and so on."""
+    """Yield all chains from a report to the next of these (two, if simultaneous), and so on."""
     after = [report for report in reports if city.precedes(last, report)]
     for report in after:
         if not any(city.precedes(between, report) for between in after):
@@ -209,7 +209,7 @@ def _chains(
 
 
 def _spreading(city: _City) -> Iterator[Match]:
-    """Every congested report, with every chain of congested ones upstream that begins next to it."""
+    """Yield every congested report, with every chain of congested ones upstream that begins next to it."""
     congested = city.congested()
     for start in congested:
         reach = [
@@ -222,7 +222,7 @@ def _spreading(city: _City) -> Iterator[Match]:
 
 
 def _unexplained(city: _City) -> Iterator[Match]:
-    """Every congested report with the next slower one, if no incident comes between."""
+    """Yield every congested report with the next slower one, if there is no incident between."""
     for step, segment in city.congested():
         window = step // (_TUMBLE // _STEP)
         for later in range(step + 1, min(city.steps, (window + 1) * (_TUMBLE // _STEP))):
@@ -251,7 +251,7 @@ def _knowledge() -> tuple[Triple, ...]:
 
 
 def traffic(seed: int, events: int) -> UseCase:
-    """About ``events`` reports of twelve segments, from half past 6 of 5 June 2026 on."""
+    """Return about ``events`` reports of twelve segments, from half past 6 of 5 June 2026 on."""
     city = _City(Random(f"traffic {seed}"), max(60, events // _SEGMENTS))
     _plant(city)
 

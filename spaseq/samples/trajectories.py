@@ -1,7 +1,7 @@
 """Trajectories: positions of vessels between harbours and fishing areas (SPAseq paper, section 2, UC 2).
 
-Every vessel reports every ten minutes, all at the same instants. Geofencing has been done: a
-position within a known place names it.
+Every vessel reports every ten minutes, all at the same instants. Geofencing is done: a position within a
+known place names it.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _PLACES: Final = (
     ("Plateau du Large", "FishingArea", 46.650, -3.750),
     ("Les Glénan", "Anchorage", 47.720, -3.990),
 )
-#: Where each kind of trip goes.
+#: The destination of each kind of trip.
 _GOALS: Final = {"fishing": 2, "turning": 2, "slow": 3, "far": 4, "leisure": 5}
-#: More steps than a trip of the kind takes, there and back and in harbour.
+#: Upper bounds of the steps of a trip, there and back and in harbour.
 _LONGEST: Final = {"fishing": 64, "turning": 68, "slow": 90, "far": 115, "leisure": 64}
 #: Vessel, owner, operator.
 _VESSELS: Final = (
@@ -141,13 +141,13 @@ _Point = tuple[float, float]
 
 
 def _miles(origin: _Point, goal: _Point) -> _Point:
-    """Nautical miles to the north and to the east, on a plane: the places are near each other."""
+    """Return nautical miles to the north and to the east, on a plane: the places are near each other."""
     north = (goal[0] - origin[0]) * 60
     return north, (goal[1] - origin[1]) * 60 * math.cos(math.radians(47.2))
 
 
 class _Voyage:
-    """One vessel's reports, step after step, and the matches that they plant."""
+    """One vessel's reports, step by step, and their planted matches."""
 
     def __init__(self, random: Random, vessel: int) -> None:
         self.random = random
@@ -161,22 +161,22 @@ class _Voyage:
         return ITEM(f"position-{step:05d}-{self.vessel + 1}").value
 
     def stay(self, steps: int, place: int) -> None:
-        """Still, but for the swell: less than half a knot."""
+        """Add steps at rest, with a swell of less than half a knot."""
         latitude, longitude = _PLACES[place][2:]
         for _ in range(steps):
             speed, course = self.random.uniform(0, 0.4), self.random.uniform(0, 360)
             self.reports.append(_Report(latitude, longitude, speed, course, place))
 
     def leave(self) -> int:
-        """The step of a departure from the harbour."""
+        """Add a departure from the harbour; return its step."""
         latitude, longitude = _PLACES[self.harbour][2:]
         speed, course = self.random.uniform(3.5, 5), self.random.uniform(150, 210)
         self.reports.append(_Report(latitude, longitude, speed, course, self.harbour))
         return len(self.reports) - 1
 
     def cruise(self, points: Sequence[_Point]) -> None:
-        """Along straight legs at 8.8 to 9.6 knots; reports err by up to 0.8 knots and 4 degrees."""
-        pace = self.random.uniform(8.8, 9.6) / 6  # miles a step
+        """Add straight legs at 8.8 to 9.6 knots; reports err by up to 0.8 knots and 4 degrees."""
+        pace = self.random.uniform(8.8, 9.6) / 6  # miles per step
         for origin, goal in pairwise(points):
             north, east = _miles(origin, goal)
             steps = round(math.hypot(north, east) / pace)
@@ -193,14 +193,14 @@ class _Voyage:
                 )
 
     def trip(self, kind: str) -> None:
-        """A departure from the harbour, a passage of the kind asked for, and the way home.
+        """Add a departure from the harbour, a passage of the given kind, and the way home.
 
-        The window of 6 hours is 36 steps, the one of 4 hours 24: every kind stays well on its side.
+        The window of 6 hours is 36 steps, the one of 4 hours 24: every kind is clearly inside or outside.
         """
         departure = self.leave()
         place = _GOALS[kind]
         home, goal = _PLACES[self.harbour][2:], _PLACES[place][2:]
-        # Half the distance aside of the middle: the course changes by some 50 degrees there.
+        # A detour by half the distance from the middle: the course changes by some 50 degrees there.
         aside = (
             (home[0] + goal[0]) / 2 + (goal[1] - home[1]) / 4,
             (home[1] + goal[1]) / 2 - (goal[0] - home[0]) / 4,
@@ -223,7 +223,7 @@ class _Voyage:
 
 
 def _voyages(random: Random, steps: int) -> Iterator[_Voyage]:
-    """Each vessel makes all kinds of trips in turn, those for which there is time."""
+    """Yield the vessels, each with all kinds of trips in turn as time allows."""
     kinds = list(_GOALS)
     for vessel in range(len(_VESSELS)):
         voyage = _Voyage(random, vessel)
@@ -289,7 +289,7 @@ def _knowledge() -> tuple[Triple, ...]:
 
 
 def trajectories(seed: int, events: int) -> UseCase:
-    """About ``events`` positions of five vessels, from 3 o'clock of 2 June 2026 on."""
+    """Return about ``events`` positions of five vessels, from 3 o'clock of 2 June 2026 on."""
     steps = max(120, events // len(_VESSELS))
     voyages = list(_voyages(Random(f"trajectories {seed}"), steps))
     positions = (

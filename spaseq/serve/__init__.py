@@ -1,6 +1,7 @@
-"""HTTP: the queries, streams and background graphs of an engine (``pip install 'spaseq[serve]'``).
+"""HTTP server for the queries, streams and background graphs of an engine (``spaseq[serve]``).
 
-``create_app`` is an ASGI application; ``spaseq serve`` runs it.
+``create_app`` returns an ASGI application; ``spaseq serve`` runs it. Open ``app.py`` first, then
+``service.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Letters", "ServeLimits", "Settings", "create_app"]
 
-# To name what a server may take needs none of what it is made of.
+# Settings and limits can be imported without the server's dependencies.
 __getattr__, __dir__ = lazily(
     __name__,
     {

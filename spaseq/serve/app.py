@@ -1,4 +1,4 @@
-"""The application: all routes, guarded."""
+"""The application: all routes, behind the guard."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _PAGE: Final = Path(__file__).parent / "page"
 
 
 class Application(FastAPI):
-    """The ASGI application of an engine; ``service`` is there from its beginning on."""
+    """The ASGI application of an engine; ``service`` exists from startup on."""
 
     def __init__(self, engine: Engine, settings: Settings, letters: Letters) -> None:
         super().__init__(
             title="spaseq",
             version=spaseq.__version__,
             summary="Sequences of SPARQL graph patterns over streams of RDF graphs",
-            docs_url=None,  # they load their scripts from elsewhere
+            docs_url=None,  # they load scripts from another site
             redoc_url=None,
             lifespan=_life,
         )
@@ -45,7 +45,7 @@ class Application(FastAPI):
 
 
 def create_app(engine: Engine, settings: Settings | None = None, letters: Letters | None = None) -> Guard:
-    """The guarded application. The engine is its own from now on, and is closed when it shuts down.
+    """Return the guarded application. It owns the engine from now on, and closes it at shutdown.
 
     ``letters`` is the engine's ``dead_letters``, for ``GET /letters``.
     """

@@ -1,4 +1,4 @@
-"""Questions that take long, a few at a time, in threads of their own."""
+"""Slow requests, a few at a time, in threads of their own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 async def asked(service: Service, ask: Callable[[], T]) -> T:
-    """The answer of something that takes long. Its place is free when it has ended, not when nobody waits."""
+    """Return the result of a slow call. Its slot is free when it has ended, also if the client has left."""
     limits = service.settings.limits
     if service.asking >= limits.asking:
         raise beyond("asking", limits.asking, "too many questions at a time", 429)
@@ -29,7 +29,7 @@ async def asked(service: Service, ask: Callable[[], T]) -> T:
         try:
             return ask()
         except Exception as error:
-            # What its frames hold must go in this thread, as Oxigraph's answers do.
+            # Objects in its frames must be freed in this thread, as Oxigraph's results require.
             raise error.with_traceback(None) from None
         finally:
             loop.call_soon_threadsafe(end)
@@ -41,7 +41,7 @@ async def asked(service: Service, ask: Callable[[], T]) -> T:
 
 
 def kept(service: Service, key: object, make: Callable[[], Any]) -> Any:
-    """What is made of the background graphs, once for each version of them."""
+    """Return what ``make`` makes of the background graphs, cached for each version of them."""
     version = service.kb.version
     found = service.made.get(key)
     if found is None or found[0] != version:

@@ -1,4 +1,4 @@
-"""Open sockets: how many, for how long without a request, and what is logged of them."""
+"""Open sockets: their number, their time without a request, and rate-limited logging."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from spaseq.serve.limits import ServeLimits
 
-#: Sockets that wait to be accepted, and that are accepted at once: the loop accepts this many before
-#: it looks at any of them, so that this many may be open for a moment beyond the limit.
+#: The sockets that wait to be accepted, and that are accepted at once: the loop accepts this many before it
+#: handles any of them, so this many may be open for a moment beyond the limit.
 BACKLOG: Final = 128
 
-#: The answer to a connection beyond the limit, whose request is not read.
+#: The answer to a connection beyond the limit; its request is not read.
 _REFUSED: Final = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
 class Sockets:
-    """The open connections of a server, at most ``limits.sockets`` and half of the files of the process.
+    """The open connections of a server, at most ``limits.sockets`` and half of the process's file limit.
 
-    If there are more, the oldest one that waits for a request is ended. If all have a request, the new one is
-    refused. ``sweep`` is to be called every second: it ends connections whose request does not come within
-    ``limits.header_seconds``, and those that take nothing of an answer for twice ``limits.pause`` seconds.
+    If there are more, the oldest one that waits for a request is closed. If all have a request, the new one
+    is refused. ``sweep`` must be called every second: it closes connections without a request within
+    ``limits.header_seconds``, and connections that accept nothing of a response for twice ``limits.pause``
+    seconds.
     """
 
     def __init__(self, limits: ServeLimits) -> None:
@@ -33,7 +34,7 @@ class Sockets:
         self._open: dict[Connection, None] = {}  # the oldest first
 
     def admit(self, connection: Connection) -> bool:
-        """Whether a new connection may stay."""
+        """Return whether a new connection may stay."""
         if len(self._open) >= self.most:
             oldest = next((one for one in self._open if one.is_waiting), None)
             if oldest is None:
@@ -44,11 +45,11 @@ class Sockets:
         return True
 
     def forget(self, connection: Connection) -> None:
-        """A connection has ended."""
+        """Remove a closed connection."""
         self._open.pop(connection, None)
 
     def sweep(self) -> None:
-        """End the connections that have waited too long."""
+        """Close the connections that have waited too long."""
         now = time.monotonic()
         for connection in list(self._open):
             if connection.is_overdue(now, self._limits):
@@ -56,10 +57,10 @@ class Sockets:
 
 
 class Connection(H11Protocol):
-    """A connection that may wait for a limited time.
+    """A connection with limited waiting times.
 
     ``since``: when it began to wait for its next request, or when ``is_overdue`` last saw that its client had
-    taken a part of an answer; in seconds of the monotonic clock.
+    accepted a part of a response; in seconds of the monotonic clock.
     """
 
     def __init__(self, *arguments: Any, sockets: Sockets, **named: Any) -> None:
@@ -70,20 +71,20 @@ class Connection(H11Protocol):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether no request is being answered."""
+        """Return whether no request is being answered."""
         return self.cycle is None or self.cycle.response_complete
 
     def is_overdue(self, now: float, limits: ServeLimits) -> bool:
-        """Whether it has waited too long by now."""
+        """Return whether it has waited too long."""
         unsent = self.transport.get_write_buffer_size()
         if unsent != self._unsent:
             self._unsent, self.since = unsent, now
-        if unsent:  # a reader of matches has given up by itself before
+        if unsent:  # a reader of matches has a shorter timeout of its own
             return now - self.since > 2 * limits.pause
         return self.is_waiting and now - self.since > limits.header_seconds
 
     def connection_made(self, transport: Any) -> None:
-        """See asyncio."""
+        """Implement asyncio's protocol."""
         if self._sockets.admit(self):
             super().connection_made(transport)
             return
@@ -92,23 +93,23 @@ class Connection(H11Protocol):
         transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """See asyncio."""
+        """Implement asyncio's protocol."""
         if self.flow is not None:  # it is not refused
             super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio."""
+        """Implement asyncio's protocol."""
         self._sockets.forget(self)
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        """An answer is complete: the next request is waited for."""
+        """Wait for the next request after a complete response."""
         self.since = time.monotonic()
         super().on_response_complete()
 
 
 class Quietly(logging.Filter):
-    """Lets a record a second of each logger pass: clients must not be able to fill a disk with them."""
+    """Passes one record per second of each logger: clients must not be able to fill a disk with them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,7 +117,7 @@ class Quietly(logging.Filter):
         self._left_out: dict[str, int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record is shown; how many were not, since the last one, is added to it."""
+        """Return whether a record is shown; append the number of suppressed records to it."""
         now = time.monotonic()
         if now - self._last.get(record.name, -1.0) < 1.0:
             self._left_out[record.name] = self._left_out.get(record.name, 0) + 1
@@ -128,7 +129,7 @@ class Quietly(logging.Filter):
 
 
 def raise_files(limits: ServeLimits) -> None:
-    """Let this process open as many files as its sockets need, if the system lets it."""
+    """Raise the process's file limit to what its sockets need, if the system allows it."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -141,7 +142,7 @@ def raise_files(limits: ServeLimits) -> None:
 
 
 def _files() -> int:
-    """How many files this process may have open."""
+    """Return how many files this process may have open."""
     try:
         import resource
     except ImportError:  # Windows has no such limit

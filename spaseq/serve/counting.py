@@ -1,4 +1,4 @@
-"""The first and the newest events of a query looked at beside the engine: why no match, and counts."""
+"""Counts over the first and the newest events of a query, computed outside the engine's turns."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from spaseq.terms.dictionary import Dictionary
 from spaseq.why.evidence import Evidence
 from spaseq.why.replay import Traced, trace_newest
 
-#: So many triples of the newest events are looked at, at most.
+#: The most triples of the newest events that are used.
 TRIPLES: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What was last counted of a query, and how many events it had had then."""
+    """The last counts of a query, and how many events it had had then."""
 
     events: int
     traced: Traced
@@ -38,11 +38,11 @@ def count(
     begin: int | None,
     seconds: float,
 ) -> Traced:
-    """What became of partial matches over the newest of the events that a query has seen.
+    """Count what became of partial matches over the newest of the events that a query has seen.
 
-    ``seen``: how many these are; events before them are not the query's. ``begin``: when its first window
-    began, on the clock of its streams. ``seconds`` are of this thread's processor time. Terms go into a
-    dictionary of their own, so that the engine whose events these are may go on meanwhile.
+    ``seen``: the number of these; earlier events are not the query's. ``begin``: when its first window began,
+    on the clock of its streams. ``seconds`` are CPU time of this thread. Terms go into a separate dictionary,
+    so that the engine may continue meanwhile.
     """
     newest = in_order(events)[-min(seen, EVENTS) :] if seen else []
     triples = np.cumsum([kept.triples for kept in reversed(newest)], dtype=np.int64)
@@ -63,7 +63,7 @@ def count(
 
 
 def apart(evidence: Evidence, kb: KnowledgeBase) -> Evidence:
-    """The same for another thread: with a dictionary of its own, and ``kb`` for its background graphs."""
+    """Return the evidence for another thread: with its own dictionary, and ``kb`` as background graphs."""
     sample, term, dictionary = evidence.sample, evidence.dictionary.term, Dictionary()
     events: list[Kept] = []
     if sample is not None:
@@ -73,7 +73,7 @@ def apart(evidence: Evidence, kb: KnowledgeBase) -> Evidence:
 
 
 def _copied(dictionary: Dictionary, events: list[Kept]) -> EventBatch | None:
-    """Events in their order, with the ids of another dictionary."""
+    """Return events in order, with ids of another dictionary."""
     if not events:
         return None
     builders: dict[str, BatchBuilder] = {}
@@ -84,7 +84,7 @@ def _copied(dictionary: Dictionary, events: list[Kept]) -> EventBatch | None:
         time, number = event.time, len(builders[stream])
         builders[stream].add(time, number, event.terms(), event.name)
     batch = concatenate(builder.build() for builder in builders.values())
-    # Each builder has its events in their order, one builder after the other.
+    # Each builder has its events in order, one builder after the other.
     place = {stream: number for number, stream in enumerate(builders)}
     order = np.argsort(np.array([place[event.stream] for event in events]), kind="stable")
     return batch.take(np.argsort(order, kind="stable"))

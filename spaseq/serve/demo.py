@@ -1,4 +1,4 @@
-"""The five samples as live streams, in accelerated time and again and again: ``spaseq serve --demo``."""
+"""The five samples as repeated live streams in accelerated time: ``spaseq serve --demo``."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.samples import USE_CASES, UseCase, use_case
 from spaseq.samples._write import turtle
 
-#: Seconds for one pass through each sample: a few hundred matches come in that time.
+#: Seconds for one pass through each sample, with a few hundred matches.
 PASS: Final = 90.0
 
 #: Seconds between two groups of events.
 _TICK: Final = 0.1
 
-#: What real streams have, too: an event that is none, and one that comes too late; where in a pass.
+#: Where in a pass an invalid event, and a late event, are sent, as in real streams.
 _BROKEN: Final = 0.08
 _LATE: Final = 0.12
-_BROKEN_TRADE: Final = '<urn:trade:broken> <https://schema.org/price> "84.03 .'  # a quotation mark too few
+_BROKEN_TRADE: Final = '<urn:trade:broken> <https://schema.org/price> "84.03 .'  # no closing quotation mark
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """An event of a sample: at which part of a pass it is due (from 0 up to 1), and what is pushed then.
+    """An event of a sample: when it is due in a pass (from 0 up to 1), and what is pushed then.
 
     ``period``: by how much its time is later in each further pass.
     """
@@ -44,31 +44,31 @@ class Due:
 
 
 def cases() -> tuple[UseCase, ...]:
-    """The samples."""
+    """Return the samples."""
     return tuple(map(use_case, USE_CASES))
 
 
 def queries(samples: Sequence[UseCase]) -> dict[str, str]:
-    """The queries of samples, by name."""
+    """Return the queries of samples, by name."""
     return {name: text for sample in samples for name, text in sample.queries.items()}
 
 
 def knowledge(samples: Sequence[UseCase]) -> KnowledgeBase:
-    """The background graphs of samples."""
+    """Return the background graphs of samples."""
     return KnowledgeBase(
         {sample.knowledge_iri: turtle(sample.knowledge, sample.prefixes) for sample in samples}
     )
 
 
 def schedule(samples: Sequence[UseCase]) -> list[Due]:
-    """One pass through samples, in order: all begin and end together, however long they are."""
+    """Return one pass through samples, in order: all begin and end together, however long they are."""
     return sorted((due for sample in samples for due in _due(sample)), key=lambda due: due.at)
 
 
 def _due(sample: UseCase) -> list[Due]:
     times = sorted(event.time for stream in sample.streams for event in stream.events)
     first, length = times[0], times[-1] - times[0]
-    # The next pass begins as long after the last event as others are apart.
+    # The gap between two passes is the average gap between events.
     period = length + length / len(times)
     found = [
         Due((event.time - first) / period, stream.iri, event.triples, event.time, event.graph.value, period)
@@ -84,7 +84,7 @@ def _due(sample: UseCase) -> list[Due]:
 
 
 async def play(engine: AsyncEngine, samples: Sequence[UseCase], seconds: float = PASS) -> None:
-    """Pushes the events of samples when they are due, a pass in so many seconds, until it is cancelled."""
+    """Push the events of samples when they are due, one pass per ``seconds``, until cancelled."""
     events = schedule(samples)
     loop = asyncio.get_running_loop()
     started, passed, place = loop.time(), 0, 0

@@ -1,4 +1,4 @@
-"""What a request is told when it fails: one form for all, without a path or a traceback."""
+"""Error responses: one form for all, without paths or tracebacks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOG = logging.getLogger("spaseq.serve")
 
 
 class ApiError(Exception):
-    """A request that is refused: a status, a kind, and what to do; ``more`` goes beside the error."""
+    """A refused request: a status, a kind, and what to do; ``more`` is added beside the error."""
 
     def __init__(
         self,
@@ -57,17 +57,17 @@ class ApiError(Exception):
         self.headers = headers
 
     def response(self) -> JSONResponse:
-        """The answer."""
+        """Return the response."""
         return JSONResponse({"error": self.error, **self.more}, self.status, self.headers)
 
 
 def beyond(name: str, most: int, what: str, status: int = 413) -> ApiError:
-    """A request over a limit of the server's."""
+    """Return the error of a request over a limit of the server."""
     return ApiError(status, "limit", f"{what}: the server's limit {name} is {most:,}")
 
 
 def told(error: SpaseqError) -> ApiError:
-    """What a caller is told of an error."""
+    """Return the response for an error of spaseq."""
     match error:
         case QueryError():
             kind = "syntax" if isinstance(error, QuerySyntaxError) else "meaning"
@@ -93,7 +93,7 @@ _KINDS = {401: "auth", 403: "auth", 404: "not-found", 405: "method", 413: "limit
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Gives every error the one form."""
+    """Register handlers that give every error the one form."""
 
     @app.exception_handler(ApiError)
     async def refused(_: Request, error: ApiError) -> JSONResponse:

@@ -1,4 +1,4 @@
-"""What requests may take before they are refused."""
+"""Limits of requests."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from spaseq.errors import EngineError
 
 @dataclass(frozen=True, slots=True)
 class ServeLimits:
-    """Upper bounds of a server. What its queries may keep, ``spaseq.Limits`` bounds.
+    """Limits of a server. ``spaseq.Limits`` limits its queries.
 
-    ``body_bytes``: of a body of events or of a graph, unpacked. ``text_bytes``: of a query. ``queries``: that
-    are registered at a time. ``connections``: requests at a time, of which so many may be ``readers`` of
-    matches, so many ``uploads`` of events that do not come at once, and so many ``asking`` SPARQL or paths.
-    ``sockets``: open at a time, each for ``header_seconds`` without the head of a request.
-    ``seconds``: for a request, ``pause`` seconds for a reader to take or a writer to send something.
-    ``matches``: of each query, for who comes later; ``letters``: dead letters, of each so many
-    ``letter_characters``. ``window_events``: of each stream, for SPARQL over a query's window.
-    ``sparql_characters``: of a query of SPARQL, which is parsed by recursion; ``sparql_bytes``: of memory
-    that a question of SPARQL may take, on Linux. ``rows``: of an answer of SPARQL or paths.
-    ``why_seconds``: of the processor, to find out why there is no match.
+    - ``body_bytes``: a body of events or of a graph, unpacked. ``text_bytes``: the text of a query.
+    - ``queries``: registered queries. ``connections``: concurrent requests; of these at most ``readers`` of
+      matches, ``uploads`` of events that do not arrive at once, and ``asking`` for SPARQL or paths.
+    - ``sockets``: open sockets, each at most ``header_seconds`` without the head of a request.
+    - ``seconds``: for a request. ``pause``: seconds for a reader to accept or a writer to send something.
+    - ``matches``: kept of each query for later readers. ``letters``: dead letters, each of at most
+      ``letter_characters``. ``window_events``: kept of each stream, for SPARQL over a query's window.
+    - ``sparql_characters``: of a SPARQL query, which is parsed by recursion. ``sparql_bytes``: memory of a
+      SPARQL query, on Linux. ``rows``: of a result of SPARQL or paths.
+    - ``why_seconds``: CPU time to find out why there is no match.
     """
 
     body_bytes: int = 64 << 20

@@ -1,4 +1,4 @@
-"""The server as a process: from its first line on standard output to its last match."""
+"""The server process: startup, signals, shutdown."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from spaseq.serve.newest.letters import Letters
 from spaseq.serve.security import Guard
 from spaseq.serve.settings import Settings
 
-#: Seconds for readers to take what the end of the engine completes.
+#: Seconds for readers to read the matches that the end of the engine completes.
 _LAST = 10
 
 
 class Server(uvicorn.Server):
-    """uvicorn, with the engine's begin and end: SIGINT and SIGTERM end it in order.
+    """uvicorn with the engine's startup and shutdown: SIGINT and SIGTERM end it in order.
 
-    ``started_at`` is told the URL as soon as requests are answered. ``queries`` are registered before, by
-    their names, and ``sources`` are read then; ``failed`` hears of one that cannot be. ``player``
-    feeds the engine, too, from then on until the server ends.
+    ``started_at`` gets the URL as soon as requests are answered. ``queries`` are registered before, by name,
+    and ``sources`` are read after; ``failed`` gets a source that cannot be read. ``player`` also feeds the
+    engine, until the server ends.
     """
 
     def __init__(
@@ -76,13 +76,13 @@ class Server(uvicorn.Server):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """Return the URL that it listens on."""
         sockets = self.servers[0].sockets
         host, port = sockets[0].getsockname()[:2]
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
-        """Registers the queries, listens, and begins to read."""
+        """Register the queries, listen, and begin to read."""
         service = self._app.service
         await service.start()
         known = {found.name: found for found in service.queries.values()}
@@ -107,7 +107,7 @@ class Server(uvicorn.Server):
             self._feeding.append(asyncio.create_task(self._player(service.engine)))
 
     async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
-        """Takes no more requests, ends the engine, and lets readers have the rest."""
+        """Accept no more requests, end the engine, and let readers read the rest."""
         self.guard.is_stopping = True
         for feeding in self._feeding:
             feeding.cancel()
@@ -131,7 +131,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """As uvicorn does, but the process ends as one that did what it was told."""
+        """Capture signals as uvicorn does, but exit with status 0."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -158,10 +158,10 @@ def serve(
     failed: Callable[[SpaseqError], None] | None = None,
     player: Callable[[AsyncEngine], Coroutine[Any, Any, None]] | None = None,
 ) -> bool:
-    """Runs a server until SIGINT or SIGTERM; False if it could not listen. The process is its own."""
+    """Run a server until SIGINT or SIGTERM; return False if it could not listen. It owns the process."""
 
     def started(url: str) -> None:
-        # What is loaded by now stays to the end: to look at it again and again made events wait 0.1 s.
+        # Loaded modules are never freed: without freezing, garbage collections delayed events by 0.1 s.
         gc.collect()
         gc.freeze()
         if started_at is not None:
@@ -184,6 +184,6 @@ def serve(
     )
     try:
         server.run()
-    except SystemExit:  # what uvicorn does when it cannot listen
+    except SystemExit:  # uvicorn exits if it cannot listen
         return False
     return True

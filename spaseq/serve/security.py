@@ -1,4 +1,4 @@
-"""Who may ask what: hosts, origins, tokens, how many at a time and for how long."""
+"""Access control: hosts, origins, tokens, concurrency and timeouts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from spaseq.serve.errors import ApiError, beyond
 from spaseq.serve.settings import Settings, is_loopback
 
-#: The page, which asks for the token, and what watches whether the server lives.
+#: Paths without a token: the page, which asks for the token, and the health check.
 _OPEN: Final = ("/", "/healthz")
 
 _HEADERS: Final = {
@@ -27,10 +27,11 @@ _HEADERS: Final = {
 
 
 class Guard:
-    """Around an application: refuses who must not ask; ``is_stopping`` refuses everybody.
+    """Wraps an application: refuses requests that are not allowed, and all requests when ``is_stopping``.
 
-    No page of another site can use the server through a browser: by the Host header none that has its own
-    name point here (DNS rebinding), by the Origin header none that just sends. CORS is off.
+    No page of another site can use the server through a browser: the check of the Host header stops pages
+    with a host name that resolves to this machine (DNS rebinding), the check of the Origin header stops
+    cross-site requests. CORS is off.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
@@ -40,7 +41,7 @@ class Guard:
         self.is_stopping = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
+        """Implement ASGI."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
@@ -63,9 +64,9 @@ class Guard:
             self._open -= 1
 
     async def _timed(self, scope: Scope, receive: Receive, send: _Guarded) -> None:
-        """A request that lasts takes care of that itself: it says so by ``scope["spaseq.lasts"]``.
+        """Run a request with a timeout. A streaming request sets ``scope["spaseq.lasts"]`` and has its own.
 
-        ``scope["spaseq.end"]`` is when others end, on the monotonic clock.
+        ``scope["spaseq.end"]`` is the deadline of other requests, on the monotonic clock.
         """
         limit = self._settings.limits.seconds
         scope["spaseq.end"] = time.monotonic() + limit
@@ -87,9 +88,7 @@ class Guard:
                     await error.response()(scope, receive, send)
                 else:
                     with suppress(asyncio.CancelledError):
-                        await (
-                            answering
-                        )  # what it raised; the connection is closed, as the answer is incomplete
+                        await answering  # re-raised: the response is incomplete, so the connection is closed
                 return
             await answering
         except asyncio.CancelledError:
@@ -128,7 +127,7 @@ class Guard:
 
 
 class _Guarded:
-    """Sends an answer with the headers that every answer has, and says when it began."""
+    """Sends a response with the common headers, and records when it began."""
 
     def __init__(self, send: Send, scope: Scope) -> None:
         self._send = send
@@ -150,7 +149,7 @@ class _Guarded:
 
 
 def _name(host: str) -> str:
-    """The name in a Host header, without its port.
+    """Return the name in a Host header, without its port.
 
     >>> _name("localhost:8000"), _name("[::1]:80"), _name("")
     ('localhost', '[::1]', '')

@@ -1,4 +1,4 @@
-"""What all requests share: the engine, its queries, and what is known of its streams."""
+"""Shared state of all requests: the engine, its queries, and statistics of its streams."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from spaseq.serve.sparql.process import SparqlProcess
 
 _LOG: Final = logging.getLogger("spaseq.serve")
 
-#: Seconds for the engine to come to its end: more than one event may take by default.
+#: Seconds for the engine to end: more than one event may take by default.
 _LAST_CALL: Final = 15
 
-#: So many matches at once, between which others have their turn.
+#: Matches processed at once, before other tasks run.
 _AT_ONCE: Final = 256
 
 #: The ids of queries.
 _ID: Final = re.compile(r"q[0-9]+")
 
-#: A rate is that of the last seconds, so many at least.
+#: A rate is over the last seconds: at least, and at most.
 _LEAST: Final = 1.0
 _MOST: Final = 10.0
 
 
 @dataclass(slots=True)
 class Registered:
-    """A query of the server's: its handle, its newest matches, and the task that takes these."""
+    """A registered query: its handle, its newest matches, and the task that reads these."""
 
     id: str
     name: str | None
@@ -55,25 +55,25 @@ class Registered:
     handle: AsyncHandle
     history: History
     taking: asyncio.Task[None] | None = None
-    #: What its first events say, and how many these were.
+    #: The diagnosis of its first events, and how many these were.
     diagnosed: tuple[int, Any] | None = None
-    #: What was counted of its newest events.
+    #: The counts over its newest events.
     counted: Counted | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def as_json(self) -> dict[str, Any]:
-        """What is known of it without asking the engine."""
+        """Return what is known without asking the engine."""
         return {"id": self.id, **described(self.handle.query, self.name, self.text)}
 
     async def level(self) -> None:
-        """Waits until all matches are there that events before now have completed."""
+        """Wait until the matches of all earlier events are there."""
         count = (await self.handle.stats()).matches
         while self.history.count < count and self.history.end is None:
             await asyncio.wait({self.history.news})
 
 
 def described(query: Query, name: str | None, text: str) -> dict[str, Any]:
-    """A query as plain values."""
+    """Return a query as plain values."""
     form = {Ask: "ASK", Construct: "CONSTRUCT"}.get(type(query.form), "SELECT")
     return {
         "name": name,
@@ -86,7 +86,7 @@ def described(query: Query, name: str | None, text: str) -> dict[str, Any]:
 
 
 class Service:
-    """The engine and what the server keeps beside it; all but the engine is the event loop's."""
+    """The engine and the state of the server; all but the engine belongs to the event loop."""
 
     def __init__(self, engine: Engine, settings: Settings, letters: Letters) -> None:
         self.engine = AsyncEngine(engine)
@@ -94,21 +94,21 @@ class Service:
         self.letters = letters
         self.queries: dict[str, Registered] = {}
         self.readers = self.uploads = self.asking = self.trying = 0
-        #: Which run of the server this is: another one numbers its matches anew.
+        #: Identifies this run of the server: another run numbers its matches anew.
         self.run = secrets.token_hex(8)
-        #: What queries are tried over, and what SPARQL sees of windows. Its owner is the engine's turn.
+        #: The events for trials and for SPARQL over windows. Used in the engine's turns only.
         self.recent = Recent(settings.limits.window_events)
         self.sparql = SparqlProcess(settings.limits)
         self.counting = asyncio.Lock()
         self.dropped = 0
         self.requests = 0
-        #: Of each route, the time until its answers began.
+        #: By route, the time until responses began.
         self.latency: dict[str, Latency] = {}
         self.began = time.monotonic()
-        #: What is made of the background graphs for questions, by their version.
+        #: Results derived from the background graphs, with their version.
         self.made: dict[object, tuple[int, Any]] = {}
         self._number = 0
-        #: Names of queries that the state had, and that no other query may have as its id.
+        #: Names of queries from the state, which no other query may have as its id.
         self._from_state: frozenset[str] = frozenset()
         self._samples: deque[tuple[float, Mapping[str, StreamStats]]] = deque()
         self._is_durable = engine.is_durable
@@ -116,11 +116,11 @@ class Service:
 
     @property
     def kb(self) -> KnowledgeBase:
-        """The background graphs as they are."""
+        """Return the current background graphs."""
         return self.engine.kb
 
     def answered(self, route: str, seconds: float) -> None:
-        """An answer began, so long after its request came."""
+        """Record the seconds from a request to the beginning of its response."""
         self.latency.setdefault(route, Latency()).add(seconds)
 
     # --- queries ------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class Service:
         return self._add(name, await self.engine.register(query, name=name if self._is_durable else None))
 
     def _add(self, name: str | None, handle: AsyncHandle, before: int = 0) -> Registered:
-        """``before``: so many of its matches were taken before this server began."""
+        """Add a query; ``before``: its matches that were read before this server began."""
         self._number += 1
         while (key := f"q{self._number}") in self._from_state:
             self._number += 1
@@ -154,20 +154,20 @@ class Service:
         return found
 
     def known(self, key: str) -> Registered | None:
-        """The query of an id or a name, if there is one."""
+        """Return the query of an id or a name, or None."""
         found = self.queries.get(key)
         return found or next((other for other in self.queries.values() if other.name == key), None)
 
     def find(self, key: str) -> Registered:
-        """The query of an id or a name."""
+        """Return the query of an id or a name. Raises ``ApiError``."""
         found = self.known(key)
         if found is None:
             hint = "GET /queries lists them"
-            raise ApiError(404, "not-found", f"there is no query {key[:100]!r}", hint=hint)
+            raise ApiError(404, "not-found", f"unknown query {key[:100]!r}", hint=hint)
         return found
 
     async def remove(self, found: Registered) -> None:
-        """Ends a query, and forgets it."""
+        """End a query, and remove it."""
         self.queries.pop(found.id, None)
         found.history.close({"reason": "deleted"})
         await found.handle.cancel()
@@ -175,7 +175,7 @@ class Service:
     # --- streams ------------------------------------------------------------------------------
 
     async def streams(self) -> list[dict[str, Any]]:
-        """The streams, each with its counts and its rate."""
+        """Return the streams, each with its counts and its rate."""
         now_counts = await self.engine.call(Engine.streams)
         now = time.monotonic()
         samples = self._samples
@@ -204,7 +204,7 @@ class Service:
     # --- from beginning to end ----------------------------------------------------------------
 
     async def start(self) -> None:
-        """When the event loop runs. What the engine's state knows is there again."""
+        """Start in the running event loop; restore the queries of the engine's state."""
         streams = await self.engine.call(Engine.streams)
         had = any(stats.events for stats in streams.values())
         self.recent = Recent(self.settings.limits.window_events, forgot=had)
@@ -219,7 +219,7 @@ class Service:
             self._tasks.append(asyncio.create_task(self._commit()))
 
     async def stop(self) -> None:
-        """Ends every window, and lets readers have what that completes; with a state, commits instead."""
+        """End every window, and let readers read the completed matches; with a state, commit instead."""
         for task in self._tasks:
             task.cancel()
             with suppress(asyncio.CancelledError):
@@ -228,7 +228,7 @@ class Service:
         taking = [found.taking for found in self.queries.values() if found.taking is not None]
         try:
             async with asyncio.timeout(_LAST_CALL):
-                with suppress(SpaseqError):  # which the handles tell, too
+                with suppress(SpaseqError):  # the handles report it, too
                     await self.engine.close()
         except TimeoutError:
             _LOG.error("the engine has been at work for %s s: what it had to do is abandoned", _LAST_CALL)
@@ -238,19 +238,19 @@ class Service:
             await asyncio.wait(taking)
 
     async def _tick(self) -> None:
-        """The time of streams goes on with the clock's."""
+        """Advance the time of streams with the wall clock."""
         while True:
             await asyncio.sleep(1)
             with suppress(SpaseqError):
                 await self.engine.advance(datetime.now(UTC))
 
     async def _commit(self) -> None:
-        """What happened is part of the state within a second, also if nothing happens after it."""
+        """Commit within a second, also if nothing else happens."""
         while True:
             await asyncio.sleep(1)
             try:
                 await self.engine.commit()
-            except SpaseqError as error:  # the next one has it all
+            except SpaseqError as error:  # the next commit includes it
                 _LOG.error("the state could not be written: %s", error)
 
 
@@ -262,7 +262,7 @@ def check_name(name: str | None) -> None:
 
 
 async def _take(found: Registered) -> None:
-    """Takes matches as they come."""
+    """Read matches as they arrive."""
     end: dict[str, Any] = {"reason": "done"}
     try:
         async for batch in found.handle.batches(_AT_ONCE):
@@ -275,7 +275,7 @@ async def _take(found: Registered) -> None:
         raise
     except SpaseqError as error:
         end = {"reason": "failed", "error": told(error).error}
-    except Exception as error:  # a bug, of which readers must hear, too
+    except Exception as error:  # a bug, which readers must see, too
         end = {"reason": "failed", "error": {"kind": "internal", "message": type(error).__name__}}
         raise
     finally:
@@ -283,14 +283,14 @@ async def _take(found: Registered) -> None:
 
 
 def time_as_json(moment: datetime | int | None) -> str | int | None:
-    """A time as JSON has it."""
+    """Return a time for JSON."""
     from spaseq.results.writers._base import show_time
 
     return None if moment is None else show_time(moment)
 
 
 def lag(moment: datetime | int | None) -> float | None:
-    """How many seconds a time is behind the clock; of ticks nobody knows."""
+    """Return how many seconds a time is behind the clock; None for ticks."""
     if not isinstance(moment, datetime):
         return None
     return round((datetime.now(UTC) - moment).total_seconds(), 3)

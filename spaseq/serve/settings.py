@@ -1,4 +1,4 @@
-"""How a server is set up."""
+"""Settings of a server."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from spaseq.serve.limits import ServeLimits
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where a server listens, and what it lets others do.
+    """Where a server listens, and what it allows.
 
-    ``token``: what requests must bring as ``Authorization: Bearer``; it is needed on any ``host`` that
-    other machines can reach. ``allow_write``: whether requests may change background graphs.
-    ``wall_clock``: an event that says no time has that of its arrival, and the time of all streams goes on
-    with the clock. Raises ``EngineError`` for a host that needs a token.
+    ``token``: what requests must send as ``Authorization: Bearer``; it is required if other machines can
+    reach ``host``. ``allow_write``: whether requests may change background graphs. ``wall_clock``: events
+    without a time get their time of arrival, and the time of all streams advances with the clock. Raises
+    ``EngineError`` for a host that needs a token.
     """
 
     host: str = "127.0.0.1"
@@ -37,12 +37,12 @@ class Settings:
 
     @property
     def is_local(self) -> bool:
-        """Whether this machine alone can reach the server."""
+        """Return whether only this machine can reach the server."""
         return is_loopback(self.host)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine.
+    """Return whether a host is this machine.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0"), is_loopback("[::1]")
     (True, True, False, True)

@@ -1,8 +1,8 @@
-"""Bytes, files and pipes → batches of events: one file per format.
+"""Bytes, files, pipes and tables → event batches. Open ``_open.py`` first.
 
-``open_source`` reads TriG, N-Quads, N-Triples, JSON-LD, RDF Messages, Jelly, and rows (CSV, NDJSON)
-lifted by a JSON-LD context, and tables in memory. It never holds a whole file, delivers each event as
-soon as it is complete, and reports what is malformed instead of stopping.
+Reads TriG, N-Quads, N-Triples, JSON-LD, RDF Messages, Jelly, and rows (CSV, NDJSON) lifted by a JSON-LD
+context. A file is never held whole, an event is delivered when it is complete, and malformed events are
+reported.
 """
 
 from __future__ import annotations

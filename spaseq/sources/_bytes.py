@@ -1,8 +1,8 @@
-"""Bytes in: files, pipes and compressed ones, a block at a time, as they come.
+"""Read bytes of files, pipes and compressed files, a block at a time, as they arrive.
 
-A block is up to ``BLOCK`` bytes of a file, and what has arrived on a pipe: readers parse what is complete
-after each block, so an event on a slow pipe never waits for others. What arrives while the reader is busy is
-one block of up to ``GATHERED`` bytes, since small blocks cost more an event.
+A block is up to ``BLOCK`` bytes of a file, or what has arrived on a pipe. Readers parse what is complete
+after each block, so an event on a slow pipe never waits for others. Bytes that arrive while the reader is
+busy are gathered to one block of up to ``GATHERED`` bytes, since small blocks cost more per event.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ except ImportError:  # not on Windows
 
 BLOCK: Final = 1 << 21
 
-#: Bytes of a pipe or a socket that are gathered at most. The pipe's buffer is made as large, if the system
-#: allows it. With blocks of 64 KiB an event costs three times as much (measured).
+#: The most bytes gathered of a pipe or a socket. The pipe's buffer is made as large, if the system allows it.
+#: With blocks of 64 KiB an event costs three times as much (measured).
 GATHERED: Final = 1 << 20
 
-#: No line, statement or message may be longer: memory stays bounded whatever the input is.
+#: The longest line, statement or message, so that memory stays bounded for any input.
 LONGEST: Final = 1 << 26
 
 _PART: Final = 1 << 14
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 
-#: What some editors put before a text: a byte order mark, in UTF-8.
+#: The UTF-8 byte order mark, which some editors put before a text.
 MARK: Final = b"\xef\xbb\xbf"
 
 
 class BrokenBytesError(Exception):
-    """The bytes stop making sense after some were good: where, and why."""
+    """The bytes are damaged after a valid part: where, and why."""
 
     def __init__(self, position: str, reason: str) -> None:
         super().__init__(f"{position}: {reason}")
@@ -57,7 +57,7 @@ class BrokenBytesError(Exception):
 
 
 def check_location(location: str | Path) -> None:
-    """Raise SourceError, now rather than at the first event, for a file that is not there."""
+    """Raise SourceError for a missing file now, not at the first event."""
     if str(location) == "-":
         return
     if not Path(location).exists():
@@ -65,18 +65,18 @@ def check_location(location: str | Path) -> None:
 
 
 def read_blocks(location: str | Path | IO[bytes], idle: timedelta | None = None) -> Iterator[bytes]:
-    """The bytes of a source, decompressed; ``-`` is standard input.
+    """Yield the bytes of a source, decompressed; ``-`` is standard input.
 
-    An empty block says that a pipe, if it is not compressed, has brought nothing for ``idle``.
+    An empty block means that an uncompressed pipe has brought nothing for ``idle``.
 
-    Raises SourceError if it cannot be opened, and BrokenBytesError where compressed data is damaged.
+    Raises SourceError if the source cannot be opened, and BrokenBytesError if compressed data is damaged.
     """
     if not isinstance(location, (str, Path)):
         yield from _plain(location, str(getattr(location, "name", location)), idle)
     elif str(location) == "-":
         if sys.stdin is None:
             raise SourceError("standard input is closed: there is nothing to read")
-        # Unbuffered: a thread that waits inside the buffer holds its lock, and Python then dies at exit.
+        # Unbuffered: a thread that waits inside the buffer holds its lock, and Python then crashes at exit.
         yield from _plain(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer), "standard input", idle)
     else:
         try:
@@ -87,8 +87,8 @@ def read_blocks(location: str | Path | IO[bytes], idle: timedelta | None = None)
 
 
 def _plain(file: IO[bytes], name: str, idle: timedelta | None) -> Iterator[bytes]:
-    """The blocks of an open file; compressed ones are known by their first bytes, then by name."""
-    # read1 returns what is there; read would wait until a block is full.
+    """Yield the blocks of an open file; compression is recognized by the first bytes, then by name."""
+    # read1 returns the bytes that are there; read would wait until a block is full.
     read: Callable[[int], bytes | None] = getattr(file, "read1", file.read)
     if _can_be_asked(file):
         read = _gathering(file, read)
@@ -114,18 +114,20 @@ def _blocks(head: bytes, read: Callable[[int], bytes | None]) -> Iterator[bytes]
 
 
 def _can_be_asked(file: IO[bytes]) -> bool:
-    """Whether the system tells if a read gives something at once: of pipes, terminals and plain sockets."""
+    """Return whether the system can tell if a read returns at once: true of pipes, terminals and plain
+    sockets.
+    """
     raw = getattr(file, "raw", file)
     is_socket = type(raw) is socket.SocketIO and type(getattr(raw, "_sock", None)) is socket.socket
     return hasattr(select, "poll") and (is_socket or isinstance(raw, FileIO)) and is_pipe(file)
 
 
 def _gathering(file: IO[bytes], read: Callable[[int], bytes | None]) -> Callable[[int], bytes | None]:
-    """A read that waits for the first byte only, and takes up to ``GATHERED`` bytes if they are there."""
+    """Return a read that waits for the first byte only, and then takes up to ``GATHERED`` available bytes."""
     poll = select.poll()
     poll.register(file, select.POLLIN)
     if hasattr(fcntl, "F_SETPIPE_SZ"):
-        with suppress(OSError):  # not a pipe, or the user has no more room for pipes
+        with suppress(OSError):  # not a pipe, or the user's quota for pipes is used up
             fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, GATHERED)
     is_over = False
 
@@ -135,7 +137,7 @@ def _gathering(file: IO[bytes], read: Callable[[int], bytes | None]) -> Callable
         held = 0
         while not is_over and (not held or (held < GATHERED and poll.poll(0))):
             part = read(size)
-            is_over = not part  # a terminal would go on after its end
+            is_over = not part  # a terminal would continue after its end
             if part:
                 parts.append(part)
                 held += len(part)
@@ -152,7 +154,7 @@ def is_pipe(location: str | Path | IO[bytes]) -> bool:
         else:
             mode = os.fstat(sys.stdin.fileno() if isinstance(location, str) else location.fileno()).st_mode
         return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
-    except (OSError, AttributeError, ValueError):  # no file of the system's
+    except (OSError, AttributeError, ValueError):  # not a file of the system
         return False
 
 
@@ -166,7 +168,7 @@ def _with_pauses(
 
 
 def _decompressed(blocks: Iterator[bytes], start: Callable[[], Any], name: str) -> Iterator[bytes]:
-    """What each block has, in parts of about ``GATHERED`` bytes, and what comes before damage."""
+    """Yield the contents of each block, in parts of about ``GATHERED`` bytes, up to the first damage."""
     parts: list[bytes] = []
     held = 0
     try:
@@ -185,12 +187,12 @@ def _decompressed(blocks: Iterator[bytes], start: Callable[[], Any], name: str) 
 
 
 def _unpacked(blocks: Iterator[bytes], start: Callable[[], Any], name: str) -> Iterator[bytes]:
-    """Concatenated members (gzip) or frames (zstd), whatever the block borders; empty after each block."""
+    """Decompress concatenated members (gzip) or frames (zstd) across blocks; yield b"" after each block."""
     member = start()
     at = 0
     found = False
     for block in blocks:
-        # Small parts, since what a part gives is lost if the part is damaged, and to bound its size.
+        # Small parts: a damaged part is lost whole, and the size of the output must be bounded.
         for begin in range(0, len(block), _PART):
             rest = block[begin : begin + _PART]
             end = at + begin + len(rest)
@@ -211,11 +213,11 @@ def _unpacked(blocks: Iterator[bytes], start: Callable[[], Any], name: str) -> I
         at += len(block)
         yield b""
     if not member.eof:
-        raise BrokenBytesError(f"byte {at}", "the compressed data ends too early: the file was cut")
+        raise BrokenBytesError(f"byte {at}", "the compressed data ends too early: the file was truncated")
 
 
 def unmarked(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    r"""The blocks of a text, without a byte order mark at its beginning.
+    r"""Yield the blocks of a text without a byte order mark at its beginning.
 
     >>> list(unmarked(iter([b"\xef", b"\xbb\xbfa", b"b"])))
     [b'a', b'b']
@@ -231,7 +233,7 @@ def unmarked(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def count_lines(text: bytes) -> int:
-    """The number of line feeds; ``bytes.count`` takes ten times as long for short lines."""
+    """Return the number of line feeds. ``bytes.count`` takes ten times as long for short lines."""
     return int(np.count_nonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n")))
 
 
@@ -240,11 +242,11 @@ def whole_lines(
     too_long: Callable[[str, str], None],
     count: Callable[[bytes], int] = count_lines,
 ) -> Iterator[tuple[int, bytes]]:
-    """(number of the first line, lines) for each block: all that are complete, and the last at the end.
+    """Yield (number of the first line, complete lines) for each block, and the last line at the end.
 
-    An empty block is given on, between lines. A line of more than ``LONGEST`` bytes is left out:
-    ``too_long`` gets its position and the reason. ``count`` is asked for the line feeds of what was given
-    last: who read it may know.
+    An empty block is passed on between lines. A line of more than ``LONGEST`` bytes is left out, and
+    ``too_long`` gets its position and the reason. ``count`` returns the line feeds of the lines yielded last:
+    their reader may know them.
 
     >>> list(whole_lines(iter([b"a\\nb", b"c\\nd"]), print))
     [(1, b'a\\n'), (2, b'bc\\n'), (3, b'd')]
@@ -258,7 +260,7 @@ def whole_lines(
                 yield line, b""
             continue
         cut = block.rfind(b"\n") + 1
-        if cut and held > LONGEST:  # the rest of a line that is left out
+        if cut and held > LONGEST:  # the rest of a line that is too long
             start = block.index(b"\n") + 1
             line += 1
         else:

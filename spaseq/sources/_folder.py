@@ -1,4 +1,4 @@
-"""A stream in several files: those of a folder, or of a pattern, in the order of their names."""
+"""A stream in several files: the files of a folder, or of a pattern, sorted by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spaseq.sources._options import COMPRESSED, EXTENSIONS
 
 
 def files_of(location: str | Path) -> list[Path] | None:
-    """The files of a folder that have a format's extension, or of a pattern; None if it is neither."""
+    """Return the files of a folder that have a format's extension, or of a pattern; None if it is neither."""
     path = Path(location)
     if path.is_dir():
         known = [*EXTENSIONS, *COMPRESSED]

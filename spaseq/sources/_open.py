@@ -1,4 +1,4 @@
-"""From a location to batches of events: finds the format's reader and drives it."""
+"""Location → event batches: finds the reader of the format and drives it."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def open_source(
     otherwise: tuple[Clock, int] | None = None,
     whole: bool = False,
 ) -> Iterator[EventBatch]:
-    """The events of a source, in order of arrival (or of time, if so asked), in batches as they come.
+    """Return the events of a source as batches, in order of arrival (or of time, on request).
 
-    ``location``: a path, ``-`` for standard input, an open binary file, or a table; a folder, or a pattern
-    such as ``ticks/*.nq``, is its files one after the other, by name. What cannot be an event, or is over
-    one of the ``limits``, goes to ``on_bad``, and reading continues. ``idle``: when a pipe of N-Quads brings
-    nothing for so long, the named graph that has its time is complete. ``otherwise``: the time of events that
-    say none. ``whole``: Turtle and N-Triples, without ``triples=``, are one event, and so is JSON-LD without
+    ``location``: a path, ``-`` for standard input, an open binary file, or a table. A folder, or a pattern
+    such as ``ticks/*.nq``, means its files one after the other, by name. An invalid event, or an event over
+    one of the ``limits``, goes to ``on_bad``, and reading continues. ``idle``: if a pipe of N-Quads brings
+    nothing for this long, the named graph that has its time is complete. ``otherwise``: the time of events
+    without one. ``whole``: Turtle and N-Triples without ``triples=`` are one event, and so is JSON-LD without
     named graphs.
 
     Raises SourceError if the source cannot be read at all: at once for a missing file, an unknown format or a
@@ -86,9 +86,9 @@ def read_stream(
     otherwise: tuple[Clock, int] | None = None,
     whole: bool = False,
 ) -> Iterator[EventBatch]:
-    """The events of bytes that come in blocks, as ``open_source`` gives them; ``name`` is for messages.
+    """Return the events of blocks of bytes, as ``open_source`` does; ``name`` is for messages.
 
-    An empty block says that nothing has come for a while. What ``blocks`` raises passes through.
+    An empty block means that nothing has arrived for a while. Exceptions of ``blocks`` pass through.
     """
     form = resolve_format(name, options)
     check_options(name, form, options)
@@ -99,7 +99,7 @@ def read_stream(
     elif whole and form in ("trig", "nq") and options.by == "message":
         reader = read_messages(form, found, sink)
     elif form == "jsonld" and (options.by == "message" or options.items or (whole and options.by is None)):
-        # On one line, which the only line breaks that JSON has do not mind.
+        # On one line: JSON has line breaks only as white space.
         reader = read_documents((block.replace(b"\n", b" ") for block in found), sink)
     else:
         reader = _reader(name, form, found, sink, options)
@@ -115,7 +115,7 @@ def _of_files(
     on_bad: Callable[[BadEvent], None],
     limits: Limits | None,
 ) -> Iterator[EventBatch]:
-    """The events of several files, numbered throughout."""
+    """Yield the events of several files, numbered throughout."""
 
     def opened(path: Path) -> Iterator[EventBatch]:
         def refuse(letter: BadEvent) -> None:
@@ -137,7 +137,7 @@ def _one_by_one(sources: Iterable[Iterator[EventBatch]]) -> Iterator[EventBatch]
 
 
 def _sorted(batches: Iterator[EventBatch]) -> Iterator[EventBatch]:
-    """The events of all batches in the order of their times, and of equal times in that of their names."""
+    """Yield the events of all batches sorted by time, and by graph name for equal times."""
     found = list(batches)
     if found:
         batch = concatenate(found)
@@ -158,7 +158,7 @@ def _batches(reader: Iterator[None], sink: EventSink) -> Iterator[EventBatch]:
 
 
 def _until_broken(blocks: Iterator[bytes], sink: EventSink) -> Iterator[bytes]:
-    """Damaged bytes end the input; what was read before them counts."""
+    """End the input at damaged bytes; what was read before them counts."""
     try:
         yield from unmarked(blocks)
     except BrokenBytesError as broken:
@@ -168,9 +168,9 @@ def _until_broken(blocks: Iterator[bytes], sink: EventSink) -> Iterator[bytes]:
 def _reader(
     name: str, form: str, blocks: Iterator[bytes], sink: EventSink, options: SourceOptions
 ) -> Iterator[None]:
-    """The format's reader: it feeds the sink, and pauses when all that has arrived is parsed."""
+    """Return the reader of the format: it feeds the sink, and pauses when all that has arrived is parsed."""
     if form == "jelly":
-        # Here, because protobuf takes longer to import than everything else together.
+        # Imported here: protobuf takes longer to import than everything else together.
         from spaseq.sources.formats.jelly import read_jelly
 
         return read_jelly(blocks, sink, options.triples)
@@ -189,7 +189,7 @@ def _reader(
 def _text_reader(
     name: str, form: str, blocks: Iterator[bytes], sink: EventSink, options: SourceOptions
 ) -> Iterator[None]:
-    """The syntaxes in which a document says itself whether it is one of RDF Messages."""
+    """Read a text syntax; the document itself says whether it is RDF Messages."""
     head, blocks = peek(blocks)
     if form == "messages" or announces_messages(head):
         if options.triples or options.by not in (None, "message"):

@@ -1,4 +1,4 @@
-"""How a source is to be read: what the command line, the catalogue and Python callers say."""
+"""Options of sources, for the command line, the catalogue and Python callers."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ EXTENSIONS: Final = {
 
 COMPRESSED: Final = (".gz", ".zst")
 
-#: What a column of times may count since 1970.
+#: Units of a column of times: what it counts since 1970.
 UNITS: Final = ("seconds", "milliseconds", "microseconds", "nanoseconds", "ticks")
 
-#: How far ahead of the wall clock an event of a live source may be, unless ``max_ahead`` says.
+#: Default of ``max_ahead`` for live sources: how far an event may be ahead of the wall clock.
 LIVE_AHEAD: Final = timedelta(days=1)
 
-#: Media types whose format they name without doubt; options and extensions say the others.
+#: Media types that name a format unambiguously; other formats need an option or an extension.
 MEDIA_TYPES: Final = {
     "application/trig": "trig",
     "application/n-quads": "nq",
@@ -62,31 +62,41 @@ MEDIA_TYPES: Final = {
 class SourceOptions:
     """How the bytes of a source become events.
 
-    ``format``: one of ``FORMATS``; by the file's extension when None.
-    ``time``: the predicate whose object is an event's time. It is looked for in the default graph, about
-    the event's graph name, and where it is not there, inside the event's own graph. ``"arrival"`` makes
-    the arrival number (0 for the first event) the time, in ticks. Other text is a column of rows. A
-    ``TimePath`` is looked for inside the event's own graph.
-    ``time_format``, ``unit``: how that column is written (CSV and NDJSON only): as ``strptime`` reads it, or
-    as a number of a unit since 1970 (``UNITS``; ``"ticks"`` count nothing but themselves). Without them, ISO
-    dates are instants. Integers are what the stream's first one looks like: seconds to nanoseconds since 1970
-    if that lies between 1973 and 2128, else ticks.
+    ``format``: one of ``FORMATS``; None: by the file's extension.
+
+    ``time``: the predicate of an event's time. It is looked up in the default graph, about the event's graph
+    name, and otherwise inside the event's own graph. ``"arrival"`` makes the arrival number (0 for the first
+    event) the time, in ticks. Other text is a column of rows. A ``TimePath`` is looked up inside the event's
+    own graph.
+
+    ``time_format``, ``unit``: how that column is written (CSV and NDJSON only): a format of ``strptime``, or
+    the unit of a number since 1970 (``UNITS``; ``"ticks"`` have no unit). By default ISO dates are instants.
+    Integers are read by the stream's first one: between 1973 and 2128 in seconds to nanoseconds since 1970 it
+    is an instant, else ticks.
+
     ``triples``: how many triples make an event (N-Triples, Turtle and flat Jelly only).
+
     ``by``: where else an event ends. ``"subject"``: with the consecutive triples of one IRI. ``"message"``:
-    with all graphs of a message, a frame or a line. An IRI: each object of that predicate in a document is
-    an event, with all triples of that subject.
+    with all graphs of a message, a frame or a line. An IRI: each object of that predicate in a document is an
+    event, with all triples of that subject.
+
     ``context``: a JSON-LD context file that lifts rows (CSV and NDJSON only).
-    ``items``: the path of an array in a JSON document, as ``feed.entity``: each of its elements is an event,
-    at its own time, or else at that of the document (NDJSON, JSON-LD only).
-    ``contexts``: where local copies of JSON-LD contexts are that are named by URL: a folder, or a map in
-    JSON, URL → file (NDJSON, JSON-LD only). Nothing is ever fetched.
-    ``header``: the names of the columns, for CSV without a header line.
-    ``delimiter``: what separates columns, for CSV (default a comma).
-    ``order``: with ``"time"``, the source is read to its end, and its events come sorted by time (of equal
-    times by their graphs' names), whatever order its graphs and their times are in. rdflib, for one, writes
-    the graphs of a dataset in no order.
-    ``max_ahead``: an event whose time is further ahead of the wall clock is refused (semantics, section 7).
-    None sets no limit, or ``LIVE_AHEAD`` if the source ``is_live``: a broker, a socket, HTTP or a pipe.
+
+    ``items``: the path of an array in a JSON document, as ``feed.entity``. Each of its elements is an event,
+    with its own time, or else the time of the document (NDJSON, JSON-LD only).
+
+    ``contexts``: local copies of JSON-LD contexts that are named by URL: a folder, or a map in JSON, URL →
+    file (NDJSON, JSON-LD only). Nothing is ever fetched.
+
+    ``header``: the names of the columns, for CSV without a header line. ``delimiter``: the separator of
+    columns, for CSV (default a comma).
+
+    ``order``: with ``"time"``, the source is read to its end, and its events are sorted by time (by graph
+    name for equal times), whatever the order of its graphs and their times. rdflib, for one, writes graphs in
+    no order.
+
+    ``max_ahead``: an event further ahead of the wall clock is refused (semantics, section 7). None is no
+    limit, or ``LIVE_AHEAD`` if the source ``is_live``: a broker, a socket, HTTP or a pipe.
     """
 
     format: str | None = None
@@ -106,9 +116,9 @@ class SourceOptions:
 
 
 def parse_source(spec: str) -> tuple[str, SourceOptions]:
-    """A location and its options, as on the command line: ``ticks.nt?triples=2&time=arrival``.
+    """Return a location and its options, as on the command line: ``ticks.nt?triples=2&time=arrival``.
 
-    Values may be percent-encoded; those with ``&`` must be. Raises SourceError for an unknown option or a
+    Values may be percent-encoded; values with ``&`` must be. Raises SourceError for an unknown option or a
     bad value, naming the allowed ones.
 
     >>> parse_source("ticks.nt?triples=2&time=arrival")[1].triples
@@ -130,14 +140,14 @@ def parse_source(spec: str) -> tuple[str, SourceOptions]:
 
 
 def read_option(name: str, value: str) -> object:
-    """The value of an option, in the type of its field, from text. Raises SourceError."""
+    """Convert the text of an option to the type of its field. Raises SourceError."""
     if name not in _READ:
         raise SourceError(f"unknown option {name!r}: one of {', '.join(_READ)}")
     return _READ[name](value)
 
 
 def write_options(options: SourceOptions) -> dict[str, str]:
-    """The options that are not the default ones, as text for ``read_option``; paths are absolute."""
+    """Return the options that differ from the defaults, as text for ``read_option``; paths are absolute."""
     usual = SourceOptions()
     changed = [name for name in OPTIONS if getattr(options, name) != getattr(usual, name)]
     return {name: _text(getattr(options, name)) for name in changed}
@@ -248,13 +258,13 @@ _READ: Final[dict[str, Callable[[str], object]]] = {
     "max_ahead": _max_ahead,
 }
 
-#: The names of all options, as they are written in a location.
+#: The names of all options, as written in a location.
 OPTIONS: Final = tuple(_READ)
 
-#: The formats that may have several graphs in one message.
+#: Formats that may have several graphs in one message.
 _MESSAGES: Final = ("messages", "trig", "nq", "nt", "ttl", "jelly", "ndjsonld", "jsonld")
 
-#: The options that only some formats understand.
+#: Options that only some formats have.
 _ONLY: Final = {
     "triples": ("nt", "ttl", "jelly"),
     "context": ("csv", "ndjson"),
@@ -268,7 +278,7 @@ _ONLY: Final = {
 
 
 def resolve_format(location: str, options: SourceOptions) -> str:
-    """The format of a source: its option, or its extension. Raises SourceError if neither says."""
+    """Return the format of a source: its option, or its extension. Raises SourceError without either."""
     path = Path(location)
     extensions = [suffix.lower() for suffix in path.suffixes[-2:]]
     if extensions and extensions[-1] in COMPRESSED:
@@ -284,7 +294,7 @@ def resolve_format(location: str, options: SourceOptions) -> str:
 
 
 def check_options(location: str, form: str, options: SourceOptions) -> None:
-    """Raise SourceError for an option that ``form`` does not understand."""
+    """Raise SourceError for an option that ``form`` does not have."""
     for field in fields(options):
         only = _ONLY.get(field.name)
         if only and form not in only and getattr(options, field.name) is not None:

@@ -1,8 +1,7 @@
-"""A stream catalogue: what ``FROM STREAM <iri>`` means, written in RDF.
+"""A stream catalogue in RDF: the sources that ``FROM STREAM <iri>`` refers to.
 
-The terms are those of VoCaLS (streams and their endpoints), DCAT (``dcat:accessURL``,
-``dcat:mediaType``), RDF-STaX (the stream's type) and our own ``vocab/spaseq.ttl``. The shapes in
-``vocab/catalog-shapes.ttl`` say what a catalogue must look like.
+Its terms are those of VoCaLS (streams and endpoints), DCAT (``dcat:accessURL``, ``dcat:mediaType``), RDF-STaX
+(the stream's type) and ``vocab/spaseq.ttl``. ``vocab/catalog-shapes.ttl`` has the shapes of a catalogue.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ _Description = dict[tuple[Term, str], list[Term]]
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """One stream: its title, where its events are, and how to read them.
+    """One stream: its title, the location of its events, and how to read them.
 
-    ``location`` is a file, or as text the URL of a live source, which nothing here opens.
+    ``location`` is a file, or text with the URL of a live source, which is not opened here.
     """
 
     stream: NamedNode
@@ -54,9 +53,9 @@ class CatalogEntry:
 
 
 def load_catalog(path: str | Path) -> dict[NamedNode, CatalogEntry]:
-    """The streams of a catalogue in Turtle; relative locations are relative to its file.
+    """Load the streams of a catalogue in Turtle; relative locations are relative to its file.
 
-    Raises SourceError if it cannot be read, or does not say where a stream is and how to read it.
+    Raises SourceError if it cannot be read, or lacks the location or the format of a stream.
     """
     path = Path(path)
     description: _Description = defaultdict(list)

@@ -1,4 +1,4 @@
-"""How a column of times is written, told from its cells: the options that read it, and what they read."""
+"""Guess from its cells how a column of times is written: the options that read it, and their results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PARTS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A way to read a column: its instants as ISO 8601 writes them, or ticks, and the options for it."""
+    """A way to read a column: its instants in ISO 8601, or ticks, and the options for it."""
 
     clock: Clock
     times: tuple[str, ...]
@@ -30,7 +30,7 @@ class Reading:
 def readings(name: str, kind: str, cells: Sequence[str], options: SourceOptions) -> list[Reading]:
     """Return the ways to read a column's cells as times: none, one, or two if day and month are ambiguous.
 
-    ``kind``: what all cells are, by XML Schema's forms. What ``options`` say of this column counts.
+    ``kind``: the type of all cells, by XML Schema's forms. ``options`` for this column take precedence.
     """
     if options.time == name:
         given = {"time": name, "time_format": options.time_format, "unit": options.unit}
@@ -73,7 +73,7 @@ def _read(name: str, cells: Sequence[str], options: SourceOptions, said: dict[st
 
 
 def _formats(cell: str) -> Iterator[str]:
-    """The formats that a cell may have."""
+    """Yield the formats that a cell may have."""
     found = _PARTS.fullmatch(cell)
     assert found is not None
     first, sep, last, between, seconds, fraction, half = found.groups()
@@ -86,5 +86,5 @@ def _formats(cell: str) -> Iterator[str]:
         return
     year = "%Y" if len(last) == 4 else "%y"
     yield f"%d{sep}%m{sep}{year}{clock}"
-    if sep != ".":  # with dots, the day comes first
+    if sep != ".":  # with dots, the day is first
         yield f"%m{sep}%d{sep}{year}{clock}"

@@ -1,6 +1,6 @@
-"""Rows (CSV, NDJSON) → a JSON-LD context that lifts them, and a query to begin with: guesses, to be edited.
+"""Rows (CSV, NDJSON) → a proposed JSON-LD context that lifts them, and a first query, to be edited.
 
-What a column holds is told from its first rows: by the text of its cells, as XML Schema writes values.
+Types of columns are guessed from the text of the first rows' cells, by XML Schema's forms.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from spaseq.sources.guessed_times import Reading, readings, shown
 from spaseq.sources.spans import epoch_of, window_of
 from spaseq.terms.dictionary import Dictionary
 
-#: So many rows are looked at.
+#: How many rows are examined.
 SAMPLE: Final = 1_000
 
 _XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 
 NAMESPACE: Final = "http://example.org/"
 
-#: What a cell may be, the narrowest first; "text" is the rest.
+#: Types of a cell, the narrowest first; "text" is the rest.
 _WRITTEN_AS: Final = {
     "integer": r"[+-]?\d+",
     "decimal": r"[+-]?(\d+\.\d*|\.?\d+)",
@@ -55,13 +55,14 @@ _LIKE_A_TIME: Final = re.compile(r"\d{1,4}[-/.]\d\d?[-/.]\d{1,4}([ T]\d\d?:\d\d.
 _CALLED_TIME: Final = re.compile(
     r"(.*[ _-])?(?i:time|timestamp|datetime|date|at|ts|tick|when|epoch)|[tT]|.*(Time|Date|At)"
 )
-#: What events are about, where it has a number: ``id``, ``user_id``, ``cardNo``, ``sensor``.
+#: Columns that may identify the subject of events even if they are numbers: ``id``, ``user_id``, ``cardNo``,
+#: ``sensor``.
 _CALLED_KEY: Final = re.compile(
     r"(.*[ _-])?(?i:id|key|code|no|nr|number|account|bus|car|card|client|customer|device|machine|meter|node"
     r"|order|person|room|route|sensor|station|train|trip|user|vehicle|mmsi|imo)"
     r"|.*(Id|ID|Key|Code|No|Nr|Number)|\w+id"
 )
-#: Names that say of a number which thing it is, whatever values it has: ``user_id``, ``userid``.
+#: Names of columns with identifiers, whatever their values are: ``user_id``, ``userid``.
 _CALLED_ID: Final = re.compile(r".*[ _-](?i:id)|.*(Id|ID)|(?i:\w*id|mmsi|imo)")
 _NO_ID: Final = frozenset(
     ("acid", "bid", "fluid", "grid", "humid", "kid", "liquid", "paid", "solid", "valid", "void")
@@ -70,7 +71,9 @@ _NO_ID: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name, what its cells are (of ``_WRITTEN_AS``, or text), and those of its first rows."""
+    """A column: its name, the type of its cells (of ``_WRITTEN_AS``, or text), and the cells of the first
+    rows.
+    """
 
     name: str
     kind: str
@@ -78,18 +81,18 @@ class Column:
 
     @property
     def is_repeated(self) -> bool:
-        """Whether its values come again, as those of what events are about do."""
+        """Return whether values repeat, as identifiers of subjects do."""
         return 1 < len(set(self.cells)) <= len(self.cells) / 2
 
     @property
     def is_number_of_a_thing(self) -> bool:
-        """Whether its integers say which thing it is, rather than how much there is of something."""
+        """Return whether its integers identify a thing rather than measure an amount."""
         is_word = self.name.lower() in _NO_ID
         return self.kind == "integer" and not is_word and _CALLED_KEY.fullmatch(self.name) is not None
 
     @property
     def is_id(self) -> bool:
-        """Whether its name says that its values are ids, and one of them comes again."""
+        """Return whether its name says that its values are ids, and a value repeats."""
         is_called = _CALLED_ID.fullmatch(self.name) is not None and self.name.lower() not in _NO_ID
         return (
             is_called and self.kind in ("integer", "text", "iri") and len(set(self.cells)) < len(self.cells)
@@ -98,15 +101,16 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What is guessed of a file of rows. ``time``, ``key`` and ``measure`` are columns, or None.
+    """The guesses about a file of rows. ``time``, ``key`` and ``measure`` are columns, or None.
 
-    ``reading``: how the time is read. ``options``: what the source must say beside the context.
-    ``readings``: the ways to read the time, if day and month are ambiguous.
-    ``has_contexts``: the rows have contexts of their own, so the proposed one is not needed.
-    ``remote``: the URLs of contexts that the rows name, and which no option says where to find.
-    ``items``: the only column that holds arrays of objects, if rows have no time: each may be an event.
-    ``refusal``: why no run is proposed: the context lifts none of the first rows, or day and month of the
-    time are ambiguous.
+    - ``reading``: how the time is read. ``readings``: the ways to read it, if day and month are ambiguous.
+    - ``options``: what the source needs beside the context.
+    - ``has_contexts``: the rows have contexts of their own, so the proposed one is not needed.
+    - ``remote``: URLs of contexts that the rows name, and that no option locates.
+    - ``items``: the only column that holds arrays of objects, if rows have no time: each element may be an
+      event.
+    - ``refusal``: why no run is proposed: the context lifts none of the first rows, or day and month of the
+      time are ambiguous.
     """
 
     location: str
@@ -125,7 +129,10 @@ class Proposal:
     items: str | None = None
 
     def context(self) -> str:
-        """The JSON-LD context, as JSON: a term for each column, the time's being prov:generatedAtTime."""
+        """Return the JSON-LD context, as JSON: a term for each column.
+
+        That of the time is prov:generatedAtTime.
+        """
         terms = {column.name: self._term(column) for column in self.columns}
         lines = [
             f"    {json.dumps(name, ensure_ascii=False)}: {json.dumps(term, ensure_ascii=False)}"
@@ -134,7 +141,9 @@ class Proposal:
         return '{\n  "@context": {\n' + ",\n".join(lines) + "\n  }\n}\n"
 
     def query(self) -> str:
-        """A query over the rows: B after A, of one key where there is one, with a smaller number."""
+        """Return a query over the rows: B after A, with the same key if there is one, and with a smaller
+        number.
+        """
         names = self._variables()
         key, measure = (None, None) if self.has_contexts else (self.key, self.measure)
         bound = [column for column in (key, measure) if column is not None]
@@ -163,7 +172,7 @@ class Proposal:
 
     @property
     def stream(self) -> str:
-        """The stream's IRI, after the file's name."""
+        """Return the stream's IRI, from the file's name."""
         return self.namespace + quote(Path(self.location).name.partition(".")[0].strip("-") or "rows")
 
     def _term(self, column: Column) -> object:
@@ -183,7 +192,7 @@ class Proposal:
         return f":{local}" if re.fullmatch(r"[A-Za-z]\w*", local) else f"<{self.namespace}{local}>"
 
     def _variables(self) -> dict[str, str]:
-        """A variable's name for each column; no two are alike, with a number behind or without."""
+        """Return a distinct variable name for each column, with a number appended where needed."""
         names: dict[str, str] = {}
         for column in self.columns:
             name = re.sub(r"\W+", "_", column.name, flags=re.ASCII).strip("_") or "column"
@@ -205,7 +214,7 @@ class Proposal:
         return window_of(kind, times, self.key.cells if self.key else ())
 
     def source(self, rows: str, context: Path, reading: Reading | None = None) -> str:
-        """The source as a run takes it: ``rows`` is the location as it was given, with its options.
+        """Return the source for a run: ``rows`` is the location as it was given, with its options.
 
         ``reading``: another way to read the time.
         """
@@ -219,9 +228,9 @@ class Proposal:
 def propose(
     location: str | Path, options: SourceOptions | None = None, namespace: str = NAMESPACE
 ) -> Proposal:
-    """A context and a query for a file of CSV or NDJSON rows, from its first rows.
+    """Propose a context and a query for a file of CSV or NDJSON rows, from its first rows.
 
-    Raises SourceError if it cannot be read, is no such file, or has no row with a value.
+    Raises SourceError if the file cannot be read, has another format, or has no row has a value.
     """
     options = options or SourceOptions()
     form = resolve_format(str(location), options)
@@ -255,7 +264,7 @@ def propose(
                 cells.setdefault(name, []).append(value)
     if not cells:
         why = f" ({unread[0]})" if unread else ""
-        raise SourceError(f"{location}: no row with a value{why}: there is nothing to tell the columns from")
+        raise SourceError(f"{location}: no row has a value{why}: there is nothing to tell the columns from")
     columns = tuple(_column(name, values) for name, values in cells.items())
     time, ways = _time(columns, count, options)
     reading = ways[0] if ways else None
@@ -279,7 +288,7 @@ def _tried(
     options: SourceOptions,
     doubts: list[str],
 ) -> Proposal:
-    """Return the proposal as the first rows judge it: with a refusal, or with the options of a run."""
+    """Return the proposal after a trial on the first rows: with a refusal, or with the options of a run."""
     time = found.time
     if time is not None and len(ways) > 1:
         either = " or ".join(f"{shown(way)} with time_format={way.options['time_format']}" for way in ways)
@@ -304,7 +313,7 @@ def _tried(
 
 
 def _lifted(found: Proposal, form: str, options: SourceOptions) -> tuple[int, list[BadEvent]]:
-    """Return how many of the first rows the proposed context lifts to events, and those that it does not."""
+    """Return how many of the first rows the proposed context lifts to events, and the other rows."""
     bad: list[BadEvent] = []
     given = {name: read_option(name, value) for name, value in found.options}
     options = replace(options, **given)  # type: ignore[arg-type]  # read_option gives the fields' types
@@ -320,12 +329,14 @@ def _lifted(found: Proposal, form: str, options: SourceOptions) -> tuple[int, li
 
 
 def _can_be_a_term(name: str) -> bool:
-    """Whether a context may say what a name is: ``a:b`` and ``a/b`` are IRIs to JSON-LD, ``@a`` its own."""
+    """Return whether a context may define a name: ``a:b`` and ``a/b`` are IRIs in JSON-LD, ``@a`` is a
+    keyword.
+    """
     return bool(name) and not name.startswith("@") and not set(name) & {":", "/"}
 
 
 def _lines(location: str | Path) -> Iterator[str]:
-    """The lines of a file, with their ends: a quoted cell may hold some."""
+    """Yield the lines of a file with their ends, which a quoted cell may contain."""
 
     def too_long(position: str, reason: str) -> None:
         raise SourceError(f"{location}, {position}: {reason}")
@@ -349,7 +360,7 @@ def _csv_rows(lines: Iterable[str], options: SourceOptions) -> Iterator[dict[str
 
 
 def _missing_header(location: str | Path, options: SourceOptions) -> tuple[str, ...] | None:
-    """Names for the columns of a file whose first line is data, as all below it; None if it is a header."""
+    """Return names for the columns of a file without a header line; None if its first line is a header."""
     records = csv.reader(_lines(location), delimiter=options.delimiter or ",")
     try:
         first, *others = [record for record in islice(records, SAMPLE) if record] or [[]]
@@ -376,12 +387,15 @@ def _first(bad: Sequence[BadEvent]) -> str:
 
 
 def _quoted(value: str) -> str:
-    """An option's value as a location has it, with as little encoded as may be."""
+    """Return an option's value as a location has it, with as little encoded as possible."""
     return re.sub(r"&|%(?=[0-9A-Fa-f]{2})", lambda found: quote(found[0], safe=""), value)
 
 
 def _json_rows(lines: Iterable[str], unread: list[str], items: str | None) -> Iterator[dict[str, Any]]:
-    """The rows that are JSON objects, or elements of an array; ``unread`` gets why others are left out."""
+    """Yield the rows that are JSON objects, or elements of an array.
+
+    ``unread`` gets why others are left out.
+    """
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -402,7 +416,7 @@ def _json_rows(lines: Iterable[str], unread: list[str], items: str | None) -> It
 
 
 def _column(name: str, values: Sequence[Any]) -> Column:
-    """What all cells are. JSON's own numbers with a fraction become doubles, as JSON-LD has them."""
+    """Return a column with its type. JSON numbers with a fraction are doubles, as in JSON-LD."""
     if any(isinstance(value, float) for value in values):
         is_number = all(isinstance(value, (int, float)) for value in values)
         return Column(name, "double" if is_number else "text", tuple(map(str, values)))
@@ -414,9 +428,10 @@ def _column(name: str, values: Sequence[Any]) -> Column:
 def _time(
     columns: Sequence[Column], rows: int, options: SourceOptions
 ) -> tuple[Column | None, list[Reading]]:
-    """The column of the events' times, which each row has, and how it may be read.
+    """Return the column of the events' times, which every row has, and the ways to read it.
 
-    Instants first, then numbers that are called so, then integers that count since 1970 and never fall.
+    Instants come first, then numbers with such a name, then integers that count since 1970 and never
+    decrease.
     """
     if isinstance(options.time, str) and options.time != "arrival":
         RowTimes(options.time, options).check(column.name for column in columns)
@@ -441,7 +456,7 @@ def _time(
 
 
 def _key(columns: Sequence[Column]) -> Column | None:
-    """What events are about: ids by their names, then texts and IRIs that come again, then integers."""
+    """Return the subject of events: ids by name, then texts and IRIs that repeat, then integers."""
     repeated = [column for column in columns if column.is_repeated]
     ids = [column for column in columns if column.is_id]
     words = [column for column in repeated if column.kind in ("text", "iri")]
@@ -449,7 +464,7 @@ def _key(columns: Sequence[Column]) -> Column | None:
 
 
 def _measure(columns: Sequence[Column]) -> Column | None:
-    """A number to compare: with a fraction first, and which thing it is only if there is no other."""
+    """Return a number to compare: preferably with a fraction, and an identifier only as a last resort."""
     numbers = [column for kind in _NUMBERS for column in columns if column.kind == kind]
     return next(iter([c for c in numbers if not c.is_number_of_a_thing] or numbers), None)
 
@@ -496,5 +511,5 @@ def _doubts(
 
 
 def _are_arrays(values: Sequence[Any]) -> bool:
-    """Whether all are arrays of objects."""
+    """Return whether all values are arrays of objects."""
     return all(isinstance(value, list) and value and isinstance(value[0], dict) for value in values)

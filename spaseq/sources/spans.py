@@ -1,4 +1,4 @@
-"""Lengths of time: read from text, and the window to begin with over rows of a file (for WITHIN)."""
+"""Durations read from text, and a first window (WITHIN) for the rows of a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spaseq.sources.times import read_time
 
 _XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 
-#: What people write, in seconds. Longer ones are so many days.
+#: Round durations in seconds. Longer ones are whole days.
 _ROUND: Final = {
     size * seconds: f"{size} {unit}"
     for unit, seconds, sizes in (
@@ -27,18 +27,18 @@ _ROUND: Final = {
 }
 _DAY: Final = 86_400
 
-#: The window of instants, of days and of ticks, in seconds and as it is written, where it holds ``_FEW`` gaps
-#: between events of a key. Otherwise it is one that holds ``_MANY``.
+#: The default window of instants, days and ticks, in seconds and as text, if it holds ``_FEW`` gaps between
+#: events of a key. Otherwise the window is one that holds ``_MANY``.
 _USUAL: Final = {"dateTime": (3_600, "1 HOURS"), "date": (7 * _DAY, "7 DAYS"), "integer": (10, "10 SECONDS")}
 _FEW: Final = 2
 _MANY: Final = 10
 
-#: What a number counts that stands for a time between 1973 and 2128: so many of them are a second.
+#: Units of a number that stands for a time between 1973 and 2128: how many of them are a second.
 _EPOCHS: Final = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
 
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
-#: How the units of a duration are written: as in WITHIN, or in short.
+#: Units of a duration: as in WITHIN, or abbreviated.
 _UNITS: Final = {
     "ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days",
     "microsecond": "microseconds", "millisecond": "milliseconds", "second": "seconds",
@@ -47,7 +47,7 @@ _UNITS: Final = {
 
 
 def read_duration(text: str) -> timedelta:
-    """Return a length of time such as ``5s`` or ``1 DAYS``. Raises ValueError for other texts.
+    """Return a duration such as ``5s`` or ``1 DAYS``. Raises ValueError for other texts.
 
     >>> read_duration("1.5m"), read_duration("250ms"), read_duration("1 DAYS")
     (datetime.timedelta(seconds=90), datetime.timedelta(microseconds=250000), datetime.timedelta(days=1))
@@ -63,7 +63,7 @@ def read_duration(text: str) -> timedelta:
 
 
 def epoch_of(times: Sequence[str]) -> str | None:
-    """What integers count since 1970, by their size: a key of ``_EPOCHS``; None if they are only ticks.
+    """Return the unit of integers since 1970, by their size: a key of ``_EPOCHS``; None for ticks.
 
     >>> epoch_of(["1700000000000", "1700000060000"]), epoch_of(["1", "2"])
     ('milliseconds', None)
@@ -73,9 +73,9 @@ def epoch_of(times: Sequence[str]) -> str | None:
 
 
 def window_of(kind: str, times: Sequence[str], keys: Sequence[Hashable]) -> str:
-    """A window in which events of one key follow another, as WITHIN has it. ``kind``: a key of ``_USUAL``.
+    """Return a window, as WITHIN has it, that holds several events of a key. ``kind``: a key of ``_USUAL``.
 
-    Where there are fewer keys than times, not every row has one, and the rows are taken for those of one.
+    If there are fewer keys than times, not every row has one, and all rows count as one key.
 
     >>> window_of("integer", ["1700000000", "1700000060", "1700000120"], ["a", "a", "a"])
     '10 MINUTES'
@@ -96,7 +96,7 @@ def window_of(kind: str, times: Sequence[str], keys: Sequence[Hashable]) -> str:
 
 
 def _gaps(kind: str, times: Sequence[str], keys: Sequence[Hashable]) -> Iterator[int]:
-    """From each event to the next of its key, in seconds; none between those of one moment."""
+    """Yield the seconds from each event to the next of its key, except between events at the same time."""
     of: dict[Hashable, list[int]] = {}
     for text, key in zip(times, keys, strict=True):
         try:
@@ -110,7 +110,7 @@ def _gaps(kind: str, times: Sequence[str], keys: Sequence[Hashable]) -> Iterator
 
 
 def _whole(least: int) -> int:
-    """1, 2 or 5 with zeros behind: the first that is no less."""
+    """Return the smallest of 1, 2, 5, 10, 20, 50, … that is not below ``least``."""
     power = 1
     while 5 * power < least:
         power *= 10

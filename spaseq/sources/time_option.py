@@ -1,4 +1,4 @@
-"""What ``time=`` says: arrival, a column of rows, a predicate, or a path of predicates."""
+"""The option ``time=``: arrival, a column of rows, a predicate, or a path of predicates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _PATH: Final = re.compile(rf"(?:{_STEP})(?:/(?:{_STEP}))*")
 
 @dataclass(frozen=True, slots=True)
 class TimePath:
-    """A sequence of predicates. An event's time is where it ends, from any subject of the event's graph."""
+    """A sequence of predicates.
+
+    An event's time is at its end, starting from any subject of the event's graph.
+    """
 
     steps: tuple[NamedNode, ...]
 
@@ -29,7 +32,10 @@ class TimePath:
         return "/".join(map(str, self.steps))
 
     def ends(self, rows: Iterable[Row], start: Term | None = None) -> list[Term]:
-        """Return the distinct terms at the path's end, in the order of the triples; from any subject on."""
+        """Return the distinct terms at the path's end, in the order of the triples.
+
+        From any subject by default.
+        """
         rows = [*rows]
         reached: dict[Term | Triple, None] | None = None if start is None else {start: None}
         for step in self.steps:
@@ -42,7 +48,7 @@ TimeOption = NamedNode | TimePath | str
 
 
 def read_time_option(text: str) -> TimeOption:
-    """Return what ``time=`` says. Raises SourceError for a path with an unknown prefix or a malformed IRI.
+    """Parse the value of ``time=``. Raises SourceError for a path with an unknown prefix or a malformed IRI.
 
     >>> str(read_time_option("dct:temporal/dcat:startDate"))
     '<http://purl.org/dc/terms/temporal>/<http://www.w3.org/ns/dcat#startDate>'
@@ -61,7 +67,7 @@ def read_time_option(text: str) -> TimeOption:
 
 
 def say_time_option(steps: tuple[NamedNode, ...]) -> str:
-    """Return the option of a predicate or a path as a location has it, as short as may be.
+    """Return the option of a predicate or a path as a location has it, as short as possible.
 
     >>> say_time_option((NamedNode("http://purl.org/dc/terms/created"),))
     'time=dct:created'

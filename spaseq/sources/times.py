@@ -1,4 +1,4 @@
-"""The time of an event, exactly: literals to microseconds or ticks (semantics, section 1)."""
+"""The exact time of an event: literals → microseconds or ticks (semantics, section 1)."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Time(NamedTuple):
 
 
 def read_time(term: Term) -> Time:
-    """The time that a literal says. Raises ValueError with the reason where it says none.
+    """Return the time of a literal. Raises ValueError with the reason if it has none.
 
-    ``xsd:dateTime``, ``xsd:dateTimeStamp`` and ``xsd:date`` (its first moment) are instants, with no
-    timezone in UTC; digits beyond microseconds are cut off. Integers are ticks, and so is an
-    ill-typed ``"10"^^xsd:date``, as in the files of the original engine; no such dateTime is.
+    ``xsd:dateTime``, ``xsd:dateTimeStamp`` and ``xsd:date`` (its first moment) are instants, in UTC if
+    without a timezone; digits beyond microseconds are cut off. Integers are ticks, and so is an ill-typed
+    ``"10"^^xsd:date``, as in the files of the original engine, but no ill-typed dateTime.
 
     >>> xsd = "http://www.w3.org/2001/XMLSchema#"
     >>> from pyoxigraph import NamedNode

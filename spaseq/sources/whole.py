@@ -1,4 +1,4 @@
-"""Turtle and N-Triples of which all is one event."""
+"""Turtle and N-Triples documents that are one event each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spaseq.sources.assembly.sink import EventSink
 
 
 def read_whole(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
-    """The one event of a document, which is bad if any of it is, or if it is longer than any line may be."""
+    """Read a document as one event, which is bad if any part is, or if it is longer than any line may be."""
     parts: list[bytes] = []
     size = 0
     for block in blocks:

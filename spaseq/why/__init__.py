@@ -1,4 +1,6 @@
-"""Why a query found no match: counts, and what they say."""
+"""Why a query found no match: counts from a query run again, and the likeliest cause. Open ``diagnose.py``
+first.
+"""
 
 from spaseq.why.diagnosis import (
     BranchCount,

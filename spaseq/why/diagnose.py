@@ -1,4 +1,4 @@
-"""From counts and a sample to the likeliest cause."""
+"""Counts and a sample → the likeliest cause."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from spaseq.why.replay import Replays, plain
 from spaseq.why.trials import Tried, tried_out
 from spaseq.why.vocabulary import missing
 
-#: This share of the time is for trials, what they leave of it for counting by state.
+#: The share of the time for trials; the rest is for counting by state.
 _TRIALS: Final = 0.7
 
 
 def diagnose(evidence: Evidence, seconds: float) -> Diagnosis:
-    """Why the query found nothing; for one that found something, its counts."""
+    """Return why the query found nothing; for a query with matches, its counts."""
     end = time.thread_time() + seconds
     parts = {name: evidence.pattern.gpms[name] for name in evidence.pattern.queried}
     counted = evidence.gpms
@@ -58,7 +58,7 @@ def diagnose(evidence: Evidence, seconds: float) -> Diagnosis:
             [item for item in absent if item.gpm == name],
             [item for item in filters if item.gpm == name],
         )
-        # That no event came is known of all events.
+        # That no event arrived is known for all events.
         of_some = counted[name].events and evidence.sampled < evidence.events
         first = f"; in the first {evidence.sampled:,} of them" if of_some else ":"
         cause = f"{events}, of which GPM {name} matched none{first} {found}"
@@ -98,9 +98,9 @@ def diagnose(evidence: Evidence, seconds: float) -> Diagnosis:
 
 
 def unmatched(node: Node, matched: Set[str]) -> frozenset[str]:
-    """The GPMs without which there is no match of a node, if only those in ``matched`` matched an event.
+    """Return the GPMs that prevent a match of a node, if only the GPMs in ``matched`` matched an event.
 
-    Empty if there may be one.
+    Empty if there may be a match.
     """
     none: frozenset[str] = frozenset()
     match node:

@@ -1,4 +1,4 @@
-"""What is known of a query that found nothing, as plain values and in words."""
+"""The diagnosis of a query: plain values, and the same in words."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-#: Of so many solutions at most a FILTER is asked that one event decides.
+#: The most solutions for which a FILTER is evaluated that one event decides.
 ROWS: Final = 10_000
 
 
 @dataclass(slots=True)
 class GpmStats:
-    """A GPM so far: the events of its streams, those of them that it ``matched``, its solutions in these.
+    """Counts of a GPM so far: the events of its streams, those it ``matched``, its solutions in them.
 
-    Filters that speak of other GPMs' variables are not asked yet.
+    Filters that use other GPMs' variables are not evaluated here.
     """
 
     events: int = 0
@@ -24,13 +24,13 @@ class GpmStats:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A constant of a GPM's pattern that no event of its streams had, where it stands.
+    """A constant of a GPM's pattern that no event of its streams has in its place.
 
-    ``role``: ``predicate``, ``class``, ``value`` or ``subject``. ``nearest`` is what events had instead
-    and is spelt most alike, in so many ``events``; None if nothing is like it. ``elsewhere`` names the other
-    streams of the query that have the constant there. ``instead``: what stands there most often.
-    ``context``: the JSON-LD context that makes predicates of the stream's rows, of ``key`` this one, and of
-    ``nearest_key`` the nearest; None for those that it makes of no column or key.
+    ``role``: ``predicate``, ``class``, ``value`` or ``subject``. ``nearest`` is the most similar constant
+    that ``events`` events have instead; None if none is similar. ``elsewhere`` names the other streams of the
+    query with the constant in that place. ``instead``: the most frequent constants there. ``context``: the
+    JSON-LD context that makes this predicate from the column or key ``key`` of the stream's rows, and
+    ``nearest`` from ``nearest_key``; None if it makes it from none.
     """
 
     gpm: str
@@ -47,9 +47,9 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class FilterCount:
-    """How often a FILTER was asked, and what came of it; ``gpm`` is None for one of WHERE.
+    """How often a FILTER was evaluated, with the results; ``gpm`` is None for a FILTER of WHERE.
 
-    ``error``: the first one, in words.
+    ``error``: the first error, in words.
     """
 
     gpm: str | None
@@ -61,15 +61,15 @@ class FilterCount:
 
     @property
     def asked(self) -> int:
-        """How often it was asked."""
+        """Return how often it was evaluated."""
         return self.held + self.failed + self.erred
 
 
 @dataclass(frozen=True, slots=True)
 class BranchCount:
-    """An OPTIONAL or a side of a UNION in a GPM: in so many ``events`` it has so many solutions (``rows``).
+    """An OPTIONAL or a side of a UNION in a GPM: ``rows`` solutions in ``events`` events.
 
-    Together with what is before it in its group; ``kind``: ``OPTIONAL`` or ``UNION``.
+    They are joined with what precedes it in its group. ``kind``: ``OPTIONAL`` or ``UNION``.
     """
 
     gpm: str
@@ -81,7 +81,7 @@ class BranchCount:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A change to the query, in words, and whether there would then be a match of all of it in the sample.
+    """A change to the query, in words, and whether the changed query has a match in the sample.
 
     None: it took too long to find out.
     """
@@ -92,14 +92,14 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class StateCount:
-    """A state of the automaton: so many partial matches ``came`` into it, and what became of them.
+    """A state of the automaton: how many partial matches ``came`` into it, and what became of them.
 
-    In state 0, where all begin, there is one that always stays.
+    State 0, where all begin, always has one.
 
-    Some ``went_on`` to another state or ``ended`` as a match, unless WHERE or a negation at either end was
-    against it. The others ``died``, by what last stood in their way: ``filter`` or ``join`` (the wanted event
-    came, and a FILTER or another value of a variable was against it), ``,`` or ``;`` (another event came
-    between), ``negation``, ``window``, or ``end of input``.
+    Partial matches ``went_on`` to another state or ``ended`` as a match, unless WHERE or a negation at either
+    end prevented it. The others ``died``; the reason is what prevented progress last: ``filter`` or ``join``
+    (the wanted event arrived, and a FILTER or another value of a variable rejected it), ``,`` or ``;``
+    (another event came between), ``negation``, ``window``, or ``end of input``.
     """
 
     state: int
@@ -113,7 +113,7 @@ class StateCount:
 class EdgeCount:
     """An edge of the automaton, and how often a partial match took it.
 
-    ``operands``, for an ALL: so many matches each of its operands had by itself, after partial matches.
+    ``operands``, for an ALL: how many matches each of its operands had by itself, after partial matches.
     """
 
     source: int
@@ -125,14 +125,14 @@ class EdgeCount:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Why a query found no match, or how it came to those it found.
+    """Why a query found no match, or how it found its matches.
 
-    ``cause`` says the likeliest in one line. ``gpms`` counts all ``events``; everything below was found out
-    from the first ``sampled`` of them. ``failing``: the first step of the sequence at which all ended, as the
-    sequence up to there; None if that is not known. ``states`` and ``edges`` are those of the automaton
-    without SKIP, CONSUME and LIMIT, in the order of their numbers. Where there was no time for all of the
-    sample, ``failing`` and ``trials`` are of its first ``tried`` events, ``states`` and ``edges`` of
-    the first ``traced``. ``failed_calls``: of the user's functions in the whole engine, by IRI.
+    ``cause`` is the likeliest cause in one line. ``gpms`` counts all ``events``; the rest is computed from
+    the first ``sampled`` events. ``failing``: the first step of the sequence that no partial match passed, as
+    the sequence up to there; None if unknown. ``states`` and ``edges`` are those of the automaton without
+    SKIP, CONSUME and LIMIT, in the order of their numbers. If time was short, ``failing`` and ``trials`` are
+    about the first ``tried`` events, ``states`` and ``edges`` about the first ``traced``. ``failed_calls``:
+    failed calls of the user's functions in the whole engine, by IRI.
     """
 
     cause: str
@@ -152,7 +152,7 @@ class Diagnosis:
     failed_calls: Mapping[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Return the diagnosis as plain values."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -189,7 +189,7 @@ class Diagnosis:
 
 
 def told(item: Missing) -> str:
-    """What is missing, in words."""
+    """Return what is missing, in words."""
     what = f"no event has {item.role} {item.term}"
     if item.context is not None:
         what += f", which {item.context} makes of {item.key or 'nothing'}"
@@ -202,7 +202,7 @@ def told(item: Missing) -> str:
 
 
 def counted(item: FilterCount) -> str:
-    """A filter's counts, in words."""
+    """Return a filter's counts, in words."""
     where = "WHERE" if item.gpm is None else f"GPM {item.gpm}"
     first = f" ({item.error})" if item.error is not None else ""
     most = f", of the first {ROWS:,} solutions" if item.asked == ROWS else ""
@@ -213,13 +213,13 @@ def counted(item: FilterCount) -> str:
 
 
 def failed_calls(counts: Mapping[str, int]) -> Iterator[str]:
-    """Failed calls of the user's functions, in words."""
+    """Yield failed calls of the user's functions, in words."""
     for iri, count in counts.items():
         yield f"{plural(count, 'call')} of <{iri}> failed"
 
 
 def became(item: StateCount) -> str:
-    """What became of the partial matches in a state, in words."""
+    """Return what became of the partial matches in a state, in words."""
     parts = [f"{item.came:,} came"]
     if item.went_on:
         parts.append(f"{item.went_on:,} went on")
@@ -232,7 +232,7 @@ def became(item: StateCount) -> str:
 
 
 def taken(item: EdgeCount) -> str:
-    """How often an edge was taken, in words."""
+    """Return how often an edge was taken, in words."""
     operands = ", ".join(f"{count:,}×" for count in item.operands)
     return f"{item.taken:,}×" + (f" (operands: {operands})" if operands else "")
 

@@ -1,4 +1,4 @@
-"""What a diagnosis is made from."""
+"""The input of a diagnosis: a query, its counts and its first events."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from spaseq.why.diagnosis import GpmStats
 class Evidence:
     """A query, its counts, and the first of its events. ``begin``: when its first window began.
 
-    ``ended``: it ended early, and its events were forgotten with it. ``contexts``: by stream, the
-    JSON-LD context that lifts its rows, if it has rows. ``failed_calls``: of the user's functions, by IRI.
+    ``ended``: the query ended early, and its events were dropped with it. ``contexts``: by stream, the
+    JSON-LD context that lifts its rows, if it has rows. ``failed_calls``: failed calls of the user's
+    functions, by IRI.
     """
 
     pattern: SequencePattern
@@ -38,18 +39,18 @@ class Evidence:
 
     @property
     def query(self) -> Query:
-        """The query."""
+        """Return the query."""
         return self.pattern.query
 
     @property
     def sampled(self) -> int:
-        """How many events there are to look at."""
+        """Return the number of sampled events."""
         return 0 if self.sample is None else len(self.sample)
 
     def show(self, term: Term) -> str:
-        """A term as one would write it in the query."""
+        """Return a term as written in the query."""
         return print_term(term, dict(self.query.prefixes))
 
     def streams(self, names: tuple[str, ...]) -> frozenset[int]:
-        """The ids of streams that the query calls so."""
+        """Return the ids of streams by their names in the query."""
         return frozenset(self.dictionary.intern(self.query.stream(name)) for name in names)

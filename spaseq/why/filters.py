@@ -1,4 +1,4 @@
-"""How often a FILTER held, failed and erred."""
+"""Counts of FILTERs: how often each was true, false and an error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spaseq.why.evidence import Evidence
 
 @dataclass(slots=True)
 class Tally:
-    """A filter as it is asked."""
+    """A filter with its counts."""
 
     gpm: str | None
     item: Filter
@@ -27,7 +27,7 @@ class Tally:
     error: str | None = None
 
     def ask(self, test: Callable[[Solution], bool], solution: Solution) -> bool:
-        """What a filter says of a solution; False for an error."""
+        """Evaluate a filter for a solution; return False for an error."""
         try:
             holds = test(solution)
         except ExpressionError as error:
@@ -41,7 +41,7 @@ class Tally:
         return holds
 
     def excuse(self) -> bool:
-        """What was just asked erred, but for want of PREV in a first iteration: it holds."""
+        """Excuse the last error if PREV has no value in a first iteration: the filter holds then."""
         self.erred -= 1
         self.held += 1
         if not self.erred:
@@ -49,23 +49,23 @@ class Tally:
         return True
 
     def count(self) -> FilterCount:
-        """The counts so far."""
+        """Return the counts so far."""
         text = print_expression(self.item.condition)
         return FilterCount(self.gpm, text, self.held, self.failed, self.erred, self.error)
 
 
 def alone(evidence: Evidence, gpm: Gpm, stateless: Group) -> tuple[FilterCount, ...]:
-    """Each FILTER that an event decides, asked of the solutions that the GPM has without them."""
+    """Evaluate each FILTER that one event decides on the GPM's solutions without them."""
     return _asked(evidence, gpm, stateless)
 
 
 def inside(evidence: Evidence, gpm: Gpm, stateless: Group) -> tuple[FilterCount, ...]:
-    """The same of those inside OPTIONAL and UNION; subqueries, MINUS and EXISTS are left as they are."""
+    """Do the same for FILTERs inside OPTIONAL and UNION, but not in subqueries, MINUS and EXISTS."""
     return tuple(item for branch in branches_of(stateless) for item in _asked(evidence, gpm, branch.asking))
 
 
 def branches(evidence: Evidence, gpm: Gpm, stateless: Group) -> tuple[BranchCount, ...]:
-    """How many solutions each OPTIONAL and each side of a UNION has, with what is before it."""
+    """Count the solutions of each OPTIONAL and each side of a UNION, joined with what precedes it."""
     if evidence.sample is None:
         return ()
     counts = []
@@ -80,8 +80,8 @@ def branches(evidence: Evidence, gpm: Gpm, stateless: Group) -> tuple[BranchCoun
 class Branch:
     """An OPTIONAL or a side of a UNION.
 
-    ``whole`` is it with what is before it; ``asking`` the group whose solutions its FILTERs see: with what is
-    before it in OPTIONAL, without in UNION.
+    ``whole`` is the branch with what precedes it. ``asking`` is the group with the solutions that its FILTERs
+    see: with what precedes it in OPTIONAL, without in UNION.
     """
 
     kind: str
@@ -91,7 +91,7 @@ class Branch:
 
 
 def branches_of(group: Group, before: tuple[Pattern, ...] = ()) -> Iterator[Branch]:
-    """The branches of a group, those inside of them too, in the order written."""
+    """Yield the branches of a group, nested ones too, in the order written."""
     for number, element in enumerate(group.elements):
         earlier = before + tuple(e for e in group.elements[:number] if not isinstance(e, Filter))
         match element:
@@ -113,7 +113,7 @@ def _text(group: Group) -> str:
 
 
 def _asked(evidence: Evidence, gpm: Gpm, group: Group) -> tuple[FilterCount, ...]:
-    """The FILTERs of one group."""
+    """Count the FILTERs of one group."""
     filters = [element for element in group.elements if isinstance(element, Filter)]
     batch, here = evidence.sample, 0
     if not filters or batch is None:
@@ -136,6 +136,6 @@ def _asked(evidence: Evidence, gpm: Gpm, group: Group) -> tuple[FilterCount, ...
 
 
 def evaluator_of(evidence: Evidence, gpm: Gpm, pattern: Group) -> GpmEvaluator:
-    """A GPM with another pattern."""
+    """Return an evaluator of a GPM with another pattern."""
     streams = evidence.streams(gpm.streams)
     return GpmEvaluator(gpm, pattern, evidence.dictionary, evidence.kb, streams, Sharing())

@@ -1,4 +1,4 @@
-"""Of which columns or keys of rows a JSON-LD context makes predicates."""
+"""The columns or keys from which a JSON-LD context makes predicates."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from spaseq.terms.dictionary import Term
 
 
 def keys(context: Path) -> Mapping[Term, str]:
-    """Predicate → the column or key that becomes it, as the JSON-LD processor says; empty if unreadable."""
+    """Return predicate → its column or key, by the JSON-LD processor; empty if the context is unreadable."""
     try:
         text = load_context(context, Limits())
-    except SourceError:  # it was readable when the stream was opened, and is gone
+    except SourceError:  # the file was removed since the stream was opened
         return {}
     names = sorted(terms_of(json.loads(text)))
     rows = [json.dumps({"@id": "urn:row", name: "urn:value"}) for name in names]

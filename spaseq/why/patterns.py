@@ -15,7 +15,7 @@ from spaseq.why.filters import evaluator_of
 def reason(
     evidence: Evidence, part: GpmPart, missing: Sequence[Missing], filters: Sequence[FilterCount]
 ) -> str:
-    """The likeliest reason, in words, given what is known of a GPM that matched nothing."""
+    """Return the likeliest reason, in words, for a GPM that matched nothing."""
     streams = " or ".join(part.gpm.streams)
     if not evidence.gpms[part.name].events:
         return f"no event of stream {streams} came"
@@ -48,7 +48,7 @@ def _times(count: int) -> str:
 
 
 def _triples(evidence: Evidence, part: GpmPart, elements: Sequence[Pattern]) -> str | None:
-    """The first triple pattern that no event has together with those before it."""
+    """Return the first triple pattern that no event matches together with those before it."""
     before: list[Pattern] = []
     for element in elements:
         steps = (

@@ -1,4 +1,4 @@
-"""A query, or a variant of it, run once more on the sample."""
+"""Run a query, or a variant of it, again on the sample."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from spaseq.why.evidence import Evidence
 from spaseq.why.filters import Tally
 from spaseq.why.trace import Trace, TracedRuns, trace_of
 
-#: A replay keeps so many runs at most.
+#: The most partial matches that a replay keeps.
 LIMITS: Final = Limits(partial_matches=5_000)
 
-#: So many events at a time.
+#: Events per step.
 _STEP: Final = 50
 
-#: Where the time does not last for all of the sample, the first of so many parts of it is looked at, and so
-#: on; not fewer events than these.
+#: If the time is too short for the whole sample, the first of this many parts of it is used, and so on, down
+#: to this many events.
 _PART: Final = 8
 _FEWEST: Final = 20
 
-#: So many times as many of the newest events are traced next.
+#: The growth factor of the number of newest events traced next.
 _GROWN: Final = 4
 
 
 class _SpentError(SpaseqError):
-    """The time of a replay is over."""
+    """The time of a replay is used up."""
 
 
 class Replays:
-    """Runs variants of a query on the first ``events`` of its sample, for so many seconds.
+    """Runs variants of a query on the first ``events`` of its sample, for a limited time.
 
-    They are the processor's, and looked at before every event.
+    Seconds are CPU time, and checked before every event.
     """
 
     def __init__(self, evidence: Evidence, seconds: float, events: int | None = None) -> None:
@@ -71,11 +71,11 @@ class Replays:
         self._begin = int(batch.time[0]) if begin is None and batch is not None else begin
 
     def matches(self, query: Query, most: int = 1) -> list[Match] | None:
-        """The first matches in the sample; None if it took too long, or cannot be done, to find one."""
+        """Return the first matches in the sample; None if finding one takes too long or fails."""
         return self.watched(query, most)[0]
 
     def watched(self, query: Query, most: int = 1) -> tuple[list[Match] | None, tuple[FilterCount, ...]]:
-        """The same, and what the filters said that need more than one event."""
+        """Return the same, and the counts of filters that need more than one event."""
         evidence = self._evidence
         found: list[Match] = []
         try:
@@ -85,12 +85,12 @@ class Replays:
                 if len(found) == most:
                     return found, watched.counts()
             found += _first(watched.pipeline.close(), most - len(found))
-        except SpaseqError:  # no time, too many runs, windows that cannot begin, what no evaluator can do
+        except SpaseqError:  # no time, a limit, an unsupported query
             return found or None, ()
         return found, watched.counts()
 
     def traced(self, query: Query) -> Traced:
-        """What became of the partial matches in each state, up to where the time or the limits end it."""
+        """Count what becomes of the partial matches in each state, until time or limits end."""
         count = len(self._steps)
         while count:
             done = 0
@@ -107,13 +107,13 @@ class Replays:
             except _SpentError:
                 return Traced(*trace.counts(), watched.events)
             except SpaseqError:
-                count = done  # as far as it went well
+                count = done  # the events that were processed without an error
         return Traced()
 
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """The counts of an automaton's states and edges over the first so many ``events`` of a sample."""
+    """Counts of an automaton's states and edges over the first ``events`` of a sample."""
 
     states: tuple[StateCount, ...] = ()
     edges: tuple[EdgeCount, ...] = ()
@@ -121,9 +121,10 @@ class Traced:
 
 
 def trace_newest(evidence: Evidence, seconds: float) -> Traced:
-    """What became of partial matches over the newest events of a sample, as many as there is time for.
+    """Trace partial matches over the newest events of a sample, as many as there is time for.
 
-    First over a few, then over four times as many as long as those fit into what is left of the ``seconds``.
+    The number of events begins small, and quadruples as long as the next trace fits into the rest of
+    ``seconds``.
     """
     end = time.thread_time() + seconds
     query, found, events = plain(evidence.query), Traced(), _STEP
@@ -134,7 +135,7 @@ def trace_newest(evidence: Evidence, seconds: float) -> Traced:
             sample = sample.take(np.arange(len(sample) - events, len(sample)))
         more = Replays(replace(evidence, sample=sample), end - begun).traced(query)
         if found.events and more.events < events and sample is not evidence.sample:
-            return found  # the time was over, or something else: the fewer are newer
+            return found  # time or a limit ended it: the smaller trace is of newer events
         found, now = more, time.thread_time()
         if sample is evidence.sample or end - now < _GROWN * (now - begun):
             return found
@@ -142,7 +143,7 @@ def trace_newest(evidence: Evidence, seconds: float) -> Traced:
 
 
 def shrinking(evidence: Evidence, seconds: float) -> Iterator[Replays]:
-    """Replays of all of a sample, then of less and less, each with half of the seconds that are left."""
+    """Yield replays of the whole sample, then of ever smaller parts, each with half of the time left."""
     events = evidence.sampled
     end = time.thread_time() + seconds
     yield Replays(evidence, seconds / 2, events)
@@ -155,7 +156,7 @@ def _first(batches: Iterator[MatchBatch], count: int) -> Iterator[Match]:
 
 
 def plain(query: Query) -> Query:
-    """A query that has a match if and only if this one has, and finds it sooner."""
+    """Return a query that has a match if and only if ``query`` has one, and finds it sooner."""
     return replace(
         query,
         form=Select(None),
@@ -168,7 +169,7 @@ def plain(query: Query) -> Query:
 
 
 class _Watched:
-    """A ``pipeline`` whose filters are counted, event by event, until some time of the processor's.
+    """A ``pipeline`` that counts the results of its filters, event by event, until a CPU time.
 
     ``events``: so many events were processed. It raises ``_SpentError`` before the next one.
     """
@@ -191,7 +192,7 @@ class _Watched:
 
     def _read(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         if time.thread_time() > self._until:
-            raise _SpentError("no time is left")
+            raise _SpentError("the time is used up")
         yield from self.pipeline.answers.read(found)
         self.events += 1
 
@@ -203,14 +204,14 @@ class _Watched:
         return trace
 
     def counts(self) -> tuple[FilterCount, ...]:
-        """The filters that were asked so far, in the order written."""
+        """Return the evaluated filters, in the order written."""
         return tuple(tally.count() for tally in self._tallies.values())
 
 
 class _Counting(Context):
-    """The operations on rows, with every answer of a filter counted.
+    """The operations on rows, counting the results of filters.
 
-    A filter of WHERE is asked of one row many times: of it only different values count.
+    A filter of WHERE is evaluated for a row many times: it counts once per distinct value.
     """
 
     def __init__(

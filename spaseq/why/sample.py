@@ -1,4 +1,4 @@
-"""The first events of a query, kept as columns to find out why it finds nothing."""
+"""The first events of a query, kept as columns for a diagnosis."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 from spaseq.alone import Single, gathered
 from spaseq.events import EventBatch, concatenate
 
-#: So many events at most, and so many triples if that is more than the first event's.
+#: The most events, and the most triples unless the first event has more.
 EVENTS: Final = 2_000
 TRIPLES: Final = 20_000
 
-#: So many batches are made one.
+#: How many batches are merged to one.
 _PARTS: Final = 64
 
-#: So many events that came alone are made one.
+#: How many events that arrived one by one are merged to a batch.
 _SINGLES: Final = 64
 
 
 class Sample:
-    """Takes batches until it is full; ``open`` as long as it is not."""
+    """Takes batches until it is full; then ``open`` is false."""
 
     def __init__(self, events: int = EVENTS, triples: int = TRIPLES) -> None:
         self.open = True
@@ -31,10 +31,10 @@ class Sample:
         self._singles: list[Single] = []
 
     def add(self, batch: EventBatch) -> None:
-        """The next events, in processing order."""
+        """Add the next events, in processing order."""
         is_begun = bool(self._parts or self._singles)
         if isinstance(batch, Single) and is_begun and self._events > 0:
-            triples = len(batch.terms) // 3  # without making columns
+            triples = len(batch.terms) // 3  # does not make columns
             if triples <= self._triples:
                 self._events -= 1
                 self._triples -= triples
@@ -60,7 +60,7 @@ class Sample:
         self._put(batch)
 
     def _gather_singles(self) -> None:
-        """Makes one batch of the events that came alone."""
+        """Merge the events that arrived one by one to one batch."""
         if self._singles:
             self._put(gathered(self._singles))
             self._singles = []
@@ -71,14 +71,14 @@ class Sample:
             self._parts = [concatenate(self._parts)]
 
     def copy(self) -> Sample:
-        """What there is so far; nothing more comes to it."""
+        """Return a copy, to which nothing is added."""
         copied = Sample(0, 0)
         self._gather_singles()
         copied.open, copied._parts = False, list(self._parts)
         return copied
 
     def batch(self) -> EventBatch | None:
-        """What there is, as one batch; None if that is nothing."""
+        """Return the sample as one batch; None if it is empty."""
         self._gather_singles()
         if not self._parts:
             return None

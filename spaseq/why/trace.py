@@ -1,4 +1,4 @@
-"""The automaton run step by step, with what becomes of every partial match counted."""
+"""A step-by-step run of the automaton that counts what becomes of every partial match."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from spaseq.matching.runs.program import Place, Program, Way
 from spaseq.matching.runs.state import Frontier, Run, Wait
 from spaseq.why.diagnosis import EdgeCount, StateCount
 
-#: What a partial match ends of, besides the strategy after it.
+#: Reasons why a partial match ends, besides the strategy after it.
 WINDOW, FILTER, JOIN, NEGATION, END = "window", "filter", "join", "negation", "end of input"
 
 
 @dataclass(slots=True)
 class _Visit:
-    """A partial match in a state: whether it went on, or ended a match, or what came in its way."""
+    """A partial match in a state: whether it advanced, ended as a match, or what prevented it."""
 
     state: int
     first: Occurrence | None
@@ -38,7 +38,7 @@ class _Visit:
 
 @dataclass(slots=True)
 class Trace:
-    """The counts of an automaton, for all partitions together; of an ALL's operands only their matches."""
+    """The counts of an automaton, for all partitions together; for an ALL's operands only their matches."""
 
     nfa: NFA
     program: Program
@@ -63,7 +63,7 @@ class Trace:
                 waiting.append((edge.target, way.target))
 
     def counts(self) -> tuple[tuple[StateCount, ...], tuple[EdgeCount, ...]]:
-        """The counts so far, by state and by edge."""
+        """Return the counts so far, by state and by edge."""
         came: Counter[int] = Counter()
         on: Counter[int] = Counter()
         died: dict[int, Counter[str]] = {state: Counter() for state in range(self.nfa.size)}
@@ -89,7 +89,7 @@ class Trace:
 
 
 def _ways(nfa: NFA, state: int, place: Place) -> Iterator[tuple[Edge, Way]]:
-    """The edges out of a state, and what became of each in the program."""
+    """Yield the edges out of a state, and the compiled form of each."""
     edges = list(nfa.leaving(state))
     for gate in place.gates:
         for way in gate.ways:
@@ -106,9 +106,9 @@ def _ways(nfa: NFA, state: int, place: Place) -> Iterator[tuple[Edge, Way]]:
 
 
 def trace_of(pattern: SequencePattern) -> Trace:
-    """A trace of a sequence.
+    """Return a trace of a sequence.
 
-    Runs are not found by keys, so that events that do not join are seen to be refused.
+    Partial matches are not indexed by keys, so that events that do not join are counted as rejected.
     """
     nfa = compile_pattern(pattern).everywhere(_keyless)
     return Trace(nfa, Program(nfa))
@@ -119,7 +119,7 @@ def _keyless(nfa: NFA) -> NFA:
 
 
 class TracedRuns(Runs):
-    """The runs evaluator, told on."""
+    """The matcher ``runs`` with counts."""
 
     def __init__(self, trace: Trace, pattern: SequencePattern, context: Context, bounds: Bounds) -> None:
         super().__init__(trace.program, pattern, context, bounds)
@@ -130,16 +130,17 @@ class TracedRuns(Runs):
         self._machine.start(Run(), context.start)
 
     def push(self, occurrence: Occurrence) -> list[Found]:
-        """See ``Evaluator.push``."""
+        """Process an occurrence, see ``Evaluator.push``."""
         self._trace.last = occurrence
         return super().push(occurrence)
 
 
 class _Traced(Machine):
-    """The machine, told on.
+    """The machine with counts.
 
-    ``_here`` is the visit that is just beginning, ``_seeing`` the one whose run sees an event, ``_hindrance``
-    what keeps this event from being taken, ``_home`` the ALL that a match of an operand may just complete.
+    ``_here`` is the visit that is just beginning. ``_seeing`` is the visit of the partial match that sees an
+    event, ``_hindrance`` what keeps this event from being taken. ``_home`` is the ALL that a match of an
+    operand may complete.
     """
 
     def __init__(self, trace: Trace, context: Context, bounds: Bounds, single: bool) -> None:
@@ -152,7 +153,7 @@ class _Traced(Machine):
         super().__init__(trace.program, context, bounds, single)
 
     def arrive(self, place: Place, run: Run, rows: Rows) -> None:
-        """See ``Machine.arrive``."""
+        """Count an arrival, see ``Machine.arrive``."""
         home, self._home = self._home, None
         if home is not None and place is home.way.target:
             self._complete(home)
@@ -193,7 +194,7 @@ class _Traced(Machine):
         return decided
 
     def remember(self, number: int, run: Run, member: Member) -> None:
-        """See ``Machine.remember``."""
+        """Count a match of an operand, see ``Machine.remember``."""
         if self._here is not None and isinstance(member, Wait):
             self._here.fate = None
             self._visit_of[number] = self._here

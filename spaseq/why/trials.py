@@ -1,4 +1,4 @@
-"""What would have to be different for a match: tried out on the sample."""
+"""Changes to a query that would give it a match, tried on the sample."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from spaseq.why.evidence import Evidence
 from spaseq.why.replay import Replays, plain, shrinking
 from spaseq.why.variants import Step, Variant, joined_alone, longer, sliding, steps, variants
 
-#: Where a longer window has fewer matches than these, what the shortest of them spans is told.
+#: If a longer window has fewer matches than this, the span of the shortest is reported.
 _MATCHES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """The first step at which all ended, as the sequence up to there; the changes that were tried there.
+    """The first step that no partial match passed, as the sequence up to there; the changes tried there.
 
-    ``cause`` is the likeliest, in words; ``filters`` are those that need more than one event. ``undecided``:
-    there was no time to find the step, or it cannot be found. ``events``: so many were looked at.
+    ``cause`` is the likeliest, in words; ``filters`` need more than one event. ``undecided``:
+    there was no time to find the step, or it cannot be found. ``events``: how many were used.
     """
 
     failing: str | None = None
@@ -38,12 +38,12 @@ class Tried:
 
     @property
     def is_open(self) -> bool:
-        """Whether more time would tell more."""
+        """Return whether more time could decide more."""
         no_time = any(trial.matches is None for trial in self.trials)
         return self.undecided or (self.failing is not None and self.cause is None and no_time)
 
     def with_fewer(self, fewer: Tried) -> Tried:
-        """Return the same, where fewer of the first events told more: a match in these is one in all."""
+        """Return the same with results from fewer first events: a match in these is a match in all."""
         if self.undecided:
             return fewer
         if fewer.failing != self.failing or fewer.cause is None:
@@ -55,7 +55,7 @@ class Tried:
 
 
 def tried_out(evidence: Evidence, seconds: float) -> Tried:
-    """What is found out in so many seconds, of all of the sample, or else of its first events."""
+    """Find out what the time allows, from the whole sample, or else from its first events."""
     tried = Tried(undecided=True)
     for replays in shrinking(evidence, seconds):
         tried = tried.with_fewer(replace(try_out(evidence, replays), events=replays.events))
@@ -69,7 +69,7 @@ def tried_out(evidence: Evidence, seconds: float) -> Tried:
 
 
 def try_out(evidence: Evidence, replays: Replays) -> Tried:
-    """Looks for the first step at which all ends, then for what would have helped there."""
+    """Find the first step that no partial match passes, then changes that help there."""
     filters: tuple[FilterCount, ...] = ()
     for step in steps(plain(evidence.query)):
         found, filters = replays.watched(step.query)
@@ -81,7 +81,7 @@ def try_out(evidence: Evidence, replays: Replays) -> Tried:
 
 
 class _Trials:
-    """What was tried of a step, and what it says: first what has a match as a whole."""
+    """The changes tried at a step and their meaning; changes that give the whole query a match come first."""
 
     def __init__(self, replays: Replays, step: Step) -> None:
         self._replays, self._step = replays, step
@@ -90,16 +90,16 @@ class _Trials:
 
     @property
     def is_found(self) -> bool:
-        """Whether some change to the whole query has a match."""
+        """Return whether a change to the whole query has a match."""
         return any(trial.matches for trial in self.trials)
 
     @property
     def cause(self) -> str | None:
-        """The likeliest cause."""
+        """Return the likeliest cause."""
         return min(self._causes, key=lambda cause: not cause[0])[1] if self._causes else None
 
     def add(self, variant: Variant) -> None:
-        """Tries a variant: up to the step first, which takes less, then as a whole."""
+        """Try a variant: first up to the step, which is faster, then the whole query."""
         short = self._step.of(variant.query)
         if short is None:
             return
@@ -110,7 +110,7 @@ class _Trials:
             self._explain(variant, found, whole)
 
     def longer(self) -> None:
-        """Tries longer windows: for a match of the whole query, or else of the step."""
+        """Try longer windows: for a match of the whole query, or else of the step."""
         variant, found = self._shortest(self._step.whole)
         if variant is None:
             return
@@ -128,7 +128,7 @@ class _Trials:
     def _explain(
         self, variant: Variant, found: list[Match], whole: list[Match] | None, more: str = ""
     ) -> None:
-        """Notes what it means that a variant has matches up to the step, and perhaps as a whole."""
+        """Note the meaning of a variant that has matches up to the step, and perhaps as a whole."""
         text = variant.reason
         if variant.advice is None:
             if variant.joined is not None and _is_blank(variant.joined, found):
@@ -141,7 +141,7 @@ class _Trials:
         self._causes.append((bool(whole), text))
 
     def _is_partitioned(self, variant: Variant) -> bool:
-        """Whether a variable is not to be blamed: a partition by it has events of all its GPMs."""
+        """Return whether a variable is not the cause: a partition by it has events of all its GPMs."""
         query = self._step.query
         if variant.joined not in [variable.name for variable in query.partition]:
             return False
@@ -152,8 +152,8 @@ class _Trials:
         windows = list(longer(query))
         if not windows:
             return None, None
-        # A longer window has all that a shorter one has, unless something must not come: the longest says
-        # whether there is any sense in the others.
+        # A longer window has all matches of a shorter one, unless there is a negation: if the longest has
+        # none, the others need not be tried.
         if not _forbids(query) and self._replays.matches(windows[-1].query) == []:
             return windows[-1], []
         for variant in windows:
@@ -188,7 +188,7 @@ def _forbids(query: Query) -> bool:
 
 
 def _shortest_span(found: list[Match]) -> str:
-    """Return in words what the shortest match of a longer window spans; nothing if not all were looked at."""
+    """Return in words the span of the shortest match of a longer window; empty unless all were found."""
     if len(found) == _MATCHES:
         return ""
     span = min(match.end - match.start for match in found)  # type: ignore[operator]  # on one clock

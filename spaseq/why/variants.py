@@ -1,4 +1,4 @@
-"""Queries that ask a little less than a given one, each in one respect."""
+"""Variants of a query, each weaker in one respect."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from spaseq.language.syntax.printing import print_expression, print_sequence
 class Variant:
     """A query that differs from a given one in one respect (``change``), and why it may have a match.
 
-    ``reason``: what is true of the given query if only this one has a match. ``advice``: what to write then;
-    None if ``reason`` says it all. ``joined``: the variable that its GPMs have in common in the given query,
-    and not in this one.
+    ``reason``: what holds for the given query if only the variant has a match. ``advice``: what to write
+    then; None if ``reason`` is sufficient. ``joined``: the variable that GPMs share in the given query, but
+    not in this one.
     """
 
     query: Query
@@ -53,14 +53,14 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A query as far as the first ``count`` elements of its sequence; all of it if that is None."""
+    """A query up to the first ``count`` elements of its sequence; all of it if None."""
 
     whole: Query
     count: int | None = None
 
     @property
     def query(self) -> Query:
-        """The query cut short."""
+        """Return the query cut short."""
         return self._cut(self.whole)
 
     def of(self, variant: Query) -> Query | None:
@@ -87,7 +87,7 @@ class Step:
 def steps(query: Query) -> Iterator[Step]:
     """Yield the query up to the first element of its sequence, up to the second, and so on; then all of it.
 
-    Not after a negation, which says something of what follows it.
+    Does not cut after a negation, which depends on what follows it.
     """
     sequence = query.sequence
     if isinstance(sequence, Elements):
@@ -98,9 +98,9 @@ def steps(query: Query) -> Iterator[Step]:
 
 
 def with_sequence(query: Query, sequence: Seq) -> Query:
-    """The query with another sequence, without the filters that this one binds no variables for.
+    """Return the query with another sequence, without filters on variables that it does not bind.
 
-    GPMs that it does not name stay: what they match is in the partitions.
+    Unused GPMs stay: their solutions are in the partitions.
     """
     named = {ref.name for ref, _ in references(sequence)}
     bound = frozenset().union(*(gpm_variables(gpm) for gpm in query.gpms if gpm.name in named))
@@ -109,7 +109,7 @@ def with_sequence(query: Query, sequence: Seq) -> Query:
 
 
 def sliding(query: Query) -> Iterator[Variant]:
-    """SLIDING windows instead of TUMBLING ones."""
+    """Yield the query with SLIDING windows instead of TUMBLING ones."""
     window = query.window
     size = f"{decimal(window.size)} {window.unit}"
     if window.kind is WindowKind.TUMBLING:
@@ -122,7 +122,7 @@ def sliding(query: Query) -> Iterator[Variant]:
 
 
 def variants(query: Query) -> Iterator[Variant]:
-    """Less than the query asks, its window aside, in the order of what is the most likely mistake."""
+    """Yield weaker variants with the same window, the likeliest mistake first."""
     yield from _sequences(query, _without_negation, "something negated comes in between")
     yield from _sequences(query, _without_bound, "WITHIN inside of the sequence is too short")
     yield from _joined(query)
@@ -141,7 +141,7 @@ def variants(query: Query) -> Iterator[Variant]:
 
 
 def longer(query: Query) -> Iterator[Variant]:
-    """SLIDING windows of twice the size, of four times the size, and so on, as far as 64 bits go."""
+    """Yield SLIDING windows of twice the size, four times the size, and so on, up to 64 bits."""
     window = query.window
     given = f"{decimal(window.size)} {window.unit}"
     for power in range(1, 11):
@@ -149,7 +149,7 @@ def longer(query: Query) -> Iterator[Variant]:
         if size * (UNITS[window.unit] or 1) > LATEST:
             return
         text = f"{decimal(size)} {window.unit}"
-        # What was tried is said, or a TUMBLING window of that size may cut the match.
+        # Name the kind that was tried: a TUMBLING window of that size may cut the match.
         kind = " SLIDING" if window.kind is WindowKind.TUMBLING else ""
         wider = Window(size, window.unit, WindowKind.SLIDING, span=window.span)
         changed = replace(query, window=wider)
@@ -158,7 +158,7 @@ def longer(query: Query) -> Iterator[Variant]:
 
 
 def joined_alone(query: Query) -> Query:
-    """Return a query that asks of its GPMs' events only their order, and what their variables have in common.
+    """Return a query that requires of its GPMs' events only their order and their shared variables.
 
     It skips any events, has no FILTER in WHERE or at the top of a GPM, and the longest ``longer`` window.
     """
@@ -180,7 +180,7 @@ def _sequences(query: Query, change: Callable[[Seq], Iterator[Seq] | Seq], reaso
 
 
 def _joined(query: Query) -> Iterator[Variant]:
-    """Variables that GPMs share, each as a key of partitions, and as if its GPMs did not share it."""
+    """Yield for each variable that GPMs share: as a key of partitions, and without sharing."""
     strict = print_sequence(_with_operators(query.sequence, Strategy.STRICT, Strategy.NEXT))
     if not query.partition and strict != print_sequence(query.sequence):
         for name in compile_pattern(normalise(query)).shared:
@@ -244,7 +244,7 @@ def _children(seq: Seq) -> tuple[Seq, ...]:
 
 
 def _with(seq: Seq, number: int, child: Seq) -> Seq:
-    """A sequence with another one in the place of its so-manieth part."""
+    """Return a sequence with another one as its ``number``-th part."""
     match seq:
         case Elements(elements):
             return replace(seq, elements=(*elements[:number], child, *elements[number + 1 :]))
@@ -257,7 +257,7 @@ def _with(seq: Seq, number: int, child: Seq) -> Seq:
 
 
 def _everywhere(seq: Seq, change: Callable[[Seq], Iterator[Seq]]) -> Iterator[Seq]:
-    """A sequence with a change made at one place, for every place and every change there."""
+    """Yield a sequence with a change at one place, for every place and every change there."""
     yield from change(seq)
     for number, child in enumerate(_children(seq)):
         for changed in _everywhere(child, change):
@@ -292,7 +292,7 @@ def _once(seq: Seq) -> Iterator[Seq]:
 
 
 def _with_operators(seq: Seq, old: Strategy, new: Strategy) -> Seq:
-    """The sequence with one operator in the place of another, everywhere."""
+    """Return the sequence with one operator replaced by another everywhere."""
     for number, child in enumerate(_children(seq)):
         seq = _with(seq, number, _with_operators(child, old, new))
     if isinstance(seq, Elements):
@@ -311,7 +311,7 @@ def _is_negation(seq: Seq) -> bool:
 
 
 def _cut(seq: Elements, kept: Sequence[int]) -> Seq:
-    """Some elements of a sequence, each with the operator before it."""
+    """Return some elements of a sequence, each with the operator before it."""
     elements = tuple(seq.elements[number] for number in kept)
     if len(elements) == 1:
         return elements[0]
@@ -320,7 +320,7 @@ def _cut(seq: Elements, kept: Sequence[int]) -> Seq:
 
 
 def renamed(gpm: Gpm, old: str, new: str) -> Gpm:
-    """A GPM that calls a variable otherwise."""
+    """Return a GPM with a variable renamed."""
 
     def change(part: Any) -> Any:
         if isinstance(part, Var):

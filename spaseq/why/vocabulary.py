@@ -1,4 +1,4 @@
-"""Which constants of a GPM's pattern no event had, and what they may have been meant to be."""
+"""Constants of a GPM's pattern that no event has, and similar ones that events have."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from spaseq.why.lifted import keys
 
 _TYPE: Final = NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
 
-#: How much alike two names must be, from 0 to 1, and how many of the most frequent ones are compared.
+#: The least similarity of two names, from 0 to 1, and how many of the most frequent names are compared.
 _ALIKE: Final = 0.6
 _COMPARED: Final = 1_000
 
-#: So many of what stands there instead are told.
+#: The most alternatives reported.
 _TOLD: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A constant at a place of a triple, of those triples that have ``predicate`` if that is given."""
+    """A constant in a place of a triple, among triples with ``predicate`` if that is given."""
 
     role: str
     term: Term
@@ -50,7 +50,7 @@ class _Wanted:
 
 
 def missing(evidence: Evidence, gpm: Gpm) -> tuple[Missing, ...]:
-    """The constants that every match of the GPM needs and no event of its streams had."""
+    """Return the constants that every match of the GPM needs and no event of its streams has."""
     batch = evidence.sample
     if batch is None:
         return ()
@@ -86,7 +86,7 @@ def missing(evidence: Evidence, gpm: Gpm) -> tuple[Missing, ...]:
 
 
 def _constants(pattern: Group) -> Iterator[_Wanted]:
-    """What every solution needs, in the order written: nothing of OPTIONAL, UNION, MINUS and GRAPH."""
+    """Yield what every solution needs, in the order written: nothing of OPTIONAL, UNION, MINUS and GRAPH."""
     for element in pattern.elements:
         if isinstance(element, Group):
             yield from _constants(element)
@@ -108,7 +108,7 @@ def _of(triple: TriplePattern) -> Iterator[_Wanted]:
 
 
 def _steps(path: Path) -> Iterator[NamedNode]:
-    """The predicates that a path cannot do without."""
+    """Yield the predicates that every match of a path uses."""
     match path:
         case NamedNode():
             yield path
@@ -122,7 +122,7 @@ def _steps(path: Path) -> Iterator[NamedNode]:
 def _nearest(
     evidence: Evidence, term: Term, column: Ids, events: Ids
 ) -> tuple[Term | None, int, tuple[str, ...]]:
-    """What stands there instead and is most like a term, in how many events, and what does most often."""
+    """Return the term there most similar to ``term``, its number of events, and the most frequent ones."""
     seen, counts = np.unique(column, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:_COMPARED]
     terms = [(evidence.dictionary.term(identity), identity) for identity in seen[order].tolist()]
@@ -140,7 +140,7 @@ def _nearest(
 
 
 def likeness(one: str, other: str) -> tuple[float, float]:
-    """How much alike the names of two terms are, letter case aside; then the terms as a whole.
+    """Return the similarity of the names of two terms, ignoring case; then of the whole terms.
 
     >>> likeness("<http://a.org/price>", "<http://b.org/Price>")[0]
     1.0
@@ -150,7 +150,7 @@ def likeness(one: str, other: str) -> tuple[float, float]:
 
 
 def _name(text: str) -> str:
-    """The last part of an IRI; a literal without its datatype."""
+    """Return the last part of an IRI; a literal without its datatype."""
     literal = re.match(r'"(.*)"', text, re.DOTALL)
     if literal:
         return literal[1].lower()
@@ -158,7 +158,7 @@ def _name(text: str) -> str:
 
 
 def _streams(evidence: Evidence, batch: EventBatch, events: Iterable[int]) -> tuple[str, ...]:
-    """What the query calls the streams of some events."""
+    """Return the query's names of the streams of some events."""
     found = {int(batch.stream[event]) for event in events}
     return tuple(
         declared.name

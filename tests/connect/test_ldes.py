@@ -402,7 +402,7 @@ def test_a_stream_leads_to_its_view_and_pages_elsewhere(pages: Pages) -> None:
     assert found(pages.url()) == [1, 2]
     assert pages.asked == ["/s", "/moved", "/v/1", "/v/2"]
     pages["/moved"] = Answer(status=302, headers={"Location": "/moved"})
-    with pytest.raises(SourceError, match="elsewhere more than 5 times"):
+    with pytest.raises(SourceError, match="redirected more than 5 times"):
         found(pages.url())
 
 
@@ -419,7 +419,9 @@ def test_credentials_are_for_their_own_server(pages: Pages) -> None:
 
 def test_a_page_that_is_gone(pages: Pages) -> None:
     pages["/s"] = Answer(page([1], ("/gone", None)), FINAL)
-    with pytest.warns(SpaseqWarning, match=r"/gone: the server answers 404: what this page had is not read"):
+    with pytest.warns(
+        SpaseqWarning, match=r"/gone: the server answers 404: the rest of this page is not read"
+    ):
         assert found(pages.url()) == [1]
 
 

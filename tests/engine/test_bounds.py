@@ -573,7 +573,7 @@ def test_a_clock_that_goes_back_a_callback_that_raises_and_an_end_in_between_fin
         ({"memory": True}, "a bound is a whole number of bytes above 0"),
         ({"latency": timedelta(0)}, "a bound is a timedelta above 0"),
         ({"memory": 0}, "a bound is a whole number of bytes above 0"),
-        ({"policy": "best"}, "no policy is called 'best': there are sharp, random-state"),
+        ({"policy": "best"}, "unknown policy 'best': there are sharp, random-state"),
         ({"latency": MS, "clock": 5}, "clock=5: a clock is called, and gives seconds"),
     ],
 )

@@ -294,9 +294,9 @@ def test_a_second_seq_in_the_braces() -> None:
 RULES = [
     (body("?x :p _:b OPTIONAL { ?x :q ‸_:b }"), "_:b stands for another blank node already"),
     (body("?x :p ?y BIND(1 AS ‸?y)"), "?y has a value already before this BIND"),
-    (body("{ SELECT (1 AS ‸?y) { ?x :p ?y } }"), "?y has a meaning already"),
-    (body("{ SELECT (1 AS ‸?z) { ?x :p ?y } VALUES ?z { 1 } }"), "?z has a meaning already"),
-    (body("{ SELECT (1 AS ?z) (2 AS ‸?z) { ?x :p ?y } }"), "?z has a meaning already"),
+    (body("{ SELECT (1 AS ‸?y) { ?x :p ?y } }"), "?y is defined already"),
+    (body("{ SELECT (1 AS ‸?z) { ?x :p ?y } VALUES ?z { 1 } }"), "?z is defined already"),
+    (body("{ SELECT (1 AS ?z) (2 AS ‸?z) { ?x :p ?y } }"), "?z is defined already"),
     (body("{ SELECT ‸?x (COUNT(?y) AS ?n) { ?x :p ?y } }"), "?x is neither grouped nor aggregated"),
     (body("{ SELECT (?x + ‸?y AS ?n) { ?x :p ?y } GROUP BY ?x }"), "?y is neither grouped nor aggregated"),
     (body("{ SELECT ?x ‸?x { ?x :p ?y } }"), "?x is selected twice"),

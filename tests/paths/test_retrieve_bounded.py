@@ -104,7 +104,7 @@ def test_many_questions_have_a_bound_each() -> None:
         ({"latency": 5}, "a bound is a timedelta above 0"),
         ({"latency": timedelta(0)}, "a bound is a timedelta above 0"),
         ({"memory": 0}, "a whole number of bytes above 0"),
-        ({"policy": "best"}, "no policy is called 'best'"),
+        ({"policy": "best"}, "unknown policy 'best'"),
         ({"clock": 5}, "a clock is called, and gives seconds"),
         ({"policy": Policy.RANDOM_INPUT}, "has no input to draw"),
     ],

@@ -66,8 +66,8 @@ def test_nothing_is_written_over(here: Path) -> None:
         (["nope.csv"], "no such file"),
         (["trades.trig"], "which is RDF already"),
         (["trades.csv?delimitr=;"], "delimiter"),
-        (["empty.csv"], "no row with a value"),
-        (["bad.ndjson"], "bad.ndjson: no row with a value (line 1: a row must be a JSON object)"),
+        (["empty.csv"], "no row has a value"),
+        (["bad.ndjson"], "bad.ndjson: no row has a value (line 1: a row must be a JSON object)"),
         (["trades.csv", "--namespace", "no iri"], "is no IRI"),
     ],
 )

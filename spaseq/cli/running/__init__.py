@@ -1,1 +1,3 @@
-"""The commands that run queries: embedded, on Spark, with a state or a cursor that a restart goes on from."""
+"""The commands that run queries: embedded, on Spark, with a state or cursor for restarts. Open ``command.py``
+first.
+"""

@@ -1,4 +1,4 @@
-"""``spaseq run``: its options, and what each of them means."""
+"""``spaseq run``: its options and their help."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def run(
         queries = read_all(query, limits(limit or ()))
         for warning in dict.fromkeys(w for prepared in queries.values() for w in prepared.warnings):
             warn(warning)
-        # Imported only here: it loads the engine.
+        # Imported here: it loads the engine.
         from spaseq.cli.running.execution import Asked, execute
 
         sources, graphs = inputs(queries, streams, kb, catalog)

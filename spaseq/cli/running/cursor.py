@@ -1,7 +1,7 @@
-"""Where a run that goes on has come to: which rows of which micro-batch its output has.
+"""The progress of a resumable run on Spark: how many rows of which micro-batch its output has.
 
-A micro-batch that comes again after a crash is written from there on, and a line that was torn is taken away.
-So are the dead letters of rows that were not noted: they come again.
+A micro-batch that is repeated after a crash is written from there on, and an incomplete line is removed. So
+are dead letters of rows that were not noted: they are repeated.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from spaseq.errors import FormatError
 from spaseq.results import Format, ResultWriter
 from spaseq.results.match import Match
 
-#: A mark; the micro-batch, how many of its rows and of all matches are written, how large the output and the
-#: file of dead letters are by them. Then come the paths of these two, with a 0 between them.
+#: A mark; the micro-batch, how many of its rows and of all matches are written, and the sizes of the output
+#: and of the file of dead letters. The paths of these two follow, separated by a 0.
 _LAYOUT: Final = struct.Struct("<6q")
 _MARK: Final = -2
-#: What it was before dead letters were noted: no mark, and the path of the output alone.
+#: The older layout without dead letters: no mark, and the path of the output alone.
 _BEFORE: Final = struct.Struct("<4q")
 
-#: What is one document: it cannot be gone on with once it is closed.
+#: Formats of one document, which cannot be continued once it is closed.
 DOCUMENTS: Final = (Format.TABLE, Format.JSON, Format.XML, Format.COUNT)
 
 
 class Cursor:
-    """The cursor of a checkpoint, in a file there, and the output that it is about: a file, or a pipe.
+    """The cursor of a checkpoint, in a file there, and its output: a file, or a pipe.
 
-    ``letters`` is the file of dead letters, open to be written to at its end. The cursor is moved by one
-    small write after each row; so a crash between the two may repeat one row of a pipe.
+    ``letters`` is the file of dead letters, open for appending. The cursor advances by one small write after
+    each row, so a crash between the two may repeat one row of a pipe.
     """
 
     def __init__(
         self, checkpoint: Path, out: Path | None, form: Format, letters: IO[str] | None = None
     ) -> None:
-        """Raises UsageError for a document as the output file, and for another output than last time's."""
+        """Open a cursor. Raises UsageError for a document as the output file, and for another output than
+        before.
+        """
         if out is not None and form in DOCUMENTS:
             lines = ", ".join(f for f in Format if f not in DOCUMENTS)
-            raise UsageError(
-                f"-f {form} is one document, which --checkpoint could not go on with: use {lines}"
-            )
+            raise UsageError(f"-f {form} is one document, which --checkpoint cannot continue: use {lines}")
         self.batch = self.rows = -1
         self.matches = self._size = 0
         self._out = out
@@ -69,14 +69,14 @@ class Cursor:
                     f"{checkpoint} is of a run that wrote to {before.decode()}: go on there, or begin anew"
                 )
         checkpoint.mkdir(parents=True, exist_ok=True)
-        # In place of what was there, since a run may die here, too.
+        # Replaced atomically, since a run may crash here, too.
         draft = path.with_name("output.draft")
         draft.write_bytes(self._packed() + name + b"\0" + beside)
         draft.replace(path)
         self._file = os.open(path, os.O_RDWR)
 
     def open(self, path: Path) -> IO[bytes]:
-        """The output file, to be gone on with."""
+        """Open the output file to continue it."""
         if self.batch < 0 or not path.exists():
             self._size = 0
             return path.open("wb")
@@ -84,23 +84,26 @@ class Cursor:
         return path.open("ab")
 
     def begin(self, batch: int) -> int:
-        """A micro-batch begins: how many of its rows are written already."""
+        """Begin a micro-batch; return how many of its rows are written already."""
         if batch != self.batch:
             self.batch, self.rows = batch, 0
             self._save()
         return self.rows
 
     def passed(self) -> None:
-        """A row was written that is no match."""
+        """Count a written row that is not a match."""
         self.rows += 1
         self.note()
 
     def refused(self) -> None:
-        """A match becomes a dead letter, noted with the next row or at the end of the micro-batch."""
+        """Count a match that becomes a dead letter.
+
+        Noted with the next row or at the end of the micro-batch.
+        """
         self.rows += 1
 
     def wrote(self, out: IO[bytes]) -> None:
-        """A match was written to the output."""
+        """Count a match written to the output."""
         self.rows += 1
         self.matches += 1
         if self.is_file:
@@ -108,9 +111,9 @@ class Cursor:
         self.note()
 
     def require(self, query: str) -> None:
-        """Raises UsageError if micro-batches of another query were begun with this checkpoint.
+        """Raise UsageError if this checkpoint has micro-batches of another query.
 
-        Spark's states would say so, too, but only when something new comes.
+        Spark's states would detect it, too, but only with new data.
         """
         path = self._checkpoint / "query"
         if self.batch >= 0 and path.exists() and path.read_text() != query:
@@ -121,11 +124,11 @@ class Cursor:
 
     @property
     def is_file(self) -> bool:
-        """Whether the output is a file, and not a pipe."""
+        """Return whether the output is a file, and not a pipe."""
         return self._out is not None
 
     def note(self) -> None:
-        """Notes all rows so far, and their dead letters."""
+        """Note all rows so far, and their dead letters."""
         self._noted = self._letters_size
         self._save()
 
@@ -141,7 +144,7 @@ class Cursor:
 
 
 class NotedWriter(ResultWriter):
-    """A writer that moves a cursor."""
+    """A writer that advances a cursor."""
 
     def __init__(self, writer: ResultWriter, cursor: Cursor, out: IO[bytes]) -> None:
         super().__init__(writer.query, out)
@@ -160,5 +163,5 @@ class NotedWriter(ResultWriter):
         self._cursor.wrote(self._out)
 
     def close(self) -> None:
-        """Write what the format ends with."""
+        """Write the end of the document."""
         self._writer.close()

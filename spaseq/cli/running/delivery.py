@@ -1,4 +1,4 @@
-"""``spaseq run``: matches from the engine into what writes them, whatever ends that."""
+"""``spaseq run``: matches of the engine → writers, until the end, an interrupt or a closed pipe."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from spaseq.results import ResultWriter
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match
 
-#: The exit status after SIGTERM, as shells give it.
+#: The exit status after SIGTERM, by the shells' convention.
 TERMINATED: Final = 128 + signal.SIGTERM
 
-#: Matches as they come, with the name of their query.
+#: Matches with the name of their query, in order.
 Found = Generator[tuple[str, MatchBatch | Match], None, None]
 
 
 class _ReaderGoneError(Exception):
-    """Nobody reads the results any more, as after ``| head``."""
+    """The reader of the results has closed the pipe, as ``| head`` does."""
 
 
 def deliver(
@@ -37,13 +37,13 @@ def deliver(
     report: Report,
     interrupts: Interrupts,
 ) -> None:
-    """Write the matches as they come, until they end, are interrupted, or nobody reads them.
+    """Write the matches as they arrive, until they end, are interrupted, or the reader has gone.
 
-    ``results`` are for each query what writes its matches, ``documents`` what has to be closed then;
-    ``interrupts`` are in force until then.
+    ``results`` has a writer for each query, ``documents`` the writers to close at the end; ``interrupts`` are
+    handled until then.
 
-    Ctrl-C is the normal end of an endless stream: what was found is complete. SIGTERM ends it alike, but
-    with the exit status that says so. What the engine raises passes through, after the document was ended.
+    Ctrl-C is the normal end of an endless stream: the output is complete. SIGTERM does the same with its own
+    exit status. Exceptions of the engine pass through, after the document was ended.
     """
     status = 0
     with warnings_on_stderr(report.status):
@@ -92,7 +92,7 @@ def _write(
                 for document in documents:
                     document.close()
                 if sys.stdout is not None:
-                    sys.stdout.flush()  # before what is said next on standard error
+                    sys.stdout.flush()  # before the next output on standard error
 
 
 @contextmanager
@@ -104,7 +104,7 @@ def _reader_gone() -> Iterator[None]:
 
 
 def silence_stdout() -> None:
-    """Point standard output nowhere, so that Python's last flush does not fail in its turn."""
+    """Redirect standard output to nowhere, so that Python's last flush does not fail, too."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""``spaseq run``: what was asked for is checked, then runs in this process or on Spark, to its outputs."""
+"""``spaseq run``: check the options, then run in this process or on Spark."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from spaseq.results.match import Match
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line asks for: its options, with queries and sources read.
+    """The options of a run, with queries and sources read.
 
     ``queries`` by the paths of their files, ``sources`` by the IRIs of their streams; ``out`` a path or a
-    URL; ``checkpoint`` and ``follow`` are Spark's, ``state`` and ``policy`` this process's.
+    URL. ``checkpoint`` and ``follow`` are for Spark, ``state`` and ``policy`` for this process.
     """
 
     queries: Mapping[str, Query]
@@ -69,22 +69,22 @@ class Asked:
 
     @cached_property
     def first(self) -> str:
-        """The path of the first query."""
+        """Return the path of the first query."""
         return next(iter(self.queries))
 
     @property
     def has_several(self) -> bool:
-        """Whether there are several queries."""
+        """Return whether there are several queries."""
         return len(self.queries) > 1
 
     @property
     def url(self) -> str | None:
-        """The URL that matches go to, if it is one."""
+        """Return the URL for matches, or None."""
         return self.out if self.out is not None and is_url(self.out) else None
 
     @property
     def file(self) -> Path | None:
-        """The file that matches go to; None for standard output, or a URL."""
+        """Return the file for matches; None for standard output, or a URL."""
         if self.out is None or self.url is not None:
             return None
         file = Path(self.out)
@@ -92,12 +92,12 @@ class Asked:
 
     @property
     def format(self) -> Format:
-        """How they are written."""
+        """Return the format of results."""
         return self.form or (Format.NDJSON if self.url else Format.TABLE)
 
 
 def execute(asked: Asked) -> None:
-    """Run the queries until their streams end. Raises UsageError for what does not go together."""
+    """Run the queries until their streams end. Raises UsageError for options that exclude each other."""
     _check_output(asked)
     if asked.evaluator is not None:
         for name, query in asked.queries.items():
@@ -170,7 +170,7 @@ def _run_on_spark(asked: Asked, report: Report) -> None:
 
 
 def _named(name: str, matches: Generator[Match, None, None]) -> Found:
-    """The matches of one query, with its name."""
+    """Yield the matches of one query, with its name."""
     with closing(matches):
         for match in matches:
             yield name, match
@@ -214,7 +214,7 @@ def _run_here(asked: Asked, report: Report) -> None:
         failed=report.fail if asked.has_several else None,
         settled=None if kept is None else kept.settled,
         held=nullcontext if kept is None else interrupts.held,
-        # What has gone to a URL cannot be taken back when the sources go on.
+        # Results sent to a URL cannot be withdrawn when the sources continue.
         ends=kept is None or not asked.url,
     )
     if asked.url or asked.has_several:

@@ -18,17 +18,17 @@ from spaseq.language.syntax import Query
 from spaseq.results import Format, ResultWriter, check_format, writer
 from spaseq.results.writers.several import check_formats, writers
 
-#: Where the name of a query belongs in the path of ``-o``.
+#: Stands for the name of a query in the path of ``-o``.
 _PLACE: Final = "{query}"
 
-#: What writes the matches of each query, and what has to be closed then.
+#: The writer of each query, and the writers to close at the end.
 Outputs = tuple[Mapping[str, ResultWriter], Iterable[ResultWriter]]
 
 
 def check_outputs(path: Path | None, form: Format, queries: Mapping[str, Query]) -> None:
-    """Raises UsageError for what ``outputs`` cannot do.
+    """Raise UsageError for outputs that are impossible.
 
-    That is a format that cannot hold what a query gives, and a path that two queries would have.
+    That is a format that cannot hold a query's results, or one path for two queries.
     """
     try:
         if path is None or not is_pattern(path):
@@ -52,10 +52,10 @@ def check_outputs(path: Path | None, form: Format, queries: Mapping[str, Query])
 def outputs(
     path: Path | None, form: Format, queries: Mapping[str, Query], kept: Kept | None = None
 ) -> Iterator[Outputs]:
-    """What writes the matches of several queries, to ``path`` or standard output.
+    """Yield the writers of several queries, to ``path`` or standard output.
 
-    To one document, or, if the path has ``{query}``, to one for each; there that is the name of the query's
-    file without its extension.
+    All write to one document, or, if the path has ``{query}``, each to its own; ``{query}`` is the name of
+    the query's file without its extension.
     """
     if path is None or not is_pattern(path):
         with output(path, kept) as file:
@@ -77,7 +77,7 @@ def outputs(
 
 
 def check_records(form: Format, queries: Mapping[str, Query]) -> None:
-    """Raises UsageError for a format that cannot go to a URL, or cannot hold what a query gives."""
+    """Raise UsageError for a format that cannot be sent to a URL, or cannot hold a query's results."""
     from spaseq.connect.writing import check_records as check
 
     for query in queries.values():
@@ -91,8 +91,8 @@ def check_records(form: Format, queries: Mapping[str, Query]) -> None:
 def url_outputs(
     url: str, form: Format, queries: Mapping[str, Query], kept: Kept | None = None
 ) -> Iterator[Outputs]:
-    """What sends the matches of queries to the URL of ``-o``. Raises UsageError for what is wrong in it."""
-    # Imported only here: most runs write to a file.
+    """Yield the writers that send matches to the URL of ``-o``. Raises UsageError for an error in the URL."""
+    # Imported here: most runs write to a file.
     from spaseq.connect.sinks import open_sink
     from spaseq.connect.writing import RECORDS, RecordWriter
 
@@ -100,7 +100,7 @@ def url_outputs(
         sink = open_sink(url, RECORDS[form]) if kept is None else kept.outbox(url, RECORDS[form])
     except SourceError as error:
         raise UsageError(f"-o {hide(url)}: {error}") from None
-    # An outbox is the state's, which closes it.
+    # An outbox belongs to the state, which closes it.
     with closing(sink) if kept is None else nullcontext():
         each = {name: RecordWriter(form, query, name, sink) for name, query in queries.items()}
         if kept is not None:
@@ -110,12 +110,12 @@ def url_outputs(
 
 
 def is_pattern(path: Path) -> bool:
-    """Whether the path of ``-o`` is one for each query."""
+    """Return whether the path of ``-o`` has a placeholder for the query."""
     return _PLACE in str(path)
 
 
 def filled(path: Path, query: str) -> Path:
-    """The path of ``-o`` for a query.
+    """Return the path of ``-o`` for a query.
 
     >>> str(filled(Path("out/{query}.csv"), "alerts/acme.rq"))
     'out/acme.csv'
@@ -125,16 +125,16 @@ def filled(path: Path, query: str) -> Path:
 
 @contextmanager
 def output(path: Path | None, cursor: Cursor | Kept | None = None) -> Iterator[IO[bytes]]:
-    """The file of ``-o``, or standard output; a file that ``cursor`` is in is gone on with."""
+    """Yield the file of ``-o``, or standard output; with a ``cursor`` a file is continued."""
     if path is None:
         yield standard_output()
     else:
         opened = path.open("wb") if cursor is None else cursor.open(path)
         try:
-            with suppress(BrokenPipeError), opened as file:  # closing a pipe that broke fails again
+            with suppress(BrokenPipeError), opened as file:  # closing a broken pipe raises again
                 yield file
         except OSError as error:
-            # What fails in a write does not say where, as what fails in an open does.
+            # An error of a write does not name the file, unlike an error of an open.
             if error.errno == errno.ENOSPC and error.filename is None:
                 raise OSError(error.errno, error.strerror, str(path)) from None
             raise

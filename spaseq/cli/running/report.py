@@ -1,4 +1,4 @@
-"""What ``spaseq run`` says on standard error: progress, refused events, why there is no match, totals."""
+"""Output of ``spaseq run`` on standard error: progress, refused events, why there is no match, totals."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from spaseq.why.diagnosis import plural
 #: How many reasons of refused events are shown.
 _REASONS: Final = 5
 
-#: Matches that are worth a message, if there are more of them than events; then ten times as many (a guess).
+#: Matches worth a warning, if there are more matches than events; then ten times as many (a guess).
 _MANY: Final = 1_000_000
 
-#: Seconds of the processor's time to look for why there is no match.
+#: CPU seconds to find out why there is no match.
 _LOOKING: Final = 3.0
 
 
 class Report:
-    """What a run says on standard error: its progress, and in the end what it refused and its totals.
+    """The messages of a run on standard error: its progress, and at the end what it refused and its totals.
 
-    Refused are bad and late events, and matches that the format of the results cannot hold. ``dead_letters``
-    is the file that keeps them all. ``why``: where there is no match, it says the likeliest reason.
+    Refused are bad and late events, and matches that the format cannot hold. ``dead_letters`` is the file
+    that keeps them. ``why``: if there is no match, print the likeliest reason.
     """
 
     def __init__(self, dead_letters: Path | None, strict: bool, *, why: bool = True) -> None:
@@ -52,7 +52,7 @@ class Report:
         self.has_failed = False
 
     def watch(self, handles: Mapping[str, Handle]) -> None:
-        """Called by the engine before the first event, with what can say why there is no match."""
+        """Note the handles before the first event, for ``explain``; called by the engine."""
         if self._why:
             self._handles = handles
         else:
@@ -60,13 +60,13 @@ class Report:
                 handle.keep(0)
 
     def fail(self, name: str, error: SpaseqError) -> None:
-        """Called by the engine when one of several queries ends with an error."""
+        """Report that one of several queries has failed; called by the engine."""
         self.status.clear()
         self.has_failed = True
         complain(SpaseqError(f"{name}: {error}"))
 
     def progress(self, progress: Progress) -> None:
-        """Called by the engine every now and then, and at the end."""
+        """Show progress; called by the engine regularly, and at the end."""
         self.last = progress
         if progress.matches >= max(self._many, progress.events):
             self._many = 10 ** len(str(progress.matches))
@@ -76,16 +76,16 @@ class Report:
         self.status.show(progress)
 
     def refuse(self, event: BadEvent) -> None:
-        """Called by the engine with every bad or late event."""
+        """Record a bad or late event; called by the engine."""
         if len(self._shown) < _REASONS:
             self._shown.append(event)
         if self._file is not None:
             self._file(event)
 
     def write(self, name: str, item: MatchBatch | Match, results: ResultWriter) -> None:
-        """Write matches; one that the format cannot hold is refused, and with ``--strict`` the end.
+        """Write matches; refuse one that the format cannot hold, and raise with ``--strict``.
 
-        ``name`` is that of their query, if there are several.
+        ``name`` is the name of their query, if there are several.
         """
         self.status.clear()
         if isinstance(item, MatchBatch) and results.holds_all:
@@ -106,7 +106,7 @@ class Report:
 
     @property
     def letters(self) -> IO[str] | None:
-        """The file of bad and late events, if there is one."""
+        """Return the file of bad and late events, or None."""
         return None if self._file is None else self._file.file
 
     def close(self) -> None:
@@ -117,17 +117,17 @@ class Report:
 
     @property
     def is_barren(self) -> bool:
-        """Whether all that was read was bad."""
+        """Return whether all input was bad."""
         return self.last.bad > 0 and not self.last.events
 
     def explain(self) -> None:
-        """For a query that found nothing although it was to find something, the likeliest reason.
+        """Print the likeliest reason why a query found nothing, if that is asked for.
 
-        Of several queries the first few are looked into, which share the time for that.
+        Of several queries the first few are analyzed, which share the time.
         """
         barren = [(n, h) for n, h in self._handles.items() if not h.stats.matches and not h.done]
         shown, several = barren[:_REASONS], len(self._handles) > 1
-        with suppress(KeyboardInterrupt):  # which ends that, too
+        with suppress(KeyboardInterrupt):  # which ends the analysis, too
             for name, handle in shown:
                 which = f"no match of {name}" if several else "no match"
                 say(f"{which}: {handle.why(_LOOKING / len(shown)).cause}")
@@ -137,7 +137,7 @@ class Report:
                 )
 
     def summarise(self) -> None:
-        """The first reasons of what was refused; with ``--strict`` the error says it."""
+        """Print the first reasons of refused events; with ``--strict`` the error does that."""
         if self._strict:
             return
         for event in self._shown:
@@ -146,7 +146,7 @@ class Report:
             say("late events count with --lateness; a source's option order=time sorts what has an end")
 
     def conclude(self) -> None:
-        """The totals of the run, on its last line."""
+        """Print the totals of the run on its last line."""
         events, matches = plural(self.last.events, "event"), plural(self.last.matches, "match")
         parts = [f"{events}, {matches} in {time.monotonic() - self._began:,.1f} s", *self.last.more]
         counts = {

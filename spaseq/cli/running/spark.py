@@ -1,4 +1,4 @@
-"""``spaseq run --engine spark``: the same query on PySpark, as matches and progress beside them."""
+"""``spaseq run --engine spark``: run a query on PySpark, and report its matches and progress."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ from spaseq.why.diagnosis import failed_calls
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-#: Seconds between two looks at how far Spark is.
+#: Seconds between two checks of Spark's progress.
 _EVERY: Final = 0.25
 
-#: The line of a Python error that is not ours, nor one of those that tell of it.
+#: The line of a Python error in Spark's report, other than the errors that wrap it.
 _RAISED: Final = re.compile(r"(?!org\.|java\.|py4j\.|pyspark\.)[\w.]*(Error|Exception): ")
 
 #: Blank nodes in lines of matches.
 _LABEL: Final = re.compile(r"_:\w+|(?<=\"type\":\"bnode\",\"value\":\")\w+")
 
-#: A micro-batch takes so many bytes of each stream.
+#: The most bytes of each stream in a micro-batch.
 _MOST: Final = 256 << 20
 
 
@@ -71,22 +71,22 @@ def start(
     dead_letters: DeadLetters | Path,
     progress: Callable[[Progress], None],
 ) -> Generator[Match, None, None]:
-    """The matches of a query over files and folders, as ``spaseq.run`` gives them.
+    """Yield the matches of a query over files and folders, as ``spaseq.run`` does.
 
-    With a ``checkpoint`` and the ``cursor`` of the output, as a stream of micro-batches that goes on where it
-    was, and with ``follow`` waits for new files; otherwise all at once. Matches come in the order of their
-    ends, in each micro-batch.
+    With a ``checkpoint`` and the ``cursor`` of the output, run as a stream of micro-batches that resumes, and
+    with ``follow`` waits for new files; otherwise run all at once. Matches are in the order of their ends, in
+    each micro-batch.
     """
     if follow and checkpoint is None:
         raise EngineError("--follow reads bit by bit: say --checkpoint DIR, too")
     if idle is not None:
         raise EngineError("--idle is for --engine local: Spark's watermark waits for every stream")
     for iri, source in streams.items():
-        listed(in_files(iri, source.location))  # before Spark takes its time to start
+        listed(in_files(iri, source.location))  # before Spark takes time to start
     # Under spark-submit the cluster is given.
     with without_noise():
         spark = session(None if "SPARK_ENV_LOADED" in os.environ else "local[*]")
-    # What goes wrong is told once, by the error that ends the run.
+    # Errors are reported once, by the error that ends the run.
     spark.sparkContext.setLogLevel("OFF")
     logging.getLogger().addFilter(_is_not_of_py4j)
     plan = planned(
@@ -100,13 +100,13 @@ def start(
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Not what py4j says, as the root logger, of a JVM that a signal ended too."""
+    """Filter out py4j's records, in the root logger, of a JVM that a signal ended too."""
     return record.module != "java_gateway"
 
 
 @dataclass(slots=True)
 class _Report:
-    """What was found so far."""
+    """The progress of a run."""
 
     clock: Clock
     strict: bool
@@ -125,19 +125,19 @@ class _Report:
     shed: int = 0
 
     def give_up(self, line: str) -> None:
-        """What a bucket gave up, for the status line."""
+        """Record what a bucket shed, for the status line."""
         self.shed += json.loads(line)["partial_matches"]
         self.more = (f"{self.shed:,} partial matches shed",)
 
     def show(self) -> None:
-        """Tells how far it is."""
+        """Show progress."""
         failed = {} if self.failed is None else self.failed.value
         read = self.events, self.matches, self.rows, self.late, self.bad, self.watermark
         more = (*self.more, *failed_calls({str(iri): count for iri, (count, _) in failed.items()}))
         self.progress(Progress(*read, more, nonconforming=self.nonconforming))
 
     def refuse(self, kind: str, line: str) -> None:
-        """A dead letter; raises if that ends the run."""
+        """Record a dead letter; raise if it ends the run."""
         letter = letter_of_line(line)
         if kind == LATE:
             self.late += 1
@@ -154,7 +154,7 @@ class _Report:
             raise error(letter.reason, stream=letter.stream, position=letter.position)
 
     def look(self, running: StreamingQuery) -> None:
-        """Reads the progress of the micro-batches since the last look."""
+        """Read the progress of the micro-batches since the last check."""
         for said in running.recentProgress:
             if said.batchId <= self.seen:
                 continue
@@ -169,7 +169,7 @@ class _Report:
         self.show()
 
     def look_at_tasks(self, found: DataFrame) -> None:
-        """Tells which of Spark's tasks are done, where there are no micro-batches."""
+        """Show which of Spark's tasks are done, if there are no micro-batches."""
         tracker = found.sparkSession.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         done = [f"stage {s.stageId}: {s.numCompletedTasks} of {s.numTasks} tasks" for s in stages if s]
@@ -180,10 +180,10 @@ class _Report:
 
 
 def _shown(watermark: str, clock: Clock) -> datetime | int | None:
-    """Spark's watermark on the clock of the streams; None before the first."""
+    """Return Spark's watermark on the clock of the streams; None before the first."""
     try:
         passed = datetime.fromisoformat(watermark) - _EPOCH
-    except ValueError:  # there is none, or it is in a year of six digits
+    except ValueError:  # no watermark, or a year of six digits
         return None
     if not passed:
         return None
@@ -216,14 +216,14 @@ def _matches(
 
 
 def _in_order(plan: Prepared, report: _Report) -> Generator[Row, None, None]:
-    # Kept, since Spark sorts what it has looked at before: everything would be done twice.
+    # Cached, since Spark samples before it sorts: everything would be computed twice.
     ended = _ended(answers_of(plan), plan.job.clock).persist(StorageLevel.MEMORY_AND_DISK)
     failed: list[BaseException] = []
 
     def find() -> None:
         try:
             ended.count()
-        except BaseException as error:  # handed to the reading side, which raises it
+        except BaseException as error:  # passed to the reading side, which raises it
             failed.append(error)
 
     finding = threading.Thread(target=find, daemon=True)
@@ -239,23 +239,26 @@ def _in_order(plan: Prepared, report: _Report) -> Generator[Row, None, None]:
 
 
 def _ended(found: DataFrame, clock: Clock) -> DataFrame:
-    """Answers with the ends of matches."""
+    """Return answers with the ends of matches."""
     kind = "bigint" if clock is Clock.TICKS else "timestamp"
     return found.withColumn("end", F.get_json_object("json", "$.end").cast(kind))
 
 
 def _order(row: Row) -> tuple[object, ...]:
-    """Dead letters, then matches by their ends, and always alike: labels of blank nodes are not."""
+    """Order dead letters first, then matches by their ends.
+
+    Deterministic, so without labels of blank nodes.
+    """
     return row.kind == MATCH, row.end or 0, _LABEL.sub("_:", row.json)
 
 
 def _stream(
     plan: Prepared, checkpoint: Path, cursor: Cursor, report: _Report, *, follow: bool
 ) -> Generator[Row, None, None]:
-    """The rows of each micro-batch, as they come, until the streams end.
+    """Yield the rows of each micro-batch, until the streams end.
 
-    Spark hears that a micro-batch is done when its last row was written. If reading ends before, it never
-    hears: for Spark that is a crash, after which everything that is not written is found again.
+    Spark's micro-batch ends when its last row was written. If reading stops earlier, Spark sees a crash, and
+    repeats everything that is not written.
     """
     batches: queue.Queue[tuple[int, list[Row]] | None] = queue.Queue(maxsize=1)
     written = threading.Semaphore(0)
@@ -271,7 +274,7 @@ def _stream(
                 running.awaitTermination()
             else:
                 running.processAllAvailable()
-        except BaseException as error:  # handed to the reading side, which raises it
+        except BaseException as error:  # passed to the reading side, which raises it
             failed.append(error)
         batches.put(None)
 
@@ -288,7 +291,7 @@ def _stream(
             break
         number, rows = batch
         yield from rows[cursor.begin(number) :]
-        cursor.note()  # before Spark, which gives these rows no more
+        cursor.note()  # before Spark, which does not repeat these rows
         written.release()
     report.look(running)
     running.stop()
@@ -297,7 +300,7 @@ def _stream(
 
 
 def _reason(error: PySparkException) -> str:
-    """The line of an error that says what was wrong in a worker, or else its first one."""
+    """Return the line of an error that says what was wrong in a worker, or else its first line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith("spaseq.errors.")]
     if ours:

@@ -1,4 +1,4 @@
-"""``spaseq run --state``: input, state and output move in one commit, and a killed run goes on exactly."""
+"""``spaseq run --state``: input, state and output are committed together, so a killed run resumes exactly."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from spaseq.cli.running.report import Report
     from spaseq.connect.sinks import Sink
 
-#: What the file of dead letters is called among the outputs.
+#: The name of the file of dead letters among the outputs.
 _LETTERS = "dead letters"
 
 
 def check_state(state: Path, out: Path | str | None, form: Format, sources: Iterable[Source]) -> None:
-    """Raises UsageError for what a run with a state cannot go on with: an output, or a source.
+    """Raise UsageError for an output or a source that a run with a state cannot resume.
 
     ``out``: a file, or a URL as text.
     """
     if out is None:
-        raise UsageError("--state goes on with a file, which standard output is not: say -o FILE, or a URL")
+        raise UsageError("--state continues a file or a URL, not standard output: add -o FILE, or a URL")
     if isinstance(out, Path):
         _check_file(state, out, form)
     for source in sources:
@@ -45,20 +45,20 @@ def check_state(state: Path, out: Path | str | None, form: Format, sources: Iter
 def _check_file(state: Path, out: Path, form: Format) -> None:
     if form in DOCUMENTS:
         lines = ", ".join(f for f in Format if f not in DOCUMENTS)
-        raise UsageError(f"-f {form} is one document, which --state could not go on with: use {lines}")
+        raise UsageError(f"-f {form} is one document, which --state cannot continue: use {lines}")
     if out.exists() and not out.is_file():
-        raise UsageError(f"-o {out}: --state goes on with a file, and this is none")
+        raise UsageError(f"-o {out}: --state continues a file, and this is not a file")
     if out.resolve() == state.resolve():
         raise UsageError(f"--state {state} is the output, too: name two files")
 
 
 class Kept:
-    """The outputs of a run with a state: files, cut to the length that the last commit says, or a URL."""
+    """The outputs of a run with a state: files, truncated to their length at the last commit, or a URL."""
 
     def __init__(
         self, engine: Engine, queries: Mapping[str, Query], every: timedelta | int, report: Report
     ) -> None:
-        """``every``: so long, or so many events, are between two commits."""
+        """Open the outputs; ``every``: the time, or the number of events, between two commits."""
         self._engine = engine
         self._every = every
         self._files: dict[str, IO[Any]] = {}
@@ -76,14 +76,14 @@ class Kept:
                 )
         letters = report.letters
         if letters is not None:
-            # The one before it may have told of what is told again now.
+            # The previous run may have reported what is reported again now.
             known = engine.outputs.get(_LETTERS)
             if known is not None:
                 os.truncate(letters.fileno(), min(known, os.fstat(letters.fileno()).st_size))
             self._files[_LETTERS] = letters
 
     def open(self, path: Path) -> IO[bytes]:
-        """An output file, to be gone on with. Raises UsageError if what was written to it is gone."""
+        """Open an output file to continue it. Raises UsageError if its contents are missing."""
         name = str(path.resolve())
         size = self._engine.outputs.get(name, 0)
         there = path.stat().st_size if path.exists() else 0
@@ -104,7 +104,7 @@ class Kept:
         return file
 
     def outbox(self, url: str, media: str) -> Sink:
-        """An output by URL, to be gone on with. Raises SourceError, SinkError and EngineError."""
+        """Open an output by URL to continue it. Raises SourceError, SinkError and EngineError."""
         files = [name for name, size in self._engine.outputs.items() if size and name != _LETTERS]
         if files and "://" not in files[0]:
             raise UsageError(
@@ -114,14 +114,14 @@ class Kept:
         return self._engine.outbox(url, media)
 
     def go_on(self, name: str | None, writer: ResultWriter) -> None:
-        """A writer follows on what was written of the query of this name, or of all."""
+        """Continue a writer after what was written for the query of this name, or for all."""
         handles = self._engine.queries
         names = handles if name is None else [name]
         if sum(handles[each].delivered for each in names):
             writer.go_on(sum(handles[each].delivered for each in names))
 
     def settled(self, is_last: bool) -> None:
-        """All that was found is written: commits, if it is time, or the last time."""
+        """Commit after all matches are written, if it is due or the last time."""
         if is_last:
             is_due = True
         elif isinstance(self._every, int):
@@ -132,6 +132,6 @@ class Kept:
             self.commit()
 
     def commit(self) -> None:
-        """Input, state and output move on together."""
+        """Commit input, state and output together."""
         self._engine.commit(self._files)
         self._at, self._events = time.monotonic(), self._engine.events

@@ -1,1 +1,1 @@
-"""What servers are read with: a file a scheme."""
+"""The clients that read servers and growing files, one file per scheme. Open ``websocket.py`` first."""

@@ -1,4 +1,4 @@
-"""Clients that are extras: imported when a URL asks for them, with what to install where they are missing."""
+"""Optional client libraries: imported on first use; an error says what to install."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spaseq.errors import SourceError
 
 
 def required(module: str, extra: str) -> Any:
-    """A module of an extra. Raises SourceError with what installs it."""
+    """Import a module of an extra. Raises SourceError that says what to install."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""TLS as the URLs say it: the system's certificates, or the one of ``?ca=``."""
+"""TLS options of URLs: the system's certificates, or those of ``?ca=``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from spaseq.errors import SourceError
 
 
 def context(address: Address) -> ssl.SSLContext | None:
-    """What checks the server's certificate; None where the connection is not encrypted.
+    """Return the TLS context that checks the server's certificate; None if the connection is not encrypted.
 
-    Raises SourceError if the file of ``ca=`` has no certificate, or the connection has no use for it.
+    Raises SourceError if the file of ``ca=`` has no certificate, or the connection is not encrypted.
     """
     file = address.text("ca")
     if not address.is_secure:

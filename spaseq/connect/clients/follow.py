@@ -1,4 +1,4 @@
-"""``file:…?follow``: a file that grows, is begun anew or is replaced, as ``tail -F`` reads it."""
+"""``file:…?follow``: a file that grows, is truncated or replaced, read as ``tail -F`` does."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources._bytes import BLOCK
 from spaseq.sources._options import COMPRESSED, resolve_format
 
-#: Seconds between two looks at a file that has not grown.
+#: Seconds between two checks of a file that has not grown.
 _LOOK: Final = 0.1
 
 
 class EndedError(Exception):
-    """A read that waits is to end."""
+    """A waiting read must end."""
 
 
 def check_followed(path: str, options: SourceOptions) -> None:
-    """Raises SourceError for a file that cannot be followed."""
+    """Raise SourceError for a file that cannot be followed."""
     if not Path(path).is_file():
         raise SourceError(f"{path}: no such file to follow (relative to {Path.cwd()})")
     if path.endswith(COMPRESSED):
@@ -46,15 +46,15 @@ def check_followed(path: str, options: SourceOptions) -> None:
             "by=subject"
         )
     if options.order == "time":
-        raise SourceError(f"{path}: order=time waits for the end, which a file that is followed has not")
+        raise SourceError(f"{path}: order=time waits for the end, and a followed file has no end")
 
 
 class Follower:
-    """A file that grows, and those that take its place, each from its beginning to its end.
+    """A file that grows, and its successors, each read from its beginning to its end.
 
-    A file that became shorter is one anew; so is one that took the place of another, when that was read to
-    its end. ``pause``: an empty block says that for so long nothing came. With a ``place`` it goes on there:
-    the same file, which may have another name now, is read again from its beginning.
+    A file that became shorter is a new one; so is a file that replaced another, once that one was read to its
+    end. ``pause``: an empty block means that nothing arrived for so long. With a ``place`` reading resumes
+    there: the same file, which may have another name now, is read again from its beginning.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Follower:
         place: Place | None,
         on_bad: Callable[[BadEvent], None],
     ) -> None:
-        """Raises SourceError for a place in another file."""
+        """Create a follower. Raises SourceError for a place in another file."""
         self._path, self._ending, self._on_bad = path, ending, on_bad
         self._pause = None if pause is None else pause.total_seconds()
         self._of = f"file {Path(path).name}"
@@ -74,11 +74,13 @@ class Follower:
         self._before = place
         self._file = _opened(path)
         self._count = Count()
-        # Bad events of the file in hand, and how many of them were told before.
+        # Bad events of the current file, and how many of them were reported before the restart.
         self._bad = self._told = 0
 
     def files(self) -> Iterator[tuple[Iterator[bytes], Count]]:
-        """The blocks of each, and what of its events was read before. Raises EndedError when it is to end."""
+        """Yield the blocks of each file, and how many of its events were read before. Raises EndedError at
+        the end.
+        """
         place = self._before
         if place is not None:
             own = os.fstat(self._file.fileno())
@@ -96,19 +98,19 @@ class Follower:
             self._change()
 
     def refuse(self, letter: BadEvent) -> None:
-        """A bad event, which is told unless it was before."""
+        """Report a bad event, unless it was reported before."""
         self._bad += 1
         if self._bad > self._told:
             self._on_bad(letter)
 
     def took(self, batch: EventBatch) -> Place:
-        """Up to where the file in hand was read with these events, which are new."""
+        """Return the position in the current file after these new events."""
         self._count.took(batch)
         here = {"inode": os.fstat(self._file.fileno()).st_ino, "at": self._file.tell(), "bad": self._bad}
         return {"of": self._of, **here, **asdict(self._count)}
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Close the file."""
         self._file.close()
 
     # --- inside ---------------------------------------------------------------------------------
@@ -119,11 +121,11 @@ class Follower:
         return blocks, known
 
     def _moved(self, place: Place) -> IO[bytes] | None:
-        """The file that was read before, if it is in the same folder under another name."""
+        """Return the file that was read before, if it is in the same folder under another name."""
         for path in Path(self._path).absolute().parent.iterdir():
             with suppress(OSError):
                 found = path.stat()
-                # What was removed leaves its number to others.
+                # Inode numbers of removed files are reused.
                 if found.st_ino == place["inode"] and found.st_size >= place["at"] and path.is_file():
                     return _opened(str(path))
         warn(
@@ -133,7 +135,7 @@ class Follower:
         return None
 
     def _change(self) -> None:
-        """The file in hand was read to its end: the next one is, or the same from its beginning."""
+        """Switch to the next file, or to the beginning of the same one, after its end."""
         new = _found(self._path)
         if new is not None and os.path.samestat(os.fstat(self._file.fileno()), new):
             self._file.seek(0)
@@ -143,7 +145,7 @@ class Follower:
             self._file = _opened(self._path if new is not None else os.devnull)
 
     def _blocks(self) -> Iterator[bytes]:
-        """What is in the file in hand, and what is added, until it is over."""
+        """Yield the contents of the current file, and what is appended, until it ends."""
         silent = 0.0
         try:
             while not self._ending.is_set:
@@ -155,7 +157,7 @@ class Follower:
                 if own.st_size < self._file.tell():
                     return
                 if new is not None and not os.path.samestat(own, new):
-                    # Written to between the two looks, before it was replaced.
+                    # Written between the two checks, before it was replaced.
                     if rest := self._file.read(BLOCK):
                         yield rest
                         continue

@@ -1,7 +1,7 @@
 """``http://`` and ``https://``: server-sent events, NDJSON and whole files, by httpx.
 
-A thread reads the body a few blocks ahead, since nothing else can end a read that waits. It stops when nobody
-takes them: that is the backpressure, by TCP.
+A thread reads the body a few blocks ahead, because only closing the socket from another thread can end a
+waiting read. It stops when blocks are not taken, which gives backpressure by TCP.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from spaseq.errors import SourceError
 from spaseq.excerpts import hide
 from spaseq.sources._bytes import GATHERED, LONGEST
 
-#: So many blocks are read ahead, each what one read of the network gives.
+#: Blocks that are read ahead, each from one read of the network.
 _AHEAD: Final = 16
 
-#: A connection that brings nothing is asked after so many seconds whether it is still there, by TCP.
+#: Seconds without data after which TCP checks whether the connection is still alive.
 _KEEPALIVE: Final = 30
 
-#: Seconds after which a connection that brings nothing is made anew, unless the URL says it. A guess: proxies
-#: give up silent connections after one to ten minutes, and servers send comments more often.
+#: Default seconds without data after which the connection is made anew. A guess: proxies drop silent
+#: connections after one to ten minutes, and servers send comments more often.
 SILENCE: Final = 300.0
 
-#: With this status a server says that a stream of events is over.
+#: The status by which a server ends a stream of events.
 _NO_MORE: Final = 204
 
 EVENT_STREAM: Final = "text/event-stream"
 
 
 class Body:
-    """The body of an answer, read ahead by a thread until ``close``. ``media`` is its type."""
+    """The body of a response, read ahead by a thread until ``close``. ``media`` is its type."""
 
     def __init__(
         self,
@@ -54,11 +54,11 @@ class Body:
         answers: Collection[int] = (200, _NO_MORE),
         url: str = "",
     ) -> None:
-        """``asked``: headers of the request; ``answers``: the statuses of an answer.
+        """Send a request. ``asked``: its headers; ``answers``: the accepted statuses.
 
         ``url``: another URL than the address, for pages that one leads to; messages name it.
 
-        Raises DisconnectedError if the server may answer later, SourceError if not.
+        Raises DisconnectedError if the server may answer later, otherwise SourceError.
         """
         httpx = required("httpx", "http")
         headers = {
@@ -77,7 +77,7 @@ class Body:
         self._silence = address.seconds("read", SILENCE)
         self._timeout = httpx.ReadTimeout
         self._blocks: queue.Queue[bytes | Exception | None] = queue.Queue(_AHEAD)
-        self._last: list[Exception | None] = []  # what ended the body, once it was reached
+        self._last: list[Exception | None] = []  # what ended the body
         self._is_ended = threading.Event()
         self._thread = threading.Thread(target=self._read, name="spaseq-http", daemon=True)
         try:
@@ -98,14 +98,14 @@ class Body:
         seconds: float,
         answers: Collection[int],
     ) -> Any:
-        # The first byte has another bound than those of the body.
+        # The first byte has another timeout than the body.
         self._patience = httpx.Timeout(seconds).as_dict()
         try:
             request = httpx.Request("GET", self._url, headers=headers, extensions={"timeout": self._patience})
             response = self._transport.handle_request(request)
             response.request = request
         except httpx.InvalidURL as error:
-            raise SourceError(f"{self._page or f'{address}: '}this cannot be asked for: {error}") from None
+            raise SourceError(f"{self._page or f'{address}: '}this cannot be requested: {error}") from None
         except httpx.TransportError as error:
             refuse_certificate(address, error)
             raise DisconnectedError(f"{self._page}{error or type(error).__name__}") from None
@@ -130,7 +130,7 @@ class Body:
                     return
         except self._timeout:
             last = SilentError(f"nothing came for {self._silence:g} s (read= says how long is waited)")
-        except Exception as error:  # of whatever kind: the other side raises it
+        except Exception as error:  # the other side raises it again
             last = DisconnectedError(str(error) or type(error).__name__)
         self._put(last)
 
@@ -141,7 +141,7 @@ class Body:
                 return
 
     def take(self, seconds: float) -> bytes | None:
-        """What has come, after a wait for the first of it; empty if nothing has; None at the end.
+        """Return what has arrived, waiting for the first of it; empty on timeout; None at the end.
 
         Raises DisconnectedError.
         """
@@ -167,16 +167,16 @@ class Body:
         return None
 
     def close(self) -> None:
-        """Ends the connection and the thread."""
+        """End the connection and the thread."""
         self._is_ended.set()
         stream = self._response.extensions.get("network_stream")
         own = stream.get_extra_info("socket") if stream is not None else None
         if own is not None and own.fileno() >= 0:
-            # A read that waits is woken by this alone; by a copy, since TLS forgets its state otherwise.
+            # Only this wakes a waiting read; on a copy, because TLS would lose its state otherwise.
             with suppress(OSError), socket.socket(fileno=os.dup(own.fileno())) as copy:
                 copy.shutdown(socket.SHUT_RDWR)
         self._thread.join()
-        with suppress(Exception):  # whatever is wrong with a connection that is given up
+        with suppress(Exception):  # errors of a connection that is being closed do not matter
             self._response.close()
         self._transport.close()
 
@@ -193,19 +193,19 @@ def _kept_alive() -> list[tuple[int, int, int]]:
 
 
 class HttpClient:
-    """Reads server-sent events, or else lines, as messages. ``media`` is known when it is open.
+    """Reads server-sent events, or else lines, as messages. ``media`` is known once it is open.
 
-    Server-sent events go on behind the last one when the connection is lost or ended. Lines end when the body
+    After a lost or ended connection, server-sent events resume after the last one. Lines end when the body
     does.
     """
 
     def __init__(self, address: Address) -> None:
         required("httpx", "http")
-        context(address)  # which says at once what is wrong with ca=
+        context(address)  # reports errors of ca= now
         self._address = address
         self._body: Body | None = None
         self._parser = Parser()
-        #: The id of the last event that was read.
+        #: The id of the last event read.
         self._given = ""
         self._lines: list[bytes] = []
         self._held = 0
@@ -216,13 +216,13 @@ class HttpClient:
 
     @property
     def media(self) -> str:
-        """The type of the body."""
+        """Return the type of the body."""
         assert self._body is not None
         return self._body.media
 
     @property
     def body(self) -> Body:
-        """The body, for who reads it by blocks instead."""
+        """Return the body, to be read by blocks instead."""
         assert self._body is not None
         return self._body
 
@@ -255,11 +255,11 @@ class HttpClient:
         return None if self._is_over else ()
 
     def done(self, messages: Sequence[Message]) -> None:
-        """Nothing: what was read is not given again."""
+        """Do nothing: what was read cannot be read again."""
 
     @property
     def place(self) -> Place:
-        """The id of the last event, if there are ids."""
+        """Return the id of the last event, if there are ids."""
         return {"of": str(self._address), "id": self._given}
 
     def resume(self, place: Place) -> None:
@@ -273,7 +273,7 @@ class HttpClient:
             self._body = None
 
     def _end(self) -> None:
-        """The body ended: a stream of events goes on elsewhere, unless the server says that it does not."""
+        """Handle the end of the body: a stream of events reconnects, unless the server ended it."""
         if self.media == EVENT_STREAM and self.body.status != _NO_MORE:
             raise DisconnectedError("the server has ended the answer")
         self._torn("")
@@ -295,7 +295,7 @@ class HttpClient:
             raise DisconnectedError(str(error)) from None
 
     def _whole(self, block: bytes, arrived: int) -> Iterator[Message]:
-        """The lines that a block completes."""
+        """Yield the lines that a block completes."""
         *lines, rest = block.split(b"\n")
         for line in lines:
             yield from self._line(b"".join([*self._lines, line]), arrived)
@@ -314,7 +314,7 @@ class HttpClient:
             yield Message(line, f"line {self._count}", arrived, problem)
 
     def _torn(self, problem: str) -> None:
-        """The body ended: so does its last line."""
+        """Report the incomplete last line of a body that ended."""
         rest, self._lines = b"".join(self._lines), []
         if rest.strip():
             self._ready.extend(self._line(rest, now(), problem))

@@ -1,7 +1,7 @@
 """``kafka://``: the messages of a topic, by confluent-kafka (librdkafka).
 
-All partitions are read by one client, for a query needs them all: a group is for its offsets alone, which are
-committed for what has been processed.
+One client reads all partitions, because a query needs all of them. The consumer group only stores offsets,
+which are committed for processed messages.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from spaseq.errors import SourceError
 from spaseq.language.reading.hints import nearest
 from spaseq.sources._bytes import LONGEST
 
-#: Kilobytes that are fetched ahead of what is read.
+#: Kilobytes fetched ahead.
 _AHEAD_KB: Final = 16_384
 
-#: Seconds between two looks for new partitions.
+#: Seconds between two checks for new partitions.
 _LOOK: Final = 60.0
 
-#: librdkafka's log is for who asks for it: what matters is raised.
+#: librdkafka's log is off by default: important errors are raised.
 _LOG: Final = logging.getLogger("spaseq.connect.clients.kafka")
 _LOG.addHandler(logging.NullHandler())
 _LOG.propagate = False
 
 
 def configuration(address: Address) -> dict[str, Any]:
-    """What librdkafka is told of the servers, and of who asks."""
+    """Return librdkafka's configuration of the servers and of the credentials."""
     given = {
         name: value
         for name, value in address.settings
-        if "." in name  # their own names; ours have no dot
+        if "." in name  # librdkafka's names; ours have no dot
     }
     if address.user:
         given.setdefault("sasl.username", address.user)
@@ -52,7 +52,7 @@ def configuration(address: Address) -> dict[str, Any]:
 
 
 class KafkaClient:
-    """Reads a topic: from ``from=``, or where its ``group=`` was, or from the earliest message."""
+    """Reads a topic: from ``from=``, or from the offset of its ``group=``, or from the earliest message."""
 
     def __init__(self, address: Address) -> None:
         self._kafka = required("confluent_kafka", "kafka")
@@ -158,17 +158,17 @@ class KafkaClient:
             raise DisconnectedError(error.str())
 
     def _fail(self, error: Any) -> None:
-        """What librdkafka says of its connections, in the thread that reads."""
+        """Handle librdkafka's connection errors, in the reading thread."""
         if error.code() in (self._kafka.KafkaError._ALL_BROKERS_DOWN, self._kafka.KafkaError._AUTHENTICATION):
             self._down = error.str()
 
     def _partitions(self, seconds: float) -> list[int]:
-        """Those of the topic. Raises SourceError if there is no such topic."""
+        """Return the partitions of the topic. Raises SourceError if there is no such topic."""
         topic = self._address.path
         try:
             found = self._consumer.list_topics(topic, timeout=seconds).topics[topic]
         except self._kafka.KafkaException as error:
-            self._consumer.poll(0)  # which tells what is wrong with the connection
+            self._consumer.poll(0)  # reports connection errors
             raise DisconnectedError(self._down or _said(error)) from None
         if found.error is not None:
             if found.error.code() != self._kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -182,13 +182,13 @@ class KafkaClient:
 
     def _assign(self, partitions: Sequence[int], seconds: float) -> None:
         new = [partition for partition in partitions if partition not in self._next]
-        # Those that came since it was left are read from their first message.
+        # Partitions that were added since the last run are read from their first message.
         self._next |= dict.fromkeys(new, 0) if self._is_resumed else self._beginnings(new, seconds)
         at = [self._place(partition, offset) for partition, offset in self._next.items()]
         self._consumer.assign(at)
 
     def _beginnings(self, partitions: Sequence[int], seconds: float) -> Mapping[int, int]:
-        """Where to begin to read partitions."""
+        """Return the offsets at which to begin reading partitions."""
         consumer = self._consumer
         settings = dict(self._address.settings)
         begin = settings.get("from", "earliest" if self.since is None else self.since)
@@ -200,18 +200,18 @@ class KafkaClient:
         if isinstance(begin, int):
             wanted = [self._place(p, begin) for p in partitions if p not in at]
             found = consumer.offsets_for_times(wanted, timeout=seconds) if wanted else []
-            # None is that late: from the end on.
+            # No message is that late: begin at the end.
             at |= {place.partition: place.offset for place in found if place.offset >= 0}
             begin = "latest"
         for partition in partitions:
             if partition not in at:
-                # As a number: what comes until the client is assigned is not missed.
+                # As a number: messages that arrive before the client is assigned are not missed.
                 low, high = consumer.get_watermark_offsets(self._place(partition), timeout=seconds)
                 at[partition] = low if begin == "earliest" else high
         return at
 
     def _look(self) -> None:
-        """Takes in partitions that are new, from their first message."""
+        """Add new partitions, from their first message."""
         partitions = self._partitions(_LOOK / 6)
         new = [partition for partition in partitions if partition not in self._next]
         if new:
@@ -219,13 +219,13 @@ class KafkaClient:
             self._consumer.incremental_assign([self._place(partition, 0) for partition in new])
 
     def _place(self, partition: int, offset: int | None = None) -> Any:
-        """A partition of the topic, and perhaps an offset."""
+        """Return a partition of the topic, optionally with an offset."""
         rest = () if offset is None else (offset,)
         return self._kafka.TopicPartition(self._address.path, partition, *rest)
 
 
 def _said(error: Exception) -> str:
-    """What an exception of confluent_kafka's says."""
+    """Return the message of an exception of confluent_kafka."""
     first = error.args[0] if error.args else error
     text: str = first.str() if hasattr(first, "str") else str(first)
     return text

@@ -1,7 +1,7 @@
 """``ldes+http://`` and ``ldes+https://``: the members of a Linked Data Event Stream, each as a message.
 
-Pages are read in the order of the times from which on they have members, as their relations say. A member is
-given once no page is left to be read that may have an earlier one. A page that may change is asked again.
+Pages are read in the order of the earliest times of their members, by their relations. A member is returned
+once no unread page may have an earlier one. A page that may change is requested again.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ from spaseq.sources.time_option import TimePath
 from spaseq.sources.times import read_time
 from spaseq.terms.dictionary import Term
 
-#: How many members are known again, the last ones that were given: 350 KB of a state file.
+#: Members remembered to skip repetitions, the last ones returned: 350 KB of a state file.
 REMEMBERED: Final = 1 << 14
 
-#: How many pages are known again, and how many may be left to be read or asked again.
+#: The most pages remembered, and the most pages to be read or requested again.
 PAGES_KNOWN: Final = 1 << 16
 
-#: Bytes of the members that wait for pages with earlier ones.
+#: Bytes of members that wait for pages with earlier ones.
 HELD: Final = 1 << 28
 
-#: Seconds after which a page that may change is asked again: if Cache-Control does not say it, and at least.
+#: Seconds after which a page that may change is requested again: without Cache-Control, and at least.
 POLL: Final = 60.0
 POLL_LEAST: Final = 1.0
 
-#: How often a page is asked for that cannot be parsed: it may have been read while it was written.
+#: Attempts for a page that cannot be parsed: it may have been read while it was written.
 _TRIES: Final = 3
 
-#: How often a page may be elsewhere in a row, and the statuses that say so.
+#: The most redirects in a row, and the statuses of redirects.
 _MOVES: Final = 5
 _MOVED: Final = (301, 302, 303, 307, 308)
 _UNCHANGED: Final = 304
@@ -75,7 +75,10 @@ _ACCEPT: Final = (
 
 @dataclass(slots=True)
 class _Known:
-    """A page that is to be read, may change, or has members that wait; ``since``: no member is earlier."""
+    """A page that is to be read, may change, or has members that wait.
+
+    No member is earlier than ``since``.
+    """
 
     url: str
     since: int = EARLIEST
@@ -86,9 +89,9 @@ class _Known:
 
 
 class _Given:
-    """The members that were given last, by their digests, the newest last, with the time of each.
+    """The digests of the members returned last, the newest last, with the time of each.
 
-    ``floor``: all members before this time were given.
+    ``floor``: all members before this time were returned.
     """
 
     def __init__(self, numbers: Sequence[int] = (), floor: int = EARLIEST) -> None:
@@ -98,20 +101,20 @@ class _Given:
 
     @property
     def numbers(self) -> list[int]:
-        """The digests, then the times."""
+        """Return the digests, then the times."""
         return [*self._times, *self._times.values()]
 
     def has(self, name: int, time: int) -> bool:
-        """Whether a member was given; ``EARLIEST`` is the time of one that has none."""
+        """Return whether a member was returned; a member without a time has the time ``EARLIEST``."""
         return name in self._times or EARLIEST < time < self.floor
 
     def add(self, name: int, time: int) -> bool:
-        """Remember a member. Return whether another one is forgotten for it."""
+        """Remember a member. Return whether another one was forgotten."""
         self._times[name] = time
         if len(self._times) <= REMEMBERED:
             return False
         _, gone = self._times.popitem(last=False)
-        # Others of the same time may be left.
+        # Other members of the same time may not be forgotten yet.
         self.floor = max(self.floor, gone + (next(iter(self._times.values())) > gone))
         return True
 
@@ -123,9 +126,9 @@ class LdesClient:
     """
 
     def __init__(self, address: Address, options: SourceOptions, limits: Limits) -> None:
-        """Raises SourceError for options that members do not have."""
+        """Create a client. Raises SourceError for options that members do not have."""
         required("httpx", "http")
-        context(address)  # which says at once what is wrong with ca=
+        context(address)  # reports errors of ca= now
         if options.by is not None:
             raise SourceError(f"{address}: each tree:member is an event: leave by= out")
         if options.format not in (None, *PAGES):
@@ -137,11 +140,11 @@ class LdesClient:
         self._contexts = Contexts(options.contexts, limits) if options.contexts else None
         # The object itself is the default: time=prov:generatedAtTime, written out, is another one.
         self._is_stamped = options.time is GENERATED_AT
-        self._path: tuple[NamedNode, ...] | None = None  # to what members are ordered by: () for nothing
+        self._path: tuple[NamedNode, ...] | None = None  # what members are ordered by; () if nothing
         self._root = _plain(replace(address, scheme=address.scheme.removeprefix("ldes+")).url)
         self._pages: dict[str, _Known] = {}
         self._linked: OrderedDict[int, None] = OrderedDict()
-        self._queue: list[tuple[int, int, _Known]] = []  # to be read now, by the time from which on
+        self._queue: list[tuple[int, int, _Known]] = []  # to be read now, by earliest time
         self._later: list[tuple[float, int, _Known]] = []
         self._held: list[tuple[int, int, int, _Known, Message]] = []
         self._held_bytes = 0
@@ -156,7 +159,7 @@ class LdesClient:
     # --- as a client ----------------------------------------------------------------------------
 
     def open(self, seconds: float) -> None:
-        """Ask for the next page, if it is time for one."""
+        """Request the next page, if one is due."""
         if not self._queue:
             return
         if self._held_bytes > HELD:
@@ -192,11 +195,11 @@ class LdesClient:
         return ()
 
     def done(self, messages: Sequence[Message]) -> None:
-        """Nothing: the server keeps its members."""
+        """Do nothing: the server keeps its members."""
 
     @property
     def place(self) -> Place:
-        """The pages that are left, and by which names members and pages are known again."""
+        """Return the pages that are left, and the digests of known members and pages."""
         return {
             "of": str(self._address),
             "path": None if self._path is None else [step.value for step in self._path],
@@ -224,7 +227,7 @@ class LdesClient:
     # --- members --------------------------------------------------------------------------------
 
     def _ready(self, most: int) -> list[Message]:
-        """Return members that no page left to be read may have earlier ones than."""
+        """Return members that are earlier than all members of unread pages."""
         bound = self._queue[0][0] if self._queue and self._path else END
         found: list[Message] = []
         size = 0
@@ -245,7 +248,7 @@ class LdesClient:
         return found
 
     def _hold(self, page: _Known, said: Page) -> None:
-        """Take the members of a page that are new."""
+        """Take the new members of a page."""
         path, arrived = self._path or (), now()
         for member in said.members:
             if not isinstance(member, NamedNode):
@@ -273,7 +276,7 @@ class LdesClient:
     # --- pages ----------------------------------------------------------------------------------
 
     def _link(self, url: str, since: int) -> None:
-        """Have a page read that was not linked before."""
+        """Queue a page that was not linked before."""
         name = _digest(url)
         if name not in self._linked:
             self._add(url, since)
@@ -283,7 +286,7 @@ class LdesClient:
             self._linked.popitem(last=False)
 
     def _add(self, url: str, since: int) -> None:
-        """Have a page read."""
+        """Queue a page."""
         page = self._pages[url] = _Known(url, since)
         heappush(self._queue, (since, next(self._number), page))
         if len(self._pages) > PAGES_KNOWN:
@@ -293,7 +296,7 @@ class LdesClient:
             )
 
     def _ask(self, page: _Known, seconds: float) -> Body:
-        """Return the answer for a page, wherever it is; ``_url`` is where."""
+        """Return the response for a page after redirects; ``_url`` is its final URL."""
         asked = {"Accept": _ACCEPT} | ({"If-None-Match": page.etag} if page.etag else {})
         answers = (200, _UNCHANGED, *_MOVED, *(() if page.url == self._root else _GONE))
         self._url = page.url
@@ -302,7 +305,7 @@ class LdesClient:
                 raise SourceError(
                     f"{self._address}: a page is at {hide(self._url)}, which HTTP does not reach"
                 )
-            # Credentials are for the source's own server.
+            # Credentials are sent to the source's own server only.
             is_own = urlsplit(self._url)[:2] == urlsplit(self._root)[:2]
             address = self._address if is_own else replace(self._address, user="", settings=self._others)
             body = Body(address, seconds, asked, answers, self._url)
@@ -311,13 +314,13 @@ class LdesClient:
             body.close()
             self._url = _plain(urljoin(self._url, body.headers.get("Location", "")))
             self._linked[_digest(self._url)] = None
-        raise SourceError(f"{hide(page.url)}: it is elsewhere more than {_MOVES} times in a row")
+        raise SourceError(f"{hide(page.url)}: it is redirected more than {_MOVES} times in a row")
 
     def _complete(self, page: _Known, body: Body) -> None:
-        """A page was read to its end."""
+        """Handle the end of a page."""
         self.close()
         if body.status in _GONE:
-            warn(f"{hide(page.url)}: the server answers {body.status}: what this page had is not read")
+            warn(f"{hide(page.url)}: the server answers {body.status}: the rest of this page is not read")
             page.is_final = True
         elif body.status != _UNCHANGED:
             self._take(page, b"".join(self._parts), body.media)
@@ -333,12 +336,12 @@ class LdesClient:
             heappush(self._later, (time.monotonic() + page.pause, next(self._number), page))
 
     def _settle(self, page: _Known) -> None:
-        """Forget a page that has nothing left."""
+        """Forget a page with nothing left."""
         if page.is_final and not page.waiting:
             self._pages.pop(page.url, None)
 
     def _take(self, page: _Known, text: bytes, media: str) -> None:
-        """Take what a page says: its members, and the pages that it links to."""
+        """Read a page: its members, and the pages that it links to."""
         suffix = PurePosixPath(urlsplit(self._url).path).suffix
         form = self._options.format or MEDIA_TYPES.get(media) or EXTENSIONS.get(suffix)
         if form not in PAGES:
@@ -366,7 +369,7 @@ class LdesClient:
         self._hold(page, said)
 
     def _begin(self, page: _Known, said: Page) -> None:
-        """See what the members are ordered by, as soon as a page says it or has members."""
+        """Find out what members are ordered by, as soon as a page says it or has members."""
         missing = "the stream has no ldes:timestampPath"
         try:
             self._path = said.timestamp_path()
@@ -386,7 +389,7 @@ class LdesClient:
                 self._path = ()
 
     def _enter(self, page: _Known, said: Page) -> None:
-        """Go on from a page that only describes the stream, by its view."""
+        """Continue at the view that a page describes, if the page is only a description of the stream."""
         views = sorted({_plain(view) for view in said.views})
         if not views:
             raise SourceError(
@@ -402,12 +405,12 @@ class LdesClient:
 
 
 def _digest(text: str) -> int:
-    """Return what a name is known again by."""
+    """Return the digest by which a name is recognized."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
 
 def _first(ends: Sequence[Term]) -> int:
-    """Return the first time among some terms; ``EARLIEST`` if there is none."""
+    """Return the earliest time among terms; ``EARLIEST`` if there is none."""
     for end in ends:
         with suppress(ValueError):
             return read_time(end).value
@@ -424,7 +427,7 @@ def _unpacked(text: str) -> list[int]:
 
 
 def _plain(url: str) -> str:
-    """Return the URL of a page as it is compared: without a fragment, and without the usual port."""
+    """Return the URL of a page for comparison: without a fragment, and without the default port."""
     parts = urlsplit(urldefrag(url).url)
     scheme = SCHEMES.get(parts.scheme)
     return parts._replace(netloc=parts.netloc.removesuffix(f":{scheme.port}" if scheme else "")).geturl()

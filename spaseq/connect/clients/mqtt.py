@@ -1,7 +1,8 @@
 """``mqtt://`` and ``mqtts://``: the messages of topics, by paho-mqtt and MQTT 5.
 
-A message of QoS 1 or 2 is acknowledged when it has been processed, and the broker sends so many at most that
-are not: that is the backpressure. Those of QoS 0 are held back by TCP alone, and may be lost by the broker.
+A message of QoS 1 or 2 is acknowledged when it has been processed, and the broker limits unacknowledged
+messages: that is the backpressure. Messages of QoS 0 have backpressure by TCP only, and the broker may drop
+them.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from spaseq.connect.messages import Message, now
 from spaseq.connect.reconnect import DisconnectedError
 from spaseq.errors import SourceError
 
-#: So many messages are on their way or wait at most.
+#: The most messages in flight or waiting.
 WINDOW: Final = 1_000
 
-#: Seconds without anything sent, after which the broker is asked whether it is there.
+#: Seconds without traffic after which the broker is pinged.
 _KEEPALIVE: Final = 30
 
-#: What a broker says that will not change (MQTT 5, 3.2.2.2): credentials, rights, names.
+#: Permanent errors of a broker (MQTT 5, 3.2.2.2): credentials, rights, names.
 _FOR_GOOD: Final = (132, 133, 134, 135, 138, 140, 144)
 
 
 class _Socket(ssl.SSLSocket):
-    """A socket that is closed when its handshake fails: paho forgets it then."""
+    """A socket that is closed when its handshake fails: paho leaves it open."""
 
     def do_handshake(self, block: bool = False) -> None:
         try:
@@ -44,12 +45,12 @@ class _Socket(ssl.SSLSocket):
 
 
 def named(address: Address) -> str:
-    """The name of a client: the one of the URL, or one that nobody else has."""
+    """Return the client's name: of the URL, or a unique one."""
     return address.text("client") or f"spaseq-{uuid.uuid4().hex[:16]}"
 
 
 def client_of(address: Address, name: str = "", on_message: Any = None) -> Any:
-    """A client of paho's, with the credentials of a URL; not connected. One is for one connection."""
+    """Return an unconnected client of paho with the credentials of a URL, for one connection."""
     mqtt = required("paho.mqtt.client", "mqtt")
     client = mqtt.Client(
         mqtt.CallbackAPIVersion.VERSION2,
@@ -69,10 +70,10 @@ def client_of(address: Address, name: str = "", on_message: Any = None) -> Any:
 
 
 def connect(client: Any, address: Address, seconds: float, session: float, window: int | None) -> None:
-    """Connects a client and starts its thread; the caller ends it whatever is raised here.
+    """Connect a client and start its thread; the caller must end it, also after an exception.
 
-    ``session``: the broker is to keep so many seconds what comes for the client when it is gone. Raises
-    DisconnectedError, or SourceError for what will not change.
+    ``session``: seconds for which the broker keeps messages for an absent client. Raises DisconnectedError,
+    or SourceError for a permanent error.
     """
     from paho.mqtt.packettypes import PacketTypes
     from paho.mqtt.properties import Properties
@@ -118,7 +119,7 @@ class MqttClient:
         self._is_closed = threading.Event()
         self._gone: str = ""
         required("paho.mqtt.client", "mqtt")
-        context(address)  # which says at once what is wrong with ca=
+        context(address)  # reports errors of ca= now
         self._name = named(address)
         self._client: Any = None
         self._granted: queue.Queue[Any] = queue.Queue()
@@ -127,16 +128,16 @@ class MqttClient:
     def open(self, seconds: float) -> None:
         from paho.mqtt.subscribeoptions import SubscribeOptions
 
-        # What was not acknowledged comes again.
+        # Unacknowledged messages are sent again.
         self._ready = queue.Queue(WINDOW)
         self._gone = ""
         self._is_closed.clear()
         self._client = client_of(self._address, self._name, self._take)
         self._client.on_disconnect = self._lose
         self._client.on_subscribe = self._subscribe
-        self._granted = queue.Queue()  # before a message comes that belongs to this connection
+        self._granted = queue.Queue()  # before a message of this connection arrives
         connect(self._client, self._address, seconds, self._session, WINDOW)
-        # What the broker retains comes with a new session only, not with each connection.
+        # Retained messages are sent for a new session only, not for each connection.
         options = SubscribeOptions(self._qos, retainHandling=SubscribeOptions.RETAIN_SEND_IF_NEW_SUB)
         self._client.subscribe(self._address.path, options=options)
         try:
@@ -160,17 +161,17 @@ class MqttClient:
     def done(self, messages: Sequence[Message]) -> None:
         for message in messages:
             connection, number, qos = cast("tuple[object, int, int]", message.token)
-            # Numbers are those of a connection: an older one's mean others now.
+            # Message numbers belong to a connection: those of an older one are reused.
             if qos and connection is self._granted:
                 self._client.ack(number, qos)
 
     @property
     def place(self) -> Place:
-        """Nothing that can be asked for: the broker knows what was not acknowledged."""
+        """Return an empty position: the broker knows what was not acknowledged."""
         return {}
 
     def resume(self, place: Place) -> None:
-        """Nothing: it goes on with what comes."""
+        """Do nothing: reading continues with the next message."""
 
     def close(self) -> None:
         self._is_closed.set()

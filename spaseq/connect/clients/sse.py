@@ -1,4 +1,4 @@
-"""Server-sent events (the WHATWG's standard, 9.2): bytes → messages."""
+"""Server-sent events (WHATWG HTML, 9.2): bytes → messages."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class TooLongError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ServerSent:
-    """An event: its data, and the last id that was given until then."""
+    """An event: its data, and the last id given up to it."""
 
     data: bytes
     id: str
 
 
 class Parser:
-    """Bytes as they come → events. ``id`` is the last one given.
+    """Bytes in order of arrival → events. ``id`` is the last one given.
 
-    What the server says of ``retry`` does not count: waits are the client's (see ``Retries``).
+    The server's ``retry`` is ignored: ``Retries`` decides waits.
 
     >>> parser = Parser()
     >>> list(parser.feed(b"id: 7\\ndata: one\\ndata: two\\n\\n: a comment\\ndata: half"))
@@ -46,8 +46,8 @@ class Parser:
         self._is_first = True
 
     def feed(self, block: bytes) -> Iterator[ServerSent]:
-        """The events that these bytes complete. Raises TooLongError, after which nothing may be fed."""
-        # A long line comes in many blocks, which are put together once.
+        """Yield the events that these bytes complete. Raises TooLongError, after which nothing may be fed."""
+        # A long line arrives in many blocks, which are joined once.
         self._parts.append(block)
         self._held += len(block)
         if b"\n" in block or b"\r" in block or self._ends_with_cr:

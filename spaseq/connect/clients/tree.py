@@ -1,4 +1,4 @@
-"""A page of a Linked Data Event Stream: bytes → its members, and the pages that it leads to (TREE, LDES)."""
+"""A page of a Linked Data Event Stream: bytes → members and links to other pages (TREE, LDES)."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ LDES: Final = "https://w3id.org/ldes#"
 #: The formats of pages.
 PAGES: Final = ("ttl", "trig", "nq", "nt", "jsonld")
 
-#: The end of a list; how many predicates a path may have.
+#: The end of a list; the most predicates of a path.
 _NIL: Final = NamedNode(RDF + "nil")
 _STEPS: Final = 16
 
-#: Relations that say from when on a page has members.
+#: Relations that give the earliest time of a page's members.
 _FROM: Final = {TREE + name + "Relation" for name in ("GreaterThan", "GreaterThanOrEqualTo", "EqualTo")}
 
 
 def parse_page(text: bytes, form: str, url: str, limits: Limits) -> list[Quad]:
-    """Return the quads of a page, relative IRIs from its URL on. Raises ValueError if it cannot be read."""
+    """Return the quads of a page, with relative IRIs resolved against its URL. Raises ValueError."""
     try:
         check_document(text, FORMATS.get(form, RdfFormat.JSON_LD), limits)
         if form == "jsonld":
@@ -46,12 +46,12 @@ def parse_page(text: bytes, form: str, url: str, limits: Limits) -> list[Quad]:
 
 
 class Page:
-    """What the quads of a page say."""
+    """The contents of a page."""
 
     def __init__(self, quads: Iterable[Quad]) -> None:
         self._about: dict[Node, list[Row]] = defaultdict(list)
         self._graphs: dict[Node | DefaultGraph, list[Row]] = defaultdict(list)
-        #: By terms of TREE and LDES.
+        #: Triples by terms of TREE and LDES.
         self._said: dict[str, list[Row]] = defaultdict(list)
         for quad in quads:
             s, p, o, g = quad
@@ -62,7 +62,7 @@ class Page:
         self._blank: dict[Node, list[Row]] = {
             node: rows for node, rows in self._about.items() if not isinstance(node, NamedNode)
         }
-        #: What the page names as members: IRIs, if it is as LDES has it.
+        #: The objects of tree:member, which LDES requires to be IRIs.
         self.members = list(dict.fromkeys(o for _, _, o in self._said[TREE + "member"]))
 
     @property
@@ -110,7 +110,7 @@ class Page:
             return EARLIEST
 
     def _steps(self, node: Node) -> tuple[NamedNode, ...] | None:
-        """Return a path as its predicates; None for a path that is no sequence of at most ``_STEPS``."""
+        """Return a path as its predicates; None unless it is a sequence of at most ``_STEPS``."""
         if isinstance(node, NamedNode):
             return (node,)
         steps: list[NamedNode] = []

@@ -1,4 +1,4 @@
-"""``ws://`` and ``wss://``: each message of a WebSocket is one, read by websockets' client for threads."""
+"""``ws://`` and ``wss://``: each message of a WebSocket is a message, by the thread client of websockets."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from spaseq.sources._bytes import LONGEST
 if TYPE_CHECKING:
     from websockets.sync.client import ClientConnection
 
-#: So many messages wait in the client before it stops reading from the network.
+#: Messages that wait in the client before it stops reading from the network.
 _WAITING = 64
 
-#: The server will not say more (RFC 6455, 7.4.1).
+#: The server has no more data (RFC 6455, 7.4.1).
 _NORMAL = 1000
 
-#: What the client says of a message that is too long for it, and leaves.
+#: The client closes the connection because a message is too long.
 _TOO_BIG = 1009
 
 
 class WebSocketClient:
-    """Reads a WebSocket. A close by the server with code 1000 ends the stream; after others it comes back."""
+    """Reads a WebSocket. Close code 1000 of the server ends the stream; after other codes it reconnects."""
 
     def __init__(self, address: Address) -> None:
         self._module = required("websockets.sync.client", "ws")
@@ -52,7 +52,7 @@ class WebSocketClient:
                 close_timeout=1,
                 max_size=LONGEST,
                 max_queue=_WAITING,
-                # While nobody takes messages, the answer to a ping waits behind them.
+                # While messages are not taken, the answer to a ping waits behind them.
                 ping_timeout=None,
                 proxy=None,
                 logger=_quiet(),
@@ -65,7 +65,7 @@ class WebSocketClient:
             after = retry_after(error.response.headers.get("Retry-After"))
             raise DisconnectedError(f"the server answers {status}", after) from None
         except InvalidURI as error:
-            raise SourceError(f"{self._address}: this cannot be asked for: {error.msg}") from None
+            raise SourceError(f"{self._address}: this cannot be requested: {error.msg}") from None
         except (OSError, WebSocketException) as error:
             refuse_certificate(self._address, error)
             raise DisconnectedError(str(error) or type(error).__name__) from None
@@ -86,7 +86,7 @@ class WebSocketClient:
             pass
         except ConnectionClosed as closed:
             if found:
-                return found  # the next call finds it closed again
+                return found  # the next call raises it again
             if closed.rcvd is not None and closed.rcvd.code == _NORMAL:
                 return None
             if closed.sent is not None and closed.sent.code == _TOO_BIG:
@@ -99,15 +99,15 @@ class WebSocketClient:
         return found
 
     def done(self, messages: Sequence[Message]) -> None:
-        """Nothing: a WebSocket does not give again."""
+        """Do nothing: a WebSocket does not send messages again."""
 
     @property
     def place(self) -> Place:
-        """Nothing that can be asked for."""
+        """Return an empty position: a WebSocket cannot resume."""
         return {}
 
     def resume(self, place: Place) -> None:
-        """Nothing: it goes on with what comes."""
+        """Do nothing: reading continues with the next message."""
 
     def close(self) -> None:
         if self._connection is not None:
@@ -116,14 +116,14 @@ class WebSocketClient:
 
 
 def _quiet() -> logging.Logger:
-    """A logger for the client, which at DEBUG would tell each header."""
+    """Return a logger for the client that suppresses DEBUG, which would log each header."""
     logger = logging.getLogger("websockets.spaseq")
     logger.setLevel(max(logging.INFO, logger.level))
     return logger
 
 
 def authorization(address: Address) -> dict[str, str]:
-    """The header with the credentials of a URL: its token, or its user and password."""
+    """Return the header with the credentials of a URL: its token, or its user and password."""
     if token := address.text("token"):
         return {"Authorization": f"Bearer {token}"}
     if address.user:
@@ -133,7 +133,7 @@ def authorization(address: Address) -> dict[str, str]:
 
 
 def advice(status: int) -> str:
-    """What to do about an answer of HTTP."""
+    """Return what to do about an HTTP status."""
     if status in (401, 403):
         return ": it wants credentials: USER:PASSWORD@ before the host, or ?token="
     if status == 404:
@@ -142,7 +142,7 @@ def advice(status: int) -> str:
 
 
 def refuse_certificate(address: Address, error: BaseException) -> None:
-    """Raises SourceError if a connection failed for the server's certificate: it will fail again."""
+    """Raise SourceError if the server's certificate is invalid: reconnecting would fail again."""
     cause: BaseException | None = error
     while cause is not None:
         if "CERTIFICATE_VERIFY_FAILED" in str(cause):

@@ -1,1 +1,4 @@
-"""The static checks: what can be said against a query before it runs."""
+"""Static checks: find errors and likely mistakes in a query before it runs.
+
+``checks.py`` calls all checks; open it first.
+"""

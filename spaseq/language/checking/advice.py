@@ -1,4 +1,4 @@
-"""What ``spaseq check`` advises: valid queries that may find other matches than is meant, or too many."""
+"""Advice of ``spaseq check``: valid queries that may find other matches than intended, or too many."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spaseq.language.reading.source import Source
 from spaseq.language.scope import conjuncts, gpm_variables, mentioned, references
 from spaseq.language.syntax.printing import print_sequence
 
-#: The shortest windows that may hold many events: microseconds, and EVENTS. Guesses.
+#: Windows from this length on may hold many events: microseconds, and EVENTS. Guesses.
 _LONG: Final = 60_000_000
 _MANY: Final = 100
 
@@ -22,7 +22,7 @@ _MANY: Final = 100
 def advise(query: s.Query) -> tuple[str, ...]:
     """Return advice about a checked query, each with its place.
 
-    It is weaker than the warnings of ``check``, which ``prepare`` raises, too.
+    Advice is weaker than the warnings of ``check``, which ``prepare`` raises, too.
     """
     findings = Findings(Source(query.text, query.filename))
     if query.skip is not None:
@@ -43,7 +43,7 @@ def advise(query: s.Query) -> tuple[str, ...]:
 
 
 def _runs_over(sequence: s.Seq) -> Iterator[tuple[s.Repeat, s.Ref | s.Disjunction]]:
-    """The loops that may skip an event of the next step, with that step."""
+    """Yield the loops that may skip an event of the next step, with that step."""
     for node in inside(sequence):
         if not isinstance(node, s.Sequence):
             continue
@@ -64,7 +64,7 @@ def _names(seq: s.Seq) -> set[str]:
 
 
 def _until(loop: s.Repeat, following: s.Seq) -> s.Repeat:
-    """The loop without an event of the next step between its iterations."""
+    """Return the loop without an event of the next step between its iterations."""
     body = loop.element
     elements, operators = (body.elements, body.operators) if isinstance(body, s.Sequence) else ((body,), ())
     stop = s.Sequence((*elements, s.Not(following)), (*operators, s.Strategy.NEXT))
@@ -72,7 +72,7 @@ def _until(loop: s.Repeat, following: s.Seq) -> s.Repeat:
 
 
 def _combines(query: s.Query) -> bool:
-    """Whether three events or more are joined by ``:`` alone, and all their matches are wanted."""
+    """Return whether three or more events are joined by ``:`` alone and all their matches are wanted."""
     any_later = sum(
         node.operators.count(s.Strategy.ANY)
         for node in inside(query.sequence)
@@ -95,7 +95,7 @@ def _is_long(window: s.Window) -> bool:
 
 
 def _has_key(query: s.Query) -> bool:
-    """Whether something joins the events of a match: a partition, a shared variable, or an equality."""
+    """Return whether a partition, a shared variable or an equality joins the events of a match."""
     bound = {gpm.name: gpm_variables(gpm) for gpm in query.gpms}
     shared = Counter(name for ref, _ in references(query.sequence) for name in bound[ref.name])
     filters = [

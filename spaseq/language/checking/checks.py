@@ -1,4 +1,4 @@
-"""The static checks (semantics, section 8): all that can be said against a query before it runs."""
+"""The static checks in order (semantics, section 8): errors and warnings about a query before it runs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from spaseq.language.reading.source import Source
 
 
 def check(query: s.Query) -> tuple[str, ...]:
-    """The warnings about a query.
+    """Check a query and return its warnings.
 
-    Raises QueryMeaningError for the first reason why it cannot mean anything, QuerySyntaxError where
-    it breaks a rule of SPARQL's syntax that the grammar cannot say.
+    Raises QueryMeaningError for the first reason why it has no meaning, and QuerySyntaxError where it breaks
+    a rule of SPARQL's syntax that the grammar cannot express.
     """
     source = Source(query.text, query.filename)
     findings = Findings(source)
@@ -57,7 +57,7 @@ def _declarations(query: s.Query, findings: Findings) -> None:
 
 
 def _repeated(named: Iterable[tuple[str, s.Span | None]]) -> list[tuple[str, s.Span | None]]:
-    """Those whose name an earlier one has."""
+    """Return the items with a name that an earlier item has."""
     seen: set[str] = set()
     again = []
     for name, span in named:

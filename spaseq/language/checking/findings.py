@@ -1,4 +1,4 @@
-"""What the static checks find: errors that stop the query, warnings that come with it."""
+"""Findings of the static checks: errors, which stop the query, and warnings."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ class Findings:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """All warnings so far, each once."""
+        """Return all warnings so far, each once."""
         return tuple(dict.fromkeys(self._warnings))
 
     def error(self, message: str, span: Span | None, hint: str | None = None) -> QueryMeaningError:
-        """An error that points at the beginning of ``span``."""
+        """Return an error that points at the beginning of ``span``."""
         return self._source.error(QueryMeaningError, message, span.start if span else 0, hint)
 
     def warn(self, message: str, span: Span | None) -> None:
-        """Keep a warning about what stands at ``span``."""
+        """Keep a warning about the text at ``span``."""
         line, column = self._source.place(span.start if span else 0)
         self._warnings.append(f"{self._source.filename}:{line}:{column}: {message}")
 
     def word(self, word: str, span: Span | None, after: str = "") -> Span | None:
-        """Where ``word`` stands in ``span``, after the first occurrence of the word ``after``.
+        """Return the span of ``word`` within ``span``, after the first occurrence of the word ``after``.
 
-        Names of streams and GPMs have no span of their own in the tree.
+        Needed because names of streams and GPMs have no span of their own in the tree.
         """
         if span is None:
             return None

@@ -1,4 +1,4 @@
-"""Which variables may be bound where a GPM stands in SEQ, and which of them its filters cannot do without."""
+"""Which variables may be bound at each place of a GPM in SEQ, and which variables a filter needs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from spaseq.language.scope import group_variables, parts, references
 
 _NONE: frozenset[str] = frozenset()
 
-#: A place of a GPM: its name, whether it is negated there, and what may be bound before it.
+#: A place of a GPM: its name, whether it is negated there, and the variables that may be bound before it.
 Reached = tuple[s.Ref, bool, frozenset[str]]
 
 
 def reached(query: s.Query, bound: Mapping[str, frozenset[str]]) -> Iterator[Reached]:
-    """Every place of a GPM in SEQ; ``bound`` are the variables of each GPM."""
+    """Yield every place of a GPM in SEQ; ``bound`` are the variables of each GPM."""
     own = {id(node): names for node, names in group_variables(query)}
     yield from _Reach(bound, own).places(query.sequence, _NONE, _NONE)
 
@@ -25,7 +25,9 @@ class _Reach:
         self._own = own
 
     def places(self, seq: s.Seq, before: frozenset[str], after: frozenset[str]) -> Iterator[Reached]:
-        """``before`` may be bound, ``after`` is what the next element binds, for negations."""
+        """Yield the places in ``seq``: ``before`` may be bound earlier, ``after`` by the element that follows
+        a negation.
+        """
         match seq:
             case s.Ref():
                 yield seq, False, before
@@ -53,7 +55,7 @@ class _Reach:
                 yield from self.places(element, before, after)
 
     def _next(self, following: tuple[s.Seq, ...], after: frozenset[str]) -> frozenset[str]:
-        """What the next positive element may bind: any of those that may come next."""
+        """Return the variables that the next positive element may bind, whichever element comes next."""
         names = _NONE
         for element in following:
             names |= self._of(element)
@@ -62,7 +64,7 @@ class _Reach:
         return names | after
 
     def _of(self, seq: s.Seq) -> frozenset[str]:
-        """What the GPMs of a sequence bind, but for the negated ones."""
+        """Return the variables that the GPMs of a sequence bind, without negated ones."""
         if isinstance(seq, s.Not):
             return _NONE
         if isinstance(seq, s.Ref):
@@ -71,7 +73,7 @@ class _Reach:
 
 
 def matches_nothing(seq: s.Seq) -> bool:
-    """Whether ``seq`` has a match without any event.
+    """Return whether ``seq`` has a match without any event.
 
     >>> matches_nothing(s.Disjunction((s.Ref("A"), s.Not(s.Ref("B")))))
     True
@@ -92,7 +94,7 @@ def matches_nothing(seq: s.Seq) -> bool:
 
 
 def needed(expression: s.Expression) -> frozenset[str]:
-    """The variables without which an expression is an error, whatever the others are."""
+    """Return the variables without which an expression is an error, whatever the others are."""
     match expression:
         case s.Var(name):
             return frozenset([name])
@@ -113,7 +115,7 @@ def needed(expression: s.Expression) -> frozenset[str]:
 
 
 def ends(seq: s.Seq) -> Iterator[s.Not]:
-    """The negations that stand first or last in a match, each once."""
+    """Yield the negations that stand first or last in a match, each once."""
     seen: set[int] = set()
     for last in (False, True):
         for negation in _at(seq, last):

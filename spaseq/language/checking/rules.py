@@ -1,8 +1,8 @@
-"""SPARQL's rules of syntax that no grammar can say (SPARQL 1.1, notes to section 19.8, and 18.2.4).
+"""SPARQL's syntax rules that a grammar cannot express (SPARQL 1.1, notes to section 19.8, and 18.2.4).
 
-A blank node label stays within one basic graph pattern; BIND and AS name new variables; a query
-that aggregates projects only what it groups by; aggregates do not nest, and stand only where groups
-exist. SPAseq allows them in the FILTERs of a GPM, too. And a query calls no function that nobody knows.
+A blank node label stays within one basic graph pattern. BIND and AS name new variables. A query that
+aggregates projects only what it groups by. Aggregates do not nest, and need a group; SPAseq also allows them
+in the FILTERs of a GPM. Every function that a query calls must be known.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from spaseq.language.scope import gpm_variables, operands, plain_variables, vari
 def check_rules(query: s.Query, source: Source) -> None:
     """Raise QuerySyntaxError at the first place where the query breaks a rule.
 
-    QueryMeaningError where it calls a function that there is not.
+    Raises QueryMeaningError where it calls an unknown function.
     """
     rules = _Rules(source, functions=True)
     for gpm in query.gpms:
@@ -36,7 +36,7 @@ def check_rules(query: s.Query, source: Source) -> None:
 
 
 def check_group_rules(group: s.Group, source: Source) -> None:
-    """The same for one group, as plain SPARQL has it: an unknown function is an error when it is called."""
+    """Check a group by plain SPARQL's rules: an unknown function is an error only when it is called."""
     _Rules(source, functions=False).group(group)
 
 
@@ -140,9 +140,10 @@ class _Rules:
     def select(
         self, select: s.Select, modifiers: s.Modifiers, in_scope: frozenset[str], implicit: bool = True
     ) -> None:
-        """``implicit``: without GROUP BY, aggregates make one group of all rows, which hides variables.
+        """Check SELECT. With ``implicit``, aggregates without GROUP BY form one group of all rows, which
+        hides variables.
 
-        A SPAseq query has no need of that: there the match is the row (semantics, section 6).
+        A SPAseq query needs no implicit group: the match is the row (semantics, section 6).
         """
         self.modifiers(modifiers, in_scope)
         groups = bool(modifiers.group_by) or _aggregates(select, modifiers)
@@ -170,7 +171,7 @@ class _Rules:
     def _fresh(self, variable: s.Var, taken: Iterable[str]) -> None:
         if variable.name in taken:
             hint = "AS names a new variable: choose another name"
-            raise self._error(f"{variable} has a meaning already", variable.span, hint)
+            raise self._error(f"{variable} is defined already", variable.span, hint)
 
     def _grouped(self, expression: s.Expression, grouped: Iterable[str]) -> None:
         for variable in plain_variables(expression):

@@ -1,4 +1,4 @@
-"""Static checks of SEQ alone: names, bounds, where a negation may stand, what can match nothing."""
+"""Static checks of SEQ alone: names, bounds, places of negations, parts that match nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spaseq.language.syntax.printing import print_sequence
 
 
 def check_sequence(query: s.Query, findings: Findings) -> None:
-    """Raise QueryMeaningError at the first thing in SEQ that cannot mean anything."""
+    """Raise QueryMeaningError at the first part of SEQ that has no meaning."""
     _names(query, findings)
     for node in inside(query.sequence):
         match node:
@@ -55,14 +55,14 @@ def check_sequence(query: s.Query, findings: Findings) -> None:
 
 
 def inside(seq: s.Seq) -> Iterator[s.Seq]:
-    """``seq`` and every sequence inside it, outermost first."""
+    """Yield ``seq`` and every sequence inside it, outermost first."""
     yield seq
     for part in parts(seq):
         yield from inside(part)
 
 
 def _empty(seq: s.Seq) -> s.Seq:
-    """The innermost alternative that matches nothing: what an error should point at."""
+    """Return the innermost alternative that matches nothing, for an error to point at."""
     if isinstance(seq, s.Disjunction):
         return _empty(next(operand for operand in seq.operands if matches_nothing(operand)))
     return seq
@@ -84,7 +84,7 @@ def _names(query: s.Query, findings: Findings) -> None:
 
 
 def _skip(query: s.Query, findings: Findings) -> None:
-    """Where the next match may begin must be something that a match chooses."""
+    """Check AFTER MATCH SKIP: its target must be part of every match."""
     skip = query.skip
     if skip is None or skip.gpm is None:
         return
@@ -119,7 +119,7 @@ def _negation(node: s.Not, findings: Findings) -> None:
 
 
 def _group(element: s.Seq, findings: Findings) -> None:
-    """An element of a sequence may be left out by its own ``?`` or ``!``, not by what is inside a group."""
+    """Check that an optional element is so by its own ``?`` or ``!``, not by the contents of a group."""
     if isinstance(element, s.Repeat) and element.maximum == 1:
         element = element.element
     if isinstance(element, s.Sequence | s.Disjunction) and matches_nothing(element):

@@ -1,4 +1,4 @@
-"""Static checks of variables: who binds them, which are group variables, who may speak of them."""
+"""Static checks of variables: where they are bound, which are group variables, where they may be used."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Kleene:
 
 
 class VariableChecks:
-    """All that a query says of variables; every method raises QueryMeaningError or warns."""
+    """All checks of a query's variables; every method raises QueryMeaningError or warns."""
 
     def __init__(self, query: s.Query, findings: Findings) -> None:
         self._query = query
@@ -45,7 +45,7 @@ class VariableChecks:
         refs = list(references(query.sequence))
         self._positive = {ref.name for ref, negated in refs if not negated}
         self._negated = {ref.name for ref, negated in refs if negated} - self._positive
-        #: What a match binds, for everybody to see.
+        #: The variables that a match binds and that are visible everywhere.
         self._visible = self._of(self._positive)
         self._kleenes = [
             _Kleene(node, frozenset(ref.name for ref, _ in references(node)), own)
@@ -53,7 +53,7 @@ class VariableChecks:
         ]
 
     def check(self) -> None:
-        """Everything, in the order of the text."""
+        """Run all checks, in the order of the text."""
         computed = self._form()
         self._partition()
         for gpm in self._query.gpms:
@@ -65,7 +65,7 @@ class VariableChecks:
         self._reach()
 
     def _reach(self) -> None:
-        """Warn of filters that ask for values which are never there before them."""
+        """Warn of filters that need values which are never bound before them."""
         places: dict[str, list[Reached]] = {}
         for place in reached(self._query, self._bound):
             places.setdefault(place[0].name, []).append(place)
@@ -92,7 +92,7 @@ class VariableChecks:
     def _of(self, names: Iterable[str]) -> frozenset[str]:
         return _NONE.union(*(self._bound[name] for name in names))
 
-    # --- who binds a variable
+    # --- where a variable is bound
 
     def _known(self, variable: s.Var, names: frozenset[str]) -> None:
         if variable.name in names:
@@ -126,7 +126,7 @@ class VariableChecks:
     # --- the parts of a query
 
     def _form(self) -> frozenset[str]:
-        """Check what is asked for; the names that it computes."""
+        """Check the query form; return the names that it computes."""
         form = self._query.form
         computed = frozenset(c.variable.name for c in self._query.modifiers.group_by if c.variable)
         if isinstance(form, s.Construct):
@@ -144,7 +144,7 @@ class VariableChecks:
         return computed
 
     def _one_row(self, form: s.Select) -> None:
-        """With aggregates and no GROUP BY a match is one row, and a group variable has many values."""
+        """Check aggregates without GROUP BY: a match is one row, but a group variable has many values."""
         computed = [item.expression for item in form.items or () if item.expression is not None]
         if self._query.modifiers.group_by or not any(
             isinstance(part, s.Aggregate) for expression in computed for part in walk(expression)
@@ -168,7 +168,7 @@ class VariableChecks:
         self._no_event(expression)
 
     def _no_event(self, expression: s.Expression) -> None:
-        """Refuse what needs an event in an expression that belongs to no GPM."""
+        """Reject what needs an event in an expression that belongs to no GPM."""
         for part in _outside_aggregates(expression):
             if _looks_back(part):
                 self._misplaced_prev(part)
@@ -220,7 +220,9 @@ class VariableChecks:
             taken |= {variable.name}
 
     def _pattern(self, pattern: s.Pattern, names: frozenset[str], gpm: s.Gpm | None) -> None:
-        """``names`` are known inside; ``gpm`` is where a filter would see other GPMs' values, outside."""
+        """Check a pattern: ``names`` are known inside, and a filter of ``gpm`` would see values of GPMs
+        outside.
+        """
         match pattern:
             case s.Filter(condition):
                 self._inner(condition, names, gpm)
@@ -241,7 +243,7 @@ class VariableChecks:
                 pass
 
     def _inner(self, expression: s.Expression, names: frozenset[str], gpm: s.Gpm | None) -> None:
-        """An expression that is not a top-level FILTER: it has SPARQL's meaning, within the event."""
+        """Check an expression that is not a top-level FILTER: it has SPARQL's meaning, within the event."""
         self._all_known(expression, names)
         foreign = self._visible - gpm_variables(gpm) if gpm else _NONE
         for part in walk(expression):
@@ -282,7 +284,7 @@ class VariableChecks:
     # --- filters that look at the match
 
     def _filter(self, condition: s.Expression, gpm: s.Gpm | None) -> None:
-        """A FILTER directly in a GPM, or in WHERE (``gpm`` None)."""
+        """Check a FILTER directly in a GPM, or in WHERE (``gpm`` is None)."""
         own = gpm_variables(gpm) if gpm else _NONE
         self._all_known(condition, self._visible | own)
         for part in walk(condition):
@@ -305,7 +307,7 @@ class VariableChecks:
                     )
 
     def _aggregate(self, aggregate: s.Aggregate) -> None:
-        """Refuse what an aggregate over iterations cannot have inside."""
+        """Reject what an aggregate over iterations cannot contain."""
         for part in walk(aggregate):
             if isinstance(part, s.Exists):
                 hint = "EXISTS asks the event at hand, and an aggregate is over values of all iterations"
@@ -321,7 +323,7 @@ class VariableChecks:
             )
 
     def _loops(self, name: str) -> frozenset[int]:
-        """The innermost loops that bind a variable anew, in one alternative or another, by their places."""
+        """Return the innermost loops that bind a variable anew, in any alternative, by their places."""
         owners = {id(kleene.node): i for i, kleene in enumerate(self._kleenes) if name in kleene.own}
         return frozenset(
             i
@@ -330,7 +332,7 @@ class VariableChecks:
         )
 
     def _repeated(self, part: s.Prev | s.Aggregate) -> list[_Kleene]:
-        """The loops that bind what PREV asks for. Refuse PREV of what no loop binds anew."""
+        """Return the loops that bind PREV's variable. Reject PREV of a variable that no loop binds anew."""
         names = mentioned(part)
         owners = [kleene for kleene in self._kleenes if names & kleene.own]
         if not owners:
@@ -355,12 +357,12 @@ class VariableChecks:
 
 
 def _looks_back(part: s.Expression) -> bool:
-    """Whether a part of an expression is PREV, of a variable or of an aggregate."""
+    """Return whether a part of an expression is PREV, of a variable or of an aggregate."""
     return isinstance(part, s.Prev) or (isinstance(part, s.Aggregate) and part.before)
 
 
 def _outside_aggregates(expression: s.Expression) -> Iterator[s.Expression]:
-    """The parts of an expression that are not inside an aggregate."""
+    """Yield the parts of an expression that are not inside an aggregate."""
     yield expression
     if not isinstance(expression, s.Aggregate):
         for operand in operands(expression):
@@ -368,7 +370,7 @@ def _outside_aggregates(expression: s.Expression) -> Iterator[s.Expression]:
 
 
 def _inside(seq: s.Seq) -> Iterator[s.Seq]:
-    """All sequences inside ``seq``."""
+    """Yield all sequences inside ``seq``."""
     for part in parts(seq):
         yield part
         yield from _inside(part)

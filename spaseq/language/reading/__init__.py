@@ -1,1 +1,4 @@
-"""Text → syntax tree, and what is said of a text that is none."""
+"""Text → syntax tree, or a syntax error with a hint.
+
+``parser.py`` drives the grammar ``spaseq.lark``; open it first. ``builder.py`` builds the tree.
+"""

@@ -1,4 +1,4 @@
-"""From the grammar's rules to the syntax tree: the query itself, its sequence, its modifiers."""
+"""Grammar rules → syntax tree: the query, its sequence, its modifiers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from spaseq.language.reading import shared
 from spaseq.language.reading.expressions import MOST
 from spaseq.language.reading.patterns import PatternBuilder
 
-#: Least and most iterations, and whether none is SPARQL's left join.
+#: Least and most iterations, and whether zero iterations are SPARQL's left join.
 _Quantifier = tuple[int, int | None, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class _Seq:
-    """What stands in ``SEQ(…)``, and where SEQ begins."""
+    """The contents of ``SEQ(…)``, and where SEQ begins."""
 
     seq: s.Seq
     start: int
@@ -39,7 +39,7 @@ class _Clause:
 
 @dataclass(frozen=True, slots=True)
 class _Where:
-    """What WHERE holds."""
+    """The contents of WHERE."""
 
     sequence: s.Seq
     gpms: tuple[s.Gpm, ...]
@@ -113,7 +113,7 @@ class QueryBuilder(PatternBuilder):
         return s.Window(*self._length(size, unit), how, span=self._span(place))
 
     def _length(self, size: Token, unit: Token) -> tuple[int | Fraction, str]:
-        """A number and its unit, whose exact length in microseconds, or in events, has 64 bits."""
+        """Return a number and its unit, checked to fit 64 bits in microseconds, or in events."""
         plural = shared.name(unit.upper().removesuffix("S") + "S")
         exact = Fraction(size)
         if exact * (s.UNITS[plural] or 1) > MOST:
@@ -135,7 +135,7 @@ class QueryBuilder(PatternBuilder):
         return children[0]
 
     def _clauses(self, clauses: list[_Clause]) -> dict[type, Any]:
-        """What EMIT, CONSUME and AFTER MATCH SKIP say: each once, the last one alone."""
+        """Return EMIT, CONSUME and AFTER MATCH SKIP by type; each may occur once, the last of these alone."""
         chosen: dict[type, Any] = {}
         for clause in clauses:
             if type(clause.value) in chosen:

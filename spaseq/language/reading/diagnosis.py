@@ -1,6 +1,6 @@
-"""From a parser's failure to a syntax error in human words: what was found, what could have stood there.
+"""Parser failure → syntax error in plain words: what was found and what was expected.
 
-This runs only when a query has failed to parse, so it parses again, step by step, to learn where.
+Runs only when a query has failed to parse: it parses again, step by step, to find the place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _OBJECT: Final = _TERM | {"BLANK_NODE_LABEL", "LPAR", "LSQB"}
 _CALL: Final = {"BUILTIN", "AGGREGATE", "COUNT", "GROUP_CONCAT", "_PREV", "_EXISTS", "_NOT", "LPAR"}
 _STEP: Final = {"COMMA", "SEMICOLON", "COLON", "VBAR", "_AMPERSAND", "_WITHIN"}
 
-#: Where all of the first set may stand, the second set is called by one phrase. The first that fits counts.
+#: If all terminals of the first set are accepted, the phrase stands for the second set. The first that fits
+#: counts.
 _PHRASES: Final[tuple[tuple[set[str], set[str], str], ...]] = (
     ({"BUILTIN", "STRING"}, _TERM | _CALL | {"BANG", "PLUS", "MINUS"}, "an expression"),
     ({"BUILTIN"}, _TERM | _CALL, "a condition in parentheses"),
@@ -46,7 +47,7 @@ _PHRASES: Final[tuple[tuple[set[str], set[str], str], ...]] = (
     ({"IRIREF", "PNAME"}, {"IRIREF", "PNAME"}, "an IRI"),
 )
 
-#: What the other terminals that are neither keywords nor signs are called.
+#: Names of the other terminals that are neither keywords nor signs.
 _NAMES: Final = {
     "$END": "the end",
     "AGGREGATE": "an aggregate",
@@ -66,7 +67,7 @@ _NAMES: Final = {
     "_AMPERSAND": "'&'",
 }
 
-#: A sign that is not SPARQL's, by the two characters around the place of the failure, and SPARQL's own.
+#: Wrong operators, by the two characters around the place of the failure, and SPARQL's own.
 _SLIPS: Final = {"=>": ">=", "=<": "<=", "==": "=", "<>": "!=", "!==": "!="}
 
 _BRACKETS: Final = {"{": "}", "(": ")", "[": "]"}
@@ -77,7 +78,7 @@ _MOST_EXPECTED: Final = 6
 
 
 def diagnose(lark: Lark, source: Source, start: str) -> QuerySyntaxError:
-    """The error of a text that ``lark`` has refused."""
+    """Return the error for a text that ``lark`` has rejected."""
     tokens, failure = _read(lark, source.expanded, start)
     accepted = _accepted(lark, tokens, start)
     if failure is None:
@@ -87,7 +88,7 @@ def diagnose(lark: Lark, source: Source, start: str) -> QuerySyntaxError:
 
 
 def _read(lark: Lark, text: str, start: str) -> tuple[list[Token], int | None]:
-    """The tokens that fit, and where the first that does not begins; None for the end of the text."""
+    """Return the tokens that fit, and the offset of the first failure; None for the end of the text."""
     parser = lark.parse_interactive(text, start=start)
     tokens: list[Token] = []
     try:
@@ -129,7 +130,7 @@ def _at_the_end(source: Source, tokens: list[Token], accepted: set[str]) -> Quer
 
 
 def _broken_token(source: Source, failure: int, accepted: set[str]) -> QuerySyntaxError | None:
-    """A string or an IRI that begins well and is not well-formed."""
+    """Return the error for a string or an IRI that begins correctly and is not well-formed."""
     text = source.expanded
     if text[failure] in "\"'" and "STRING" in accepted:
         quote = text[failure] * (3 if text.startswith(text[failure] * 3, failure) else 1)

@@ -1,7 +1,7 @@
-"""From the grammar's rules to the syntax tree: names, IRIs, literals, expressions.
+"""Grammar rules → syntax tree: names, IRIs, literals, expressions.
 
-Every method is named after a rule of ``spaseq.lark`` and gets the rule's place and its children,
-which are already built.
+Every method is named after a rule of ``spaseq.lark`` and gets the rule's place and its children, which are
+already built.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from spaseq.terms.values import XSD
 
 _CHARACTER_ESCAPES: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 
-#: The largest number that a query can count with, and how many digits are surely too many for it.
+#: The largest number that a query can count with, and a number of digits that is certainly too large for it.
 MOST: Final = 2**63 - 1
 _DIGITS: Final = 20
 
 #: Other spellings of built-in functions.
 _SYNONYMS: Final = {"URI": "IRI", "ISURI": "ISIRI"}
 
-#: How many arguments a built-in function takes, where it is not exactly one; None: any number.
+#: How many arguments a built-in function takes, if not exactly one; None: any number.
 _ARITIES: Final[dict[str, tuple[int, int | None]]] = {
     **dict.fromkeys(("NOW", "RAND", "STRUUID", "UUID"), (0, 0)),
     **dict.fromkeys(("CONTAINS", "LANGMATCHES", "SAMETERM", "STRAFTER", "STRBEFORE"), (2, 2)),
@@ -49,7 +49,7 @@ _ARITIES: Final[dict[str, tuple[int, int | None]]] = {
 
 
 class ExpressionBuilder:
-    """Builds expressions and what they are made of."""
+    """Builds expressions and their parts."""
 
     def __init__(
         self, source: Source, prefixes: Mapping[str, str] | None = None, base: str | None = None
@@ -82,7 +82,7 @@ class ExpressionBuilder:
         self._prefixes[name[:-1]] = self._resolve(iri)
 
     def prologue(self, _place: Extent, _children: list[None]) -> None:
-        """Kept in ``_prefixes`` and ``_base``: it stands before all that needs it."""
+        """Do nothing: ``_prefixes`` and ``_base`` hold the prologue, which precedes all its uses."""
 
     def _resolve(self, token: Token) -> str:
         return self._absolute(token[1:-1], _start(token))
@@ -169,7 +169,7 @@ class ExpressionBuilder:
         return s.Unary(str(operator), operand, span=self._span(place))
 
     def signed_sum(self, place: Extent, children: list[s.Expression]) -> s.Expression:
-        """``?x -1 * 2`` is ``?x - 1 * 2``: SPARQL reads the sign as part of the number."""
+        """Build ``?x -1 * 2`` as ``?x - 1 * 2``: SPARQL reads the sign as part of the number."""
         left, product = children
         sign, unsigned = _take_sign(product)
         return s.Binary(sign, left, unsigned, span=self._span(place))
@@ -206,7 +206,7 @@ class ExpressionBuilder:
         return s.Call(name, tuple(arguments), span=self._span(place))
 
     def _iri_of(self, argument: s.Expression, base: str, span: s.Span) -> s.Expression:
-        """``IRI(x)`` under a BASE: of a constant, the IRI itself."""
+        """Resolve ``IRI(x)`` against BASE: for a constant, return the IRI itself."""
         if isinstance(argument, s.Constant):
             text = argument.term.value
             if isinstance(argument.term, NamedNode):
@@ -256,14 +256,14 @@ class ExpressionBuilder:
 
 
 def _start(token: Token | str) -> int:
-    """Where a token begins; every token that is read from a text has it."""
+    """Return where a token begins; every token that is read from a text has a place."""
     if not isinstance(token, Token) or token.start_pos is None:
         raise TypeError(token)
     return token.start_pos
 
 
 def _take_sign(product: s.Expression) -> tuple[str, s.Expression]:
-    """Take the sign off the number that a product begins with."""
+    """Split the sign off the number that a product begins with."""
     if isinstance(product, s.Binary):
         sign, left = _take_sign(product.left)
         return sign, replace(product, left=left)

@@ -1,4 +1,4 @@
-"""Hints for those who know another language: what its words are called here."""
+"""Hints for users of other languages: their words, and the words of SPAseq."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ANY_ORDER: Final = (
 )
 _ABSENT: Final = "write !A: no such event"
 
-#: Words and signs after an element of SEQ, or where one should begin.
+#: Words and signs after an element of SEQ, or where an element should begin.
 _IN_SEQ: Final = {
     "AND": _BOTH,
     "&&": _BOTH,
@@ -36,7 +36,7 @@ _IN_SEQ: Final = {
     "$": "a sequence has no anchors: !A at the end says that none comes after",
 }
 
-#: Units of time that others write.
+#: Units of time as other languages write them.
 _UNITS: Final = {
     **dict.fromkeys(("US", "USEC", "MICROS"), "MICROSECONDS"),
     **dict.fromkeys(("MS", "MSEC", "MILLIS"), "MILLISECONDS"),
@@ -51,7 +51,7 @@ _UNITS: Final = {
 _PREVIOUS: Final = "PREV(?v) is the value in the iteration before, PREV(?v, 2) two before"
 _LATER: Final = "a filter looks back, never ahead: write it in the later GPM, PREV(?v) is the value before"
 
-#: Functions that others have.
+#: Functions of other languages.
 _FUNCTIONS: Final = {
     "NEXT": _LATER,
     "LEAD": _LATER,
@@ -66,14 +66,14 @@ _FUNCTIONS: Final = {
 _AGGREGATES: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT", "FIRST", "LAST")
 _AFTERWARDS: Final = "follows the '}' of WHERE, before GROUP BY, ORDER BY and LIMIT"
 
-#: The name of a file, where a query should be.
+#: A file name in place of a query.
 _FILE: Final = re.compile(r"\S+\.\w{1,8}\s*")
 _WORD: Final = re.compile(r"\w+|->|=>|&&|\|\||.", re.DOTALL)
 
 
 def habit(text: str, failure: int, accepted: set[str], tokens: Sequence[str]) -> str | None:
-    """What to write for the word at the failure, if it is another language's; ``tokens`` were read before."""
-    # The first of two signs may have been taken for an operator.
+    """Return what to write for another language's word at the failure; ``tokens`` precede it."""
+    # The first of two signs may have been read as an operator.
     start = failure - (text[failure - 1 : failure + 1] in ("||", "&&"))
     if failure == 0 and _FILE.fullmatch(text):
         return "a query is given as its text: pathlib.Path(…).read_text() has that of a file"

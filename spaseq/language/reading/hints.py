@@ -1,4 +1,4 @@
-"""What to suggest when a name is wrong."""
+"""Suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spaseq.terms.prefixes import WELL_KNOWN
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like ``name``, if one is like it at all; case does not count.
+    """Return the known name most similar to ``name``, ignoring case; None if none is similar.
 
     >>> nearest("id1", ["card", "id", "amount1"])
     'id'
@@ -20,7 +20,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def undeclared_prefix(name: str, declared: Iterable[str]) -> str | None:
-    """What to do about a prefix that is not declared."""
+    """Return what to do about an undeclared prefix."""
     if name in WELL_KNOWN:
         return f"add PREFIX {name}: <{WELL_KNOWN[name]}>"
     alike = nearest(name, declared)

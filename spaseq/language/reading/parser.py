@@ -1,4 +1,4 @@
-"""Text → syntax tree. No checks: ``spaseq.language.prepare`` parses and checks."""
+"""Text → syntax tree. Nothing is checked here: ``spaseq.language.prepare`` parses and checks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from spaseq.language.reading.source import Source
 
 _Start = Literal["query", "bare_group"]
 
-#: How deep the brackets of a query may be nested, and its syntax tree with them.
+#: How deeply the brackets of a query may be nested; and how deep its syntax tree may be.
 _DEPTH: Final = 100
 _CHAIN: Final = 250
 _LEAVES: Final = (str, int, s.Span, type(None))
@@ -31,7 +31,7 @@ _TOO_DEEP: Final = (
     "of which parentheses make fewer"
 )
 
-#: Brackets, and what may hold brackets that mean nothing.
+#: Brackets, and tokens that may contain brackets as text.
 _BRACKET: Final = re.compile(
     r"""(?P<open> [(\[{] ) | (?P<close> [)\]}] )
     | <[^\x00-\x20<>"{}|^`\\]*+> | \#[^\r\n]*+
@@ -47,9 +47,9 @@ _GRAMMAR: Final = "spaseq.lark"
 def parse(
     text: str, filename: str = "<query>", prefixes: Mapping[str, str] | None = None, base: str | None = None
 ) -> s.Query:
-    """The query that ``text`` says; QuerySyntaxError, with its place, where it says none.
+    """Parse a query. Raises QuerySyntaxError with its place.
 
-    ``prefixes`` and ``base`` hold where its own prologue says nothing else.
+    ``prefixes`` and ``base`` apply unless the query's own prologue declares others.
 
     >>> query = parse("ASK WITHIN 5 DAYS FROM STREAM S <urn:s> { SEQ(A+) DEFINE GPM A ON S {} }")
     >>> query.window.size, query.sequence.element
@@ -60,7 +60,7 @@ def parse(
 
 
 def parse_group(text: str, filename: str = "<pattern>") -> s.Group:
-    """The one ``{ … }`` that ``text`` holds, after a prologue if it has one.
+    """Parse the one ``{ … }`` that ``text`` holds, after an optional prologue.
 
     >>> parse_group("{ ?s ?p ?o }").elements[0].patterns
     (TriplePattern(subject=Var(name='s'), predicate=Var(name='p'), object=Var(name='o')),)
@@ -101,7 +101,7 @@ def check_nesting(source: Source) -> None:
 
 
 def _is_deep(tree: object) -> bool:
-    """Whether a syntax tree is deeper than its readers can recurse into, as chains of operators are."""
+    """Return whether a syntax tree is too deep for recursion, as chains of operators can be."""
     level: list[Any] = [tree]
     for _ in range(_CHAIN):
         level = [part for node in level for part in _parts(node) if not isinstance(part, _LEAVES)]
@@ -110,7 +110,7 @@ def _is_deep(tree: object) -> bool:
     return True
 
 
-#: What the nodes of a tree hold, by their kind: what is no node holds nothing.
+#: The fields of each node type that hold nodes; other types have none.
 _HELD: Final[dict[type, tuple[str, ...]]] = {}
 
 
@@ -135,15 +135,15 @@ def _derivation() -> Derivation:
 
 
 def _cache_file() -> str | None:
-    """Where the compiled grammar may lie: in the user's own cache, since lark unpickles it.
+    """Return the file for the compiled grammar, in the user's own cache because lark unpickles it.
 
-    None when that cannot be written; the grammar is then compiled in every process (a quarter second).
+    Return None if that cannot be written; every process then compiles the grammar (a quarter of a second).
     """
     given = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     try:
         folder = Path(given or Path("~/.cache").expanduser()) / "spaseq"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # RuntimeError: nobody knows where home is
+    except (OSError, RuntimeError):  # RuntimeError: the home directory is unknown
         return None
     if not os.access(folder, os.W_OK):
         return None

@@ -1,6 +1,6 @@
-"""From the grammar's rules to the syntax tree: triples, property paths, graph patterns.
+"""Grammar rules → syntax tree: triples, property paths, graph patterns.
 
-See ``expressions`` for how these methods are called.
+``expressions`` says how these methods are called.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RDF_NIL: Final = NamedNode(RDF + "nil")
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A subject or object as written: its term, and the triples that ``[]`` and ``()`` stand for."""
+    """A subject or object as written: its term, and the triples of ``[]`` and ``()``."""
 
     term: Term | s.Var
     triples: tuple[s.TriplePattern, ...]
@@ -191,7 +191,7 @@ class PatternBuilder(ExpressionBuilder):
         return s.Bind(expression, self._var(variable), span=self._span(place))
 
     def undef(self, _place: Extent, _children: list[Token]) -> None:
-        """UNDEF is None in a row."""
+        """Return None, which is UNDEF in a row."""
 
     def single_values(self, _place: Extent, children: list[Any]) -> tuple[list[s.Var], list[_Row]]:
         variable, *terms = children
@@ -217,7 +217,7 @@ class PatternBuilder(ExpressionBuilder):
 
 
 def _join_triples(elements: Sequence[s.Pattern]) -> list[s.Pattern]:
-    """Make one ``Triples`` of those with only FILTERs between: they are one basic graph pattern."""
+    """Merge ``Triples`` that only FILTERs separate: they are one basic graph pattern."""
     joined: list[s.Pattern] = []
     current: int | None = None
     for element in elements:

@@ -1,4 +1,4 @@
-"""The text of a query: places in it, codepoint escapes, and errors that point into it."""
+"""The text of a query: places, codepoint escapes, and errors that point into it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from spaseq.language.syntax import Span
 
 E = TypeVar("E", bound=QueryError)
 
-#: A codepoint escape; an escaped backslash is matched too, so that ``\\u0041`` stays what it is.
+#: A codepoint escape. An escaped backslash matches too, so that ``\\u0041`` stays as it is.
 _ESCAPE = re.compile(r"\\\\|\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 
 
 class Source:
     """A text, and the same with its codepoint escapes replaced (SPARQL 1.1, section 19.2).
 
-    The parser reads ``expanded``; every offset that leaves this class is one into ``text``.
+    The parser reads ``expanded``; every offset that leaves this class is an offset into ``text``.
 
     >>> source = Source(r"?\\u0061b", "<query>")
     >>> source.expanded, source.span(2, 3)
@@ -31,7 +31,7 @@ class Source:
         self.filename = filename
         self._lines = [0, *(m.end() for m in re.finditer("\n", text))]
         self._seams: list[int] = [0]  # offsets in expanded from which on …
-        self._origins: list[int] = [0]  # … text lies at this offset
+        self._origins: list[int] = [0]  # … the text begins at this offset
         self.expanded = self._expand()
 
     def _expand(self) -> str:
@@ -52,23 +52,23 @@ class Source:
         return "".join([*parts, self.text[read:]])
 
     def origin(self, offset: int) -> int:
-        """Where a character of ``expanded`` stands in ``text``."""
+        """Return the offset in ``text`` of a character of ``expanded``."""
         seam = bisect_right(self._seams, offset) - 1
         return self._origins[seam] + offset - self._seams[seam]
 
     def span(self, start: int, end: int) -> Span:
-        """The span in ``text`` of ``expanded[start:end]``."""
+        """Return the span in ``text`` of ``expanded[start:end]``."""
         begin = self.origin(start)
         line, column = self.place(begin)
         return shared.span(begin, self.origin(end - 1) + 1 if end > start else begin, line, column)
 
     def place(self, offset: int) -> tuple[int, int]:
-        """Line and column, from 1, of an offset in ``text``."""
+        """Return the line and column, from 1, of an offset in ``text``."""
         line = bisect_right(self._lines, offset)
         return line, offset - self._lines[line - 1] + 1
 
     def error(self, kind: type[E], message: str, offset: int, hint: str | None = None) -> E:
-        """An error that points at an offset in ``text``."""
+        """Return an error that points at an offset in ``text``."""
         line, column = self.place(offset)
         start = self._lines[line - 1]
         stop = self._lines[line] if line < len(self._lines) else len(self.text)

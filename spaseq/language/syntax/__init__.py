@@ -1,12 +1,7 @@
-"""The syntax tree of a SPAseq query: frozen dataclasses that say what was written, and where.
+"""The syntax tree of a SPAseq query: frozen dataclasses, with places in the text. Open ``query.py`` first.
 
-Terms are pyoxigraph's (``NamedNode``, ``BlankNode``, ``Literal``): immutable, hashable, and printed
-as N-Triples by ``str``. Every node that an error can point at is ``Placed``: it carries a ``Span``. Spans
-never take part in comparison, so two queries are equal when they say the same thing.
-
-``terms`` and ``expressions`` make ``patterns``, which GPMs consist of; ``sequences`` say how GPMs follow each
-other, and within what ``durations``; with the other ``clauses`` they are the ``query``, whose text
-``printing`` gives.
+Terms are pyoxigraph's: immutable, hashable, and printed as N-Triples by ``str``. A node that an error can
+point at is ``Placed``: it has a ``Span``, which comparison ignores. ``printing`` makes text of a tree.
 """
 
 from __future__ import annotations

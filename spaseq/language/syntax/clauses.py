@@ -1,4 +1,4 @@
-"""The clauses of a query: its form, window, streams and GPMs, and what becomes of its matches."""
+"""Clauses of a query: its form, window, streams and GPMs, and which matches are emitted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class WindowKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Window(Placed):
-    """``WITHIN size unit kind``; ``unit`` is a key of ``UNITS``. The size is exact, of EVENTS whole."""
+    """``WITHIN size unit kind``; ``unit`` is a key of ``UNITS``. The size is exact, and whole for EVENTS."""
 
     size: int | Fraction
     unit: str
@@ -49,7 +49,7 @@ class Gpm(Placed):
 
 
 class RegisterKind(StrEnum):
-    """What REGISTER makes of the query's answers."""
+    """What REGISTER does with the query's answers."""
 
     QUERY = "QUERY"
     STREAM = "STREAM"

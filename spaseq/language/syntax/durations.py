@@ -1,4 +1,4 @@
-"""How long something may last: a number, whole or decimal, and a unit."""
+"""Durations: a number, whole or decimal, and a unit."""
 
 from __future__ import annotations
 
@@ -36,11 +36,13 @@ class Duration(Placed):
 
     @property
     def microseconds(self) -> Fraction:
-        """The exact length, in microseconds."""
+        """Return the exact length in microseconds."""
         return Fraction(self.size) * (UNITS[self.unit] or 0)
 
     def on(self, ticks: bool) -> int:
-        """The largest difference of two times that is no longer: in ticks, one a second, or microseconds."""
+        """Return the largest difference of two times within this duration: in ticks (one a second) or
+        microseconds.
+        """
         return int(self.microseconds / _SECOND if ticks else self.microseconds)
 
     def __str__(self) -> str:
@@ -48,7 +50,7 @@ class Duration(Placed):
 
 
 def decimal(size: int | Fraction) -> str:
-    """A number that was written as a decimal, written as one.
+    """Return a number as a decimal.
 
     >>> decimal(Fraction(5, 2)), decimal(Fraction(1, 80)), decimal(7)
     ('2.5', '0.0125', '7')

@@ -61,10 +61,10 @@ class Call(Placed):
 
 @dataclass(frozen=True, slots=True)
 class OwnFunction:
-    """A Python function that an IRI names, see ``spaseq.function``.
+    """A Python function named by an IRI, see ``spaseq.function``.
 
-    ``plain``: it takes plain values, and not rdflib's terms. ``identity`` tells it from other functions:
-    not all that can be called can be compared.
+    ``plain``: it takes plain values, not rdflib's terms. ``identity`` distinguishes functions, because not
+    every callable can be compared.
     """
 
     call: Callable[..., Any] = field(compare=False)
@@ -76,9 +76,9 @@ class OwnFunction:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall(Placed):
-    """A function named by an IRI: casts such as ``xsd:integer(?x)``, extensions, the user's own.
+    """A function named by an IRI: casts such as ``xsd:integer(?x)``, extensions, user functions.
 
-    ``own``: the user's function that had the IRI when the query was read, if there was one.
+    ``own``: the user function that had the IRI when the query was parsed, or None.
     """
 
     function: NamedNode
@@ -99,8 +99,8 @@ class Exists(Placed):
 class Aggregate(Placed):
     """``COUNT SUM AVG MIN MAX SAMPLE GROUP_CONCAT``, and SPAseq's ``FIRST LAST``.
 
-    ``argument`` is None for ``COUNT(*)``. ``offset`` counts on from the first, or back from the last value.
-    ``before``: it is ``PREV`` of the aggregate, which leaves out the current iteration.
+    ``argument`` is None for ``COUNT(*)``. ``offset`` counts forward from the first value, or back from the
+    last. ``before``: this is ``PREV`` of the aggregate, which leaves out the current iteration.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Graph patterns, and SELECT with its modifiers, which subqueries have, too."""
+"""Graph patterns, and SELECT with its modifiers (subqueries have these, too)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Graph(Placed):
 
 @dataclass(frozen=True, slots=True)
 class Service(Placed):
-    """``SERVICE name { }``: parsed so that the static check can refuse it with its place."""
+    """``SERVICE name { }``: parsed so that the static check can reject it with its place."""
 
     name: NamedNode | Var
     pattern: Group
@@ -147,8 +147,8 @@ class SubSelect(Placed):
 class Group(Placed):
     """``{ … }``: its elements in the order written.
 
-    A FILTER does not end a basic graph pattern (SPARQL 1.1, section 5.1.1): triples before and after
-    one are a single ``Triples``, at the place of the first.
+    A FILTER does not end a basic graph pattern (SPARQL 1.1, section 5.1.1): triples before and after a FILTER
+    are a single ``Triples``, at the place of the first.
     """
 
     elements: tuple[Pattern, ...]

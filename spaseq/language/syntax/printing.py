@@ -1,7 +1,7 @@
 """Syntax tree → text. The text of a query parses to an equal query.
 
-Whatever is printed on its own is SPARQL with absolute IRIs, fit for a SPARQL engine, except where
-SPAseq has more (PREV, FIRST, LAST).
+Each other function prints SPARQL with absolute IRIs, valid for a SPARQL engine except for SPAseq's extensions
+(PREV, FIRST, LAST).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _LOCAL: Final = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_-]*)?")
 
 _INDENT: Final = "  "
 
-# How tightly operators bind, from the loosest.
+# Precedence of operators, loosest first.
 _LEVELS: Final = {"||": 1, "&&": 2, "+": 4, "-": 4, "*": 5, "/": 5}
 _COMPARISON: Final = 3
 _UNARY: Final = 6
@@ -93,19 +93,20 @@ _PRIMARY: Final = 7
 
 
 def print_query(query: Query) -> str:
-    """The canonical text of a query; its prefixes are kept and used."""
+    """Return the canonical text of a query; its prefixes are kept and used."""
     printer = _Printer(query.prefixes)
     text = "\n".join(printer.query(query)) + "\n"
     return text if printer.base is None else f"BASE {printer.base}\n{text}"
 
 
 def print_group(group: Group) -> str:
-    """``{ … }`` as SPARQL."""
+    """Return ``{ … }`` as SPARQL."""
     return _Printer().group(group, "")
 
 
 def print_expression(expression: Expression) -> str:
-    """
+    """Return an expression as SPARQL.
+
     >>> print_expression(Binary("*", Binary("+", Var("a"), Var("b")), Var("c")))
     '(?a + ?b) * ?c'
     """
@@ -113,7 +114,8 @@ def print_expression(expression: Expression) -> str:
 
 
 def print_term(term: Term | Var, prefixes: Mapping[str, str]) -> str:
-    """
+    """Return a term as SPARQL.
+
     >>> print_term(NamedNode("http://example.org/p"), {"ex": "http://example.org/"})
     'ex:p'
     """
@@ -121,7 +123,8 @@ def print_term(term: Term | Var, prefixes: Mapping[str, str]) -> str:
 
 
 def print_path(path: Path | Var) -> str:
-    """
+    """Return a property path as SPARQL.
+
     >>> print_path(PathRepeat(PathInverse(NamedNode("http://example.org/p")), 0, None))
     '(^<http://example.org/p>)*'
     """
@@ -129,7 +132,8 @@ def print_path(path: Path | Var) -> str:
 
 
 def print_sequence(seq: Seq) -> str:
-    """
+    """Return a sequence expression as SPAseq.
+
     >>> print_sequence(Sequence((Ref("A"), Repeat(Ref("B"), 1, None)), (Strategy.NEXT,)))
     'A ; B+'
     """
@@ -138,9 +142,9 @@ def print_sequence(seq: Seq) -> str:
 
 class _Printer:
     def __init__(self, prefixes: Iterable[tuple[str, str]] = ()) -> None:
-        #: What IRI() resolves against, if something printed so far does.
+        #: What IRI() resolves against, if something printed so far uses it.
         self.base: Term | None = None
-        # The longest namespace that fits is the best.
+        # The longest namespace that fits is preferred.
         self._prefixes = sorted(prefixes, key=lambda item: -len(item[1]))
 
     # --- the query
@@ -279,7 +283,7 @@ class _Printer:
     # --- expressions
 
     def expression(self, expression: Expression, margin: str = "", level: int = 0) -> str:
-        """The expression, in parentheses if it binds more loosely than ``level``."""
+        """Yield the expression, in parentheses if it binds more loosely than ``level``."""
 
         def inside(operand: Expression, level: int = 0) -> str:
             return self.expression(operand, margin, level)
@@ -337,7 +341,7 @@ class _Printer:
         return str(term)
 
     def path(self, path: Path | Var, level: int = 0) -> str:
-        """The path, in parentheses if it binds more loosely than ``level``."""
+        """Return the path, in parentheses if it binds more loosely than ``level``."""
         match path:
             case Var() | NamedNode():
                 return self.term(path)
@@ -360,7 +364,7 @@ class _Printer:
 
 
 def _seq(seq: Seq, level: int) -> str:
-    """The sequence, in parentheses if it binds more loosely than ``level``."""
+    """Return the sequence, in parentheses if it binds more loosely than ``level``."""
     match seq:
         case Ref(name):
             return name

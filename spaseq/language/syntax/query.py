@@ -25,7 +25,7 @@ from spaseq.language.syntax.terms import Var
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A SPAseq query. ``str`` gives its canonical text, which parses to an equal tree.
+    """A SPAseq query. ``str`` returns its canonical text, which parses to an equal tree.
 
     ``warnings`` are the findings of the static checks that do not stop it.
     """
@@ -52,14 +52,14 @@ class Query:
         return print_query(self)
 
     def gpm(self, name: str) -> Gpm:
-        """The GPM of that name; KeyError if the query defines none."""
+        """Return the GPM of this name. Raises KeyError if the query defines none."""
         for gpm in self.gpms:
             if gpm.name == name:
                 return gpm
         raise KeyError(name)
 
     def stream(self, name: str) -> NamedNode:
-        """The IRI of the stream that the query calls ``name``; KeyError if it declares none."""
+        """Return the IRI of the stream that the query calls ``name``. Raises KeyError for an unknown name."""
         for declaration in self.streams:
             if declaration.name == name:
                 return declaration.iri

@@ -1,4 +1,4 @@
-"""Sequence expressions: what stands in SEQ."""
+"""Sequence expressions: the contents of SEQ."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class All(Placed):
 
 @dataclass(frozen=True, slots=True)
 class Repeat(Placed):
-    """``X+`` (1, None), ``X*`` (0, None), ``X?`` (0, 1), ``X{n,m}``; ``strategy`` is inside the loop.
+    """``X+`` (1, None), ``X*`` (0, None), ``X?`` (0, 1), ``X{n,m}``; ``strategy`` applies inside the loop.
 
     ``optional`` is true for ``?`` and ``*``, SPARQL's left join, and false for ``{0,m}``, a plain choice.
     ``reluctant`` is the second ``?``: fewer iterations are preferred (AFTER MATCH SKIP).
@@ -70,7 +70,7 @@ class Repeat(Placed):
 
     @property
     def repeats(self) -> bool:
-        """Whether there may be two iterations."""
+        """Return whether there may be two iterations."""
         return self.maximum != 1
 
 

@@ -1,4 +1,4 @@
-"""Where a node stands."""
+"""Places of nodes in the query text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where a node stands in the query text: offsets in characters, line and column from 1."""
+    """The place of a node in the query text: offsets in characters, line and column from 1."""
 
     start: int
     end: int
@@ -17,6 +17,6 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A node that an error can point at; None where a tree was made without a text."""
+    """A node that an error can point at; the span is None in a tree that was made without a text."""
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)

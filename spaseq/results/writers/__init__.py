@@ -1,1 +1,1 @@
-"""The result formats: matches → bytes, a file a format."""
+"""Writers of results: matches → bytes, one file per format. Open ``_base.py`` first."""

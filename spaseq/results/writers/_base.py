@@ -1,4 +1,4 @@
-"""What the writers share."""
+"""Base classes and helpers of all writers."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from spaseq.terms.dictionary import Term
 
 
-#: So many texts of terms are kept.
+#: The most texts of terms that are cached.
 _KEPT: Final = 1 << 16
 
 
 class Cache:
-    """Terms as one writer writes them, of which later batches have some again."""
+    """Texts of terms by one writer, cached across batches."""
 
     def __init__(self) -> None:
         self._known: dict[Term, bytes] = {}
 
     def of(self, terms: Sequence[Term], write: Callable[[Term], str]) -> list[bytes]:
-        """The text of each; ``write`` is always the same."""
+        """Return the text of each term; ``write`` must always be the same."""
         known = self._known
         if len(known) + len(terms) > _KEPT:
             known.clear()
@@ -40,10 +40,9 @@ class Cache:
 
 
 class ResultWriter(ABC):
-    """Writes matches as they come, those of a call with one write and flush; ``close`` ends the document.
+    """Writes matches as they arrive, with one write and flush per call; ``close`` ends the document.
 
-    ``holds_all``: there is no match that the format cannot hold. On a terminal, characters that would steer
-    it are written as escapes.
+    ``holds_all``: the format can hold every match. On a terminal, control characters are escaped.
     """
 
     holds_all = False
@@ -55,19 +54,19 @@ class ResultWriter(ABC):
 
     @abstractmethod
     def match(self, match: Match) -> None:
-        """Write one match. Raises FormatError, and writes nothing, if it has what the format cannot hold."""
+        """Write one match. Raises FormatError, and writes nothing, if the format cannot hold it."""
 
     def batch(self, batch: MatchBatch) -> None:
-        """Write some matches. Raises FormatError as ``match`` does; those before are written then."""
+        """Write several matches. Raises FormatError as ``match`` does, after writing the matches before."""
         for match in batch:
             self.match(match)
 
     @abstractmethod
     def close(self) -> None:
-        """Write what the format ends with. Nothing may be written after it."""
+        """Write the end of the document. Nothing may be written after it."""
 
     def go_on(self, matches: int) -> None:  # noqa: B027  # most formats need nothing
-        """What is written follows on so many matches in the same output."""
+        """Continue after this many matches in the same output."""
 
     def __enter__(self) -> Self:
         return self
@@ -89,7 +88,7 @@ class ResultWriter(ABC):
             self._out.flush()
 
     def _harmless(self, text: str) -> str:
-        """What is written to a terminal."""
+        """Return text that is safe on a terminal."""
         return harmless(text)
 
 
@@ -140,7 +139,7 @@ class RowWriter(ResultWriter):
             if not self._started:
                 self._write(self._form.answer(True))
         else:
-            rows = self._form.rows(match)  # before the head: a table's first rows decide how wide it is
+            rows = self._form.rows(match)  # before the head: a table's first rows decide its width
             self._write(self._head_once() + rows)
         self._started = True
 
@@ -171,12 +170,13 @@ class RowWriter(ResultWriter):
         return self._form.harmless(text)
 
 
-#: What steers a terminal or disturbs a line: controls but line feeds and tabs, separators, directions.
+#: Characters that control a terminal or break a line: controls except line feed and tab, separators,
+#: directions.
 DISTURBING: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]|\r(?!\n)")
 
 
 def harmless(text: str) -> str:
-    r"""Text for a terminal: what would steer it is written as N-Triples and JSON escape it.
+    r"""Escape control characters for a terminal as N-Triples and JSON do.
 
     >>> print(harmless("\a\x1b[31m"))
     \u0007\u001B[31m
@@ -185,7 +185,7 @@ def harmless(text: str) -> str:
 
 
 def show_time(time: datetime | int) -> str | int:
-    """A time as it is written: an ``xsd:dateTime``, or the tick itself.
+    """Return a time as it is written: an ``xsd:dateTime``, or the tick itself.
 
     >>> from datetime import UTC
     >>> show_time(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)), show_time(7)

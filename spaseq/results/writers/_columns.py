@@ -1,4 +1,4 @@
-"""The columns of a query's rows, known before there is a row."""
+"""The columns of a query's rows, known before the first row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spaseq.language.syntax import Query, Select
 
 @lru_cache(maxsize=16)
 def columns(query: Query) -> tuple[str, ...]:
-    """The names that SELECT projects, in order; none for ASK and CONSTRUCT."""
+    """Return the names that SELECT projects, in order; none for ASK and CONSTRUCT."""
     if not isinstance(query.form, Select):
         return ()
     if query.form.items is not None:

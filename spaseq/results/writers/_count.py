@@ -1,4 +1,4 @@
-"""How many matches there are: a number, and a line feed."""
+"""The number of matches, and a line feed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SPARQL 1.1 Query Results CSV and TSV. For ASK, which they leave out, the bare word, as Oxigraph does."""
+"""SPARQL 1.1 Query Results CSV and TSV. ASK, which they lack, is the bare word, as Oxigraph writes it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class TsvRows(RowFormat):
 
 def _csv(rows: Iterable[Iterable[str]]) -> str:
     text = io.StringIO()
-    csv.writer(text).writerows(rows)  # CRLF and quotes as RFC 4180 has them
+    csv.writer(text).writerows(rows)  # CRLF and quotes by RFC 4180
     return text.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""CONSTRUCT as an event stream: TriG and N-Quads, one timestamped named graph a match."""
+"""CONSTRUCT as an event stream: TriG and N-Quads, one timestamped named graph per match."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class GraphWriter(ResultWriter):
-    """Per match its graph, named by a blank node whose ``prov:generatedAtTime`` is the end of the match.
+    """Writes per match its graph, named by a blank node with the end of the match as
+    ``prov:generatedAtTime``.
 
     The time comes first, so that a reader knows the event before the next one begins.
     """
@@ -67,7 +68,7 @@ class GraphWriter(ResultWriter):
 
 
 def _lines(batch: MatchBatch, names: Sequence[str]) -> Iterator[str]:
-    """What ``event_quads`` makes of matches, in N-Quads."""
+    """Yield the quads of ``event_quads`` for matches, in N-Quads."""
     times = {end: str(_time(batch.clock.show(end))) for end in set(batch.spans[1].tolist())}
     for name, end, triples in zip(names, batch.spans[1].tolist(), batch.graphs.lines(), strict=True):
         yield f"_:{name} {GENERATED_AT} {times[end]} .\n"
@@ -76,7 +77,7 @@ def _lines(batch: MatchBatch, names: Sequence[str]) -> Iterator[str]:
 
 
 def event_quads(match: Match, name: BlankNode) -> list[Quad]:
-    """The event that a match of CONSTRUCT makes: its time, and its graph of that name."""
+    """Return the event that a match of CONSTRUCT makes: its time, and its graph of that name."""
     quads = [Quad(name, GENERATED_AT, _time(match.end), DefaultGraph())]
     return quads + [Quad(s, p, o, name) for s, p, o in by_text(match.constructed)]
 
@@ -89,17 +90,17 @@ def _time(time: datetime | int) -> Literal:
 
 
 def by_text(graph: Iterable[ConstructedTriple]) -> list[ConstructedTriple]:
-    """The triples of a graph, as their text is sorted."""
+    """Return the triples of a graph, sorted by text."""
     return sorted(graph, key=lambda triple: " ".join(map(str, triple)))
 
 
 def graph_text(graph: Iterable[ConstructedTriple]) -> str:
-    """A graph in N-Triples, its lines sorted."""
+    """Return a graph in N-Triples, with sorted lines."""
     return "".join(f"{s} {p} {o} .\n" for s, p, o in by_text(graph))
 
 
 def _without_prefixes(text: str) -> str:
-    """The document without its head, which stands at the beginning of the stream once."""
+    """Return the document without its prefixes, which the stream has once at its beginning."""
     lines = text.splitlines(keepends=True)
     while lines and lines[0].startswith("@prefix "):
         del lines[0]

@@ -1,4 +1,4 @@
-"""SPARQL 1.1 Query Results JSON, and NDJSON with one match a line."""
+"""SPARQL 1.1 Query Results JSON, and NDJSON with one match per line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class JsonRows(RowFormat):
-    """https://www.w3.org/TR/sparql11-results-json/, one row a line."""
+    """https://www.w3.org/TR/sparql11-results-json/, one row per line."""
 
     holds_all = True
 
@@ -80,16 +80,16 @@ class NdjsonWriter(ResultWriter):
         self._write_all("", lines)
 
     def close(self) -> None:
-        """Nothing: every line is complete."""
+        """Do nothing: every line is complete."""
 
 
 def line_of(match: Match) -> str:
-    """A match as ``NdjsonWriter`` writes it, without the line's end."""
+    """Return a match as ``NdjsonWriter`` writes it, without the end of the line."""
     return dump(values_of(match))
 
 
 def values_of(match: Match) -> dict[str, Any]:
-    """Return what the line of a match says, as plain values."""
+    """Return the contents of a match's line, as plain values."""
     form = match.query.form
     parts: dict[str, Any] = {
         "start": show_time(match.start),
@@ -105,14 +105,14 @@ def values_of(match: Match) -> dict[str, Any]:
 
 
 def lines_of(batch: MatchBatch, terms: Cache) -> memoryview:
-    """The lines of some matches, each with its end."""
+    """Return the lines of some matches, each with its end."""
     from spaseq.results.writers import _texts
 
     return _texts.json_lines(batch, terms)
 
 
 def rows_of(match: Match) -> list[str]:
-    """The rows of a match, each as SPARQL JSON has it."""
+    """Return the rows of a match, each in SPARQL JSON."""
     return [dump(_bindings(row)) for row in match.bindings]
 
 
@@ -130,7 +130,7 @@ def _bindings(row: Mapping[str, Node]) -> dict[str, dict[str, str]]:
 
 
 def json_term(term: Node) -> dict[str, str]:
-    """A term as SPARQL JSON has it."""
+    """Return a term in SPARQL JSON."""
     match term:
         case Literal():
             found = {"type": "literal", "value": str(term)}
@@ -145,5 +145,5 @@ def json_term(term: Node) -> dict[str, str]:
 
 
 def dump(value: object) -> str:
-    """A value as JSON, without white space."""
+    """Return a value as JSON, without white space."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

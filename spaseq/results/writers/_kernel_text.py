@@ -1,4 +1,4 @@
-"""Text that is put together of pieces, each of which is there as bytes.
+"""Compiled concatenation of pieces of text that exist as bytes.
 
 A piece is a number: piece p is the bytes of ``texts`` from ``starts[p]`` to ``starts[p + 1]``.
 """
@@ -18,7 +18,7 @@ Numbers = npt.NDArray[np.int32]
 
 @kernel
 def write(texts: Bytes, starts: Ints, pieces: Ints, out: Bytes) -> None:
-    """The bytes of pieces, one after the other. Both arrays of bytes have 8 more than count."""
+    """Write the bytes of pieces, one after the other. Both arrays of bytes have 8 spare bytes at the end."""
     at = 0
     for i in range(len(pieces)):
         start = starts[pieces[i]]
@@ -29,9 +29,9 @@ def write(texts: Bytes, starts: Ints, pieces: Ints, out: Bytes) -> None:
 
 @inlined
 def _object(cells: Numbers, row: int, names: Ints, first: int, end: int, pieces: Ints, at: int) -> int:
-    """A row as an object: its bound cells, each after its name; returns where the pieces end.
+    """Write a row as an object: its bound cells, each after its name; return where the pieces end.
 
-    ``names`` has each name twice: as it is written first, and after another one.
+    ``names`` has two pieces per name: for the first name of an object, and for a later one.
     """
     width = cells.shape[1]
     pieces[at] = first
@@ -49,10 +49,10 @@ def _object(cells: Numbers, row: int, names: Ints, first: int, end: int, pieces:
 
 @kernel
 def lay_rows(cells: Numbers, names: Ints, marks: Ints, pieces: Ints) -> int:
-    """Rows as objects; returns how many pieces they are.
+    """Write rows as objects; return the number of pieces.
 
-    ``cells`` are pieces, -1 where a variable is unbound, of shape ``(rows, variables)``. ``marks``: what
-    stands before the first row, before each further one, and after each.
+    ``cells`` are pieces, -1 where a variable is unbound, of shape ``(rows, variables)``. ``marks``: the
+    pieces before the first row, before each further one, and after each.
     """
     at = 0
     for row in range(cells.shape[0]):
@@ -65,13 +65,13 @@ def lay_lines(
     head: Ints, offsets: Ints, gpm: Ints, events: Ints, openings: Ints, row_offsets: Ints, cells: Numbers,
     names: Ints, marks: Ints, tail: Ints, pieces: Ints,
 ) -> int:  # fmt: skip
-    """A line for each match; returns how many pieces they are.
+    """Write a line for each match; return the number of pieces.
 
     ``head`` are the first pieces of each match, of shape ``(matches, pieces)``. The events of match i are
-    from ``offsets[i]`` to ``offsets[i + 1]``: each was chosen by ``gpm``, which has an opening, and has a
-    piece. Its rows are from ``row_offsets[i]`` on, as in ``lay_rows``. ``marks``: between two events, after
-    those of a GPM, between events and rows, before a row, before each further one, after each. ``tail`` are
-    the last pieces of each match, as ``head``.
+    ``offsets[i]`` to ``offsets[i + 1]``: each has a piece, and a GPM ``gpm``, which has an opening. Its rows
+    begin at ``row_offsets[i]``, as in ``lay_rows``. ``marks``: the pieces between two events, after those of
+    a GPM, between events and rows, before a row, before each further one, after each. ``tail`` are the last
+    pieces of each match, like ``head``.
     """
     at = 0
     for match in range(head.shape[0]):

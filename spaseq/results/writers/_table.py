@@ -1,4 +1,4 @@
-"""A table for people, which grows as matches come."""
+"""A text table for people, which grows as matches arrive."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 _GAP: Final = 2
 
-#: How far the further lines of a row stand in, if it takes several.
+#: The indent of the further lines of a row.
 _INDENT: Final = 2
 
-#: A cell beyond this width does not widen its column: one long literal would pad all later lines.
+#: The widest cell that widens its column: one long literal would pad all later lines.
 _WIDEST: Final = 60
 
-#: A cell may go on in the next line after a mark, so that no name, number or time is broken.
+#: A cell may wrap after a mark, so that no name, number or time is broken.
 _PIECE: Final = re.compile(r"[^/#?&=,;\s]*(?:[/#?&=,;\s]+|$)")
 
 #: What may follow a prefix without an escape (a safe part of Turtle's PN_LOCAL).
 _LOCAL: Final = re.compile(r"[\w](?:[\w.-]*[\w-])?", re.ASCII)
 
 
-#: Datatypes whose values nobody mistakes for text: shown without quotes.
+#: Datatypes shown without quotes, because their values do not look like text.
 _NUMBERS: Final = ("integer", "decimal", "double", "float", "boolean")
 _TIMES: Final = ("dateTime", "dateTimeStamp", "date", "duration")
 _PLAIN: Final = frozenset(XSD + name for name in (*_NUMBERS, *_TIMES))
@@ -85,7 +85,7 @@ class TableRows(RowFormat):
         return times if self.query is None else (harmless(self.query), *times)
 
     def harmless(self, text: str) -> str:
-        return text  # each cell is, and the header is bold
+        return text  # each cell is escaped already, and the header is bold
 
     def _cell(self, name: str, row: Mapping[str, Node]) -> str:
         return harmless(self._term(row[name])) if name in row else ""
@@ -114,7 +114,7 @@ _Line = list[tuple[int, int]]
 
 
 def _lines(widths: Sequence[int], least: Sequence[int], room: int) -> list[_Line]:
-    """Which columns stand in which line of a row, each at least so wide that none of its pieces is broken.
+    """Return the columns of each line of a row, each wide enough not to break a piece.
 
     >>> _lines([20, 20, 8], [20, 4, 8], 40)
     [[(0, 20), (1, 8), (2, 8)]]
@@ -135,7 +135,7 @@ def _lines(widths: Sequence[int], least: Sequence[int], room: int) -> list[_Line
 
 
 def _widened(line: _Line, widths: Sequence[int], room: int) -> _Line:
-    """A line whose columns are as wide as they want to be, the widest narrowed until they fit."""
+    """Return a line with columns as wide as they want, the widest narrowed until they fit."""
     wanted = [max(width, min(widths[column], room)) for column, width in line]
     while sum(wanted) + _GAP * (len(wanted) - 1) > room:
         spare = [w - width for w, (_, width) in zip(wanted, line, strict=True)]
@@ -156,7 +156,7 @@ def _laid_out(row: Sequence[str], lines: Sequence[_Line]) -> str:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """The lines of a cell: broken after marks, and inside only what is wider than the column.
+    """Return the lines of a cell: broken after marks; pieces wider than the column are broken inside.
 
     >>> _wrapped("<http://example.org/a/long/way#x>", 20)
     ['<http://example.org/', 'a/long/way#x>']

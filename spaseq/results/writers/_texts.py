@@ -1,7 +1,7 @@
-"""Batches of matches as text, written from the columns they were found in.
+"""Batches of matches as text, written directly from columns.
 
-``_json`` and ``_delimited`` write the same from what users see of a match. Here each term and each event is
-written once, and a compiled loop puts the pieces together: no Python per match.
+``_json`` and ``_delimited`` write the same text from single matches. Here each term and each event is written
+once, and a compiled loop concatenates the pieces: no Python per match.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ Ints = npt.NDArray[np.int64]
 
 
 class Pieces:
-    """The pieces of a text, and what they are made of."""
+    """The pieces of a text, as bytes."""
 
     def __init__(self) -> None:
         self._texts: list[bytes] = []
 
     def add(self, text: str) -> int:
-        """The number of a new piece."""
+        """Add a piece; return its number."""
         self._texts.append(text.encode())
         return len(self._texts) - 1
 
     def extend(self, texts: Iterable[bytes]) -> int:
-        """The number of the first of some new ones."""
+        """Add pieces; return the number of the first."""
         first = len(self._texts)
         self._texts += texts
         return first
 
     def numbers(self, *texts: str) -> Ints:
-        """The numbers of some new pieces."""
+        """Add pieces; return their numbers."""
         return np.array([self.add(text) for text in texts], dtype=np.int64)
 
     def written(self, pieces: Ints) -> memoryview:
-        """Pieces one after the other, in UTF-8."""
+        """Return pieces concatenated, in UTF-8."""
         starts = np.cumsum([0, *map(len, self._texts)])
         size = int(np.diff(starts)[pieces].sum())
         out = np.empty(size + PADDING, dtype=np.uint8)
@@ -62,7 +62,7 @@ class Pieces:
 
 
 def json_of(term: Term) -> str:
-    """A term as SPARQL JSON has it."""
+    """Return a term in SPARQL JSON."""
     if not isinstance(term, Literal):
         kind = "bnode" if isinstance(term, BlankNode) else "uri"
         return f'{{"type":"{kind}","value":{quoted(term.value)}}}'
@@ -73,7 +73,7 @@ def json_of(term: Term) -> str:
 
 
 def json_lines(batch: MatchBatch, terms: Cache) -> memoryview:
-    """What ``NdjsonWriter`` writes."""
+    """Return the text of ``NdjsonWriter``."""
     pieces, names, partition = Pieces(), batch.variables, batch.partition
     is_select = isinstance(batch.query.form, Select)
     rows = batch.bindings if is_select else Bindings(np.zeros(len(batch) + 1, dtype=np.int64), {}, ())
@@ -108,7 +108,7 @@ def _quoted_graph(lines: Sequence[str]) -> bytes:
 
 
 def json_rows(batch: MatchBatch, terms: Cache, before: str, between: str) -> memoryview:
-    """The rows of matches as SPARQL JSON has them, with something before the first and between others."""
+    """Return the rows of matches in SPARQL JSON, with ``before`` the first and ``between`` the others."""
     pieces = Pieces()
     cells = _cells(batch.bindings, pieces, terms, json_of)
     laid = np.empty(cells.shape[0] * (2 + 2 * cells.shape[1]), dtype=np.int64)
@@ -118,14 +118,14 @@ def json_rows(batch: MatchBatch, terms: Cache, before: str, between: str) -> mem
 
 
 def csv_rows(batch: MatchBatch, terms: Cache) -> memoryview:
-    """The rows of matches as ``CsvWriter`` writes them."""
-    # A line of one empty cell is no empty line.
+    """Return the rows of matches as ``CsvWriter`` writes them."""
+    # A line with one empty cell must not be an empty line.
     empty = '""' if len(batch.variables) == 1 else ""
     return _delimited(batch, terms, lambda term: _field(term) or empty, empty, ",", "\r\n")
 
 
 def tsv_rows(batch: MatchBatch, terms: Cache) -> memoryview:
-    """The rows of matches as ``TsvWriter`` writes them."""
+    """Return the rows of matches as ``TsvWriter`` writes them."""
     return _delimited(batch, terms, str, "", "\t", "\n")
 
 
@@ -138,7 +138,7 @@ def _field(term: Term) -> str:
 def _delimited(
     batch: MatchBatch, terms: Cache, write: Callable[[Term], str], unbound: str, between: str, after: str
 ) -> memoryview:
-    """The rows of matches, a line each, with something between cells and after the last."""
+    """Return the rows of matches, one per line, with ``between`` cells and ``after`` the last."""
     pieces = Pieces()
     cells = _cells(batch.bindings, pieces, terms, write)
     laid = np.empty((cells.shape[0], max(2 * cells.shape[1], 1)), dtype=np.int64)
@@ -158,7 +158,7 @@ class _Laid:
 
 
 def _events(batch: MatchBatch, pieces: Pieces) -> tuple[_Laid, Callable[[Ints], Ints]]:
-    """The chosen events, and what makes pieces of times that some of them have."""
+    """Return the chosen events, and a function that makes pieces of the times of some of them."""
     chosen = batch.chosen
     known = {name: i for i, name in enumerate(batch.gpms)}
     gpms = np.array([known.get(name, -1) for name in chosen.names], dtype=np.int64)
@@ -206,7 +206,7 @@ def _constant(pieces: Pieces, text: str, batch: MatchBatch) -> Ints:
 def _cells(
     rows: Bindings, pieces: Pieces, terms: Cache, write: Callable[[Term], str]
 ) -> npt.NDArray[np.int32]:
-    """The values of rows as pieces, -1 where there is none; shape ``(rows, variables)``."""
+    """Return the values of rows as pieces, -1 for none; shape ``(rows, variables)``."""
     first = pieces.extend(terms.of(rows.terms, write))
     cells = np.empty((int(rows.offsets[-1]), len(rows.columns)), dtype=np.int32)
     for i, numbers in enumerate(rows.columns.values()):
@@ -215,6 +215,6 @@ def _cells(
 
 
 def _names(pieces: Pieces, names: Sequence[str]) -> Ints:
-    """For each name the piece where it is the first of an object, and the one where it is not."""
+    """Return for each name its piece as the first of an object, and its piece as a later one."""
     written = [f"{quoted(name)}:" for name in names]
     return pieces.numbers(*(text for name in written for text in (name, f",{name}")))

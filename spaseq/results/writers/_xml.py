@@ -20,12 +20,12 @@ _HEADER: Final = (
     '<?xml version="1.0" encoding="UTF-8"?>\n<sparql xmlns="http://www.w3.org/2005/sparql-results#">\n'
 )
 
-#: The characters that XML 1.0 has no way to write, not even as a reference.
+#: Characters that XML 1.0 cannot represent, not even as a reference.
 _IMPOSSIBLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 class XmlRows(RowFormat):
-    """https://www.w3.org/TR/rdf-sparql-XMLres/, one result a line."""
+    """https://www.w3.org/TR/rdf-sparql-XMLres/, one result per line."""
 
     def __init__(self, query: Query) -> None:
         self._names = columns(query)
@@ -68,5 +68,5 @@ def _term(term: Node) -> str:
 def _escaped(text: str) -> str:
     impossible = _IMPOSSIBLE.search(text)
     if impossible:
-        raise FormatError(f"xml has no way to write U+{ord(impossible[0]):04X}, in {text!r}: use json")
+        raise FormatError(f"xml cannot represent U+{ord(impossible[0]):04X}, in {text!r}: use json")
     return escape(text, {"\r": "&#13;"})  # a parser would read a bare one as a line feed

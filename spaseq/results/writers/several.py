@@ -1,8 +1,8 @@
-"""Matches of several queries in one document: each says which query it is of.
+"""Matches of several queries in one document, each with the name of its query.
 
-In NDJSON that is the key ``query``; beside counts the name; in a table the first column; in the W3C formats
-the first variable, ``?query``, a plain literal. Rows have the columns of all queries, and leave those of
-others unbound, as the rows of a UNION do.
+The name is the key ``query`` in NDJSON, a word beside counts, the first column of a table, and the first
+variable ``?query``, a plain literal, in the W3C formats. Rows have the columns of all queries, and leave
+columns of other queries unbound, as the rows of a UNION do.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from spaseq.results.writers._json import NdjsonWriter
 from spaseq.results.writers._table import TableRows
 from spaseq.terms.interop import to_rdflib
 
-#: What the column is called that has the queries' names.
+#: The column of the queries' names.
 NAME: Final = "query"
 
 _OTHERWISE: Final = "use ndjson, or a file for each query"
 
 
 def check_formats(format: Format, queries: Mapping[str, Query]) -> None:  # noqa: A002  # the field's word
-    """FormatError if the format cannot hold the matches of these queries in one document."""
+    """Raise FormatError if the format cannot hold the matches of these queries in one document."""
     for name, query in queries.items():
         if format in (Format.NDJSON, Format.COUNT):
             continue
@@ -55,7 +55,7 @@ def writers(
     queries: Mapping[str, Query],
     out: IO[bytes],
 ) -> tuple[Mapping[str, ResultWriter], Sequence[ResultWriter]]:
-    """A writer for each query, and those that have to be closed, in this order.
+    """Return a writer for each query, and the writers that must be closed, in order.
 
     Raises FormatError as ``check_formats`` does.
     """
@@ -75,7 +75,7 @@ def writers(
 
 
 def _together(queries: Mapping[str, Query], *, named: bool) -> Query:
-    """A query that has the columns of all, and their prefixes where they mean the same to all."""
+    """Return a query with the columns of all, and the prefixes that mean the same in all."""
     every = dict.fromkeys([NAME] * named + [name for query in queries.values() for name in columns(query)])
     means: dict[str, set[str]] = {}
     for query in queries.values():
@@ -101,7 +101,7 @@ class _Rows(ResultWriter):
     def match(self, match: Match) -> None:
         label = to_rdflib(Literal(self._name))
         rows = [{NAME: label, **row} for row in match.bindings]
-        # These writers ask for nothing but rows.
+        # These writers read only rows.
         self._document.match(
             Match(match.query, match.start, match.end, {}, match.variables, rows, match.partition)
         )
@@ -117,7 +117,7 @@ class _Rows(ResultWriter):
 
 
 class _NamedBatch(MatchBatch):
-    """A batch with the columns of several queries, the first of which has the name of its own."""
+    """A batch with the columns of several queries; the first column has the name of its own query."""
 
     def __init__(self, batch: MatchBatch, name: str, every: Sequence[str]) -> None:
         last, made = batch._last, batch._made
@@ -128,12 +128,12 @@ class _NamedBatch(MatchBatch):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The columns of all the queries."""
+        """Return the columns of all the queries."""
         return self._every
 
     @property
     def bindings(self) -> Bindings:
-        """The rows, unbound in the columns of others."""
+        """Return the rows, unbound in the columns of others."""
         own = self._own
         count = int(own.offsets[-1])
         unbound = np.full(count, -1, dtype=np.int32)

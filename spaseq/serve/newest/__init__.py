@@ -1,1 +1,1 @@
-"""What the server keeps to show: the newest matches, events and dead letters."""
+"""What the server keeps to show: the newest matches (``history``), events (``recent``) and dead letters."""

@@ -1,4 +1,4 @@
-"""The newest matches of a query, numbered, for readers who come, go and come back."""
+"""The newest matches of a query, numbered, for readers that connect and reconnect."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from spaseq.results.match import Event, Match
 from spaseq.results.writers._json import dump, values_of
 from spaseq.terms.interop import triples_of
 
-#: So many characters of texts are kept for other readers.
+#: The most characters of a text that is cached for other readers.
 _TEXT: Final = 16_384
 
 
 @dataclass(slots=True)
 class Numbered:
-    """A match, its number, and its text once somebody has asked for that."""
+    """A match, its number, and its text once needed."""
 
     number: int
     match: Match
@@ -29,7 +29,7 @@ class Numbered:
     _with_events: str | None = None
 
     def text(self, events: bool) -> str:
-        """The match as JSON."""
+        """Return the match as JSON."""
         found = self._with_events if events else self._text
         if found is None:
             found = dump(as_json(self.number, self.match, events))
@@ -43,28 +43,28 @@ class Numbered:
 
 
 class History:
-    """What is kept of a query's matches: the newest, in their order. One event loop's.
+    """The newest matches of a query, in order. Belongs to one event loop.
 
-    Readers look here, each at its own pace, so that a slow one costs the others nothing. ``end`` is None
-    until there will be no more, and says why then.
+    Each reader reads here at its own pace, so that a slow one does not delay others. ``end`` is None until
+    there will be no more matches, and then says why.
     """
 
     def __init__(self, most: int, count: int = 0) -> None:
-        """``most`` are kept; ``count`` were before, and are not."""
+        """Keep ``most`` matches; ``count`` earlier ones are not kept."""
         self._most = most
         self._kept: deque[Numbered] = deque()
         self.count = count
         self.end: dict[str, Any] | None = None
-        #: Done when there is something new, and another one then.
+        #: Done when there is something new, and then replaced.
         self.news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def first(self) -> int:
-        """The number of the first match that is kept, or of the next if none is."""
+        """Return the number of the first match that is kept, or of the next if none is."""
         return self.count - len(self._kept) + 1
 
     def add(self, matches: Iterable[Match]) -> None:
-        """Further matches."""
+        """Add matches."""
         for match in matches:
             self.count += 1
             self._kept.append(Numbered(self.count, match))
@@ -73,13 +73,13 @@ class History:
         self._tell()
 
     def close(self, end: dict[str, Any]) -> None:
-        """There will be no more."""
+        """Note that there will be no more matches."""
         if self.end is None:
             self.end = end
             self._tell()
 
     def after(self, number: int, most: int) -> list[Numbered]:
-        """So many of the matches after that of a number."""
+        """Return at most ``most`` matches after a number."""
         begin = max(0, number + 1 - self.first)
         return list(islice(self._kept, begin, begin + most))
 
@@ -106,6 +106,6 @@ def _turtle(event: Event, prefixes: Mapping[str, str]) -> str:
 
 
 def _used(triples: Iterable[ox.Triple], prefixes: Mapping[str, str]) -> dict[str, str]:
-    """The prefixes that triples have a use for."""
+    """Return the prefixes that triples use."""
     iris = [term.value for triple in triples for term in triple if isinstance(term, ox.NamedNode)]
     return {name: iri for name, iri in prefixes.items() if any(one.startswith(iri) for one in iris)}

@@ -1,4 +1,4 @@
-"""Dead letters: the newest of them, for who asks."""
+"""The newest dead letters."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from spaseq.sources import BadEvent
 
 
 class Letters:
-    """Keeps the newest bad and late events; to be an engine's ``dead_letters``.
+    """Keeps the newest bad and late events; used as an engine's ``dead_letters``.
 
-    ``beside``: who hears of each of them, too, such as a file.
+    ``beside``: also gets each of them, for example to write a file.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Letters:
         self._count = 0
 
     def __call__(self, letter: BadEvent) -> None:
-        """One more."""
+        """Add a dead letter."""
         most = self._limits.letter_characters
         payload = letter.payload if len(letter.payload) <= most else letter.payload[:most] + "…"
         with self._lock:
@@ -47,6 +47,6 @@ class Letters:
             self._beside(letter)
 
     def newest(self, most: int) -> tuple[int, list[dict[str, Any]]]:
-        """How many there were, and so many of the newest, the newest first."""
+        """Return the number of all dead letters, and the newest ``most``, the newest first."""
         with self._lock:
             return self._count, list(self._newest)[::-1][:most]

@@ -1,1 +1,1 @@
-"""What can be asked of the server, a file a resource."""
+"""The routes of the server, one file per resource. Open ``queries.py`` first."""

@@ -1,4 +1,4 @@
-"""Bodies of events: read as they come, by the formats that sources know."""
+"""Bodies with events: read as they arrive, in the formats of sources."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ FORMATS: Final = {
     "application/rdf-messages": "messages",
 }
 
-#: A body that is no longer is read first, and then taken at once.
+#: Up to this size a body is read first, and then processed at once.
 _SMALL: Final = 1 << 20
 
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 
-#: So many bytes are unpacked at once.
+#: Bytes that are unpacked at once.
 _PART: Final = 1 << 18
 
-#: So many packed bytes are given to the decompressor at once.
+#: Packed bytes that the decompressor gets at once.
 _SLICE: Final = 1 << 14
 
-#: So many parts of a body wait.
+#: The most parts of a body that wait.
 _WAITING: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How the events of a body are to be taken; see ``Engine.take``."""
+    """Options for the events of a body; see ``Engine.take``."""
 
     stream: str
     options: SourceOptions
@@ -65,7 +65,7 @@ class Way:
 
 @dataclass(slots=True)
 class Taken:
-    """What became of the events of a body so far. ``first``: the first one that was refused."""
+    """Counts of the events of a body so far. ``first``: the first one that was refused."""
 
     events: int = 0
     bad: int = 0
@@ -73,7 +73,7 @@ class Taken:
     first: BadEvent | None = field(default=None)
 
     def refuse(self, kind: str, letter: BadEvent) -> None:
-        """One that is ``bad`` or ``late``."""
+        """Count a ``bad`` or ``late`` event."""
         self.first = self.first or letter
         if kind == "late":
             self.late += 1
@@ -81,12 +81,12 @@ class Taken:
             self.bad += 1
 
     def counts(self) -> dict[str, int]:
-        """As the answer has it."""
+        """Return the counts for the response."""
         return {"events": self.events, "bad": self.bad, "late": self.late}
 
 
 def format_of(content_type: str | None) -> str:
-    """The format of a body. Raises ``ApiError`` for one that is not known."""
+    """Return the format of a body. Raises ``ApiError`` for an unknown one."""
     kind = (content_type or "").partition(";")[0].strip().lower()
     found = FORMATS.get(kind)
     if found is None:
@@ -98,7 +98,7 @@ def format_of(content_type: str | None) -> str:
 
 
 async def take_body(request: Request, service: Service, way: Way, taken: Taken) -> None:
-    """Takes the events of a body. Those before an error were taken, as ``taken`` says."""
+    """Process the events of a body. Events before an error were taken, see ``taken``."""
     most = service.settings.limits.body_bytes
     chunks = aiter(chunks_of(request, most, "a body"))
     head = bytearray()
@@ -124,7 +124,7 @@ async def take_body(request: Request, service: Service, way: Way, taken: Taken) 
 async def _take_long(
     head: bytes, chunks: AsyncIterator[bytes], service: Service, request: Request, way: Way, taken: Taken
 ) -> None:
-    """A thread takes the events as the body comes, and what comes waits for it."""
+    """Process the events in a thread as the body arrives, with backpressure."""
     pipe = _Pipe()
     unpack = _Unpacker(request, service.settings.limits.body_bytes, head)
     engine = await service.engine.call(lambda engine: engine)
@@ -144,18 +144,18 @@ async def _take_long(
         await pipe.put(b"", taking)
     except TimeoutError:
         pause = service.settings.limits.pause
-        raise beyond("pause", pause, "the body did not go on", 408) from None
+        raise beyond("pause", pause, "the body stopped arriving", 408) from None
     finally:
         pipe.break_off()
         worker.end()
         await asyncio.wait({taking})
         if not taking.cancelled():
-            taking.exception()  # of one that was broken off nobody asks
+            taking.exception()  # retrieved, so that asyncio does not log it
     await taking
 
 
 class _Pipe:
-    """From the event loop to a thread that reads: bounded, and closed from either side."""
+    """A bounded pipe from the event loop to a reading thread, closed from either side."""
 
     def __init__(self) -> None:
         self._parts: queue.Queue[bytes | None] = queue.Queue(_WAITING)
@@ -163,7 +163,7 @@ class _Pipe:
         self.file = cast("IO[bytes]", _Readable(self._parts))
 
     async def put(self, data: bytes, reading: asyncio.Future[None]) -> None:
-        """A part; waits while too many wait, as long as somebody reads."""
+        """Add a part; wait while too many wait and the reader runs."""
         while not reading.done():
             try:
                 self._parts.put_nowait(data)
@@ -174,7 +174,7 @@ class _Pipe:
                 return
 
     def break_off(self) -> None:
-        """No more will come, and of what waits some is lost, unless the end is there already."""
+        """Break off: waiting parts are lost, unless the end is there already."""
         while not self._is_ended:
             try:
                 self._parts.put_nowait(None)
@@ -188,7 +188,7 @@ class _Pipe:
 
 
 class _Readable:
-    """What a source reads of it."""
+    """The reading end of a pipe, as a file."""
 
     name = "the body"
 
@@ -197,9 +197,9 @@ class _Readable:
         self._ended = self._broken = False
 
     def read(self, _: int = -1) -> bytes:
-        """What has come, after a wait for the first of it; empty at the end.
+        """Return what has arrived, waiting for the first of it; empty at the end.
 
-        Half an event that was broken off must not be taken for one.
+        Raises if the body was broken off: half an event must not count as an event.
         """
         parts: list[bytes] = []
         held = 0
@@ -230,7 +230,7 @@ def _take(engine: Engine, body: IO[bytes], way: Way, taken: Taken) -> None:
 
 
 class _Unpacker:
-    """Unpacks the parts of a body, if it is gzip; ``ApiError`` when they are too much, or damaged."""
+    """Unpacks the parts of a gzip body. Raises ``ApiError`` if they are too large or damaged."""
 
     def __init__(self, request: Request, most: int, head: bytes) -> None:
         coding = request.headers.get("content-encoding", "identity").strip().lower()
@@ -243,7 +243,7 @@ class _Unpacker:
         self._is_full = False
 
     def __call__(self, data: bytes) -> Iterator[bytes]:
-        """What a part has."""
+        """Yield the contents of a part."""
         if not self._packed:
             if data:
                 yield data
@@ -259,18 +259,18 @@ class _Unpacker:
             try:
                 part = self._member.decompress(data, _PART)
             except zlib.error as error:
-                raise ApiError(400, "bad-event", f"the body is no gzip: {error}") from None
+                raise ApiError(400, "bad-event", f"the body is not gzip: {error}") from None
             self._size += len(part)
             if self._size > self._most:
                 raise beyond("body_bytes", self._most, "the unpacked body is too long")
             if part:
                 yield part
-            # A part that is full may have more to it, even if nothing of what was given is left.
+            # A full part may have a rest, even if all input is used.
             self._is_full = len(part) == _PART and not self._member.eof
             data = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
 
     def end(self) -> None:
-        """That was all."""
+        """Check that the body is complete."""
         if self._packed and not self._member.eof:
             raise ApiError(400, "bad-event", "the body is a gzip that ends too early")
 

@@ -1,4 +1,4 @@
-"""What the functions of all routes are given."""
+"""Dependencies of all routes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spaseq.serve.service import Service
 
 
 def service_of(request: Request) -> Service:
-    """The service of the application."""
+    """Return the service of the application."""
     service: Service = request.app.state.service
     service.requests += 1
     _check_parameters(request)
@@ -22,10 +22,10 @@ def service_of(request: Request) -> Service:
 
 
 def _check_parameters(request: Request) -> None:
-    """Raises ``ApiError`` for a parameter that there is none of: what it is to say would not be done."""
+    """Raise ``ApiError`` for an unknown parameter, which would have no effect."""
     route = request.scope["route"]
     if route.path == "/sparql":
-        return  # a protocol, whose clients may send what others understand
+        return  # the SPARQL protocol, with clients that send parameters for other servers
     known = _parameters(route.dependant)
     for name in request.query_params:
         if name not in known:
@@ -46,7 +46,7 @@ Given = Annotated[Service, Depends(service_of)]
 async def chunks_of(
     request: Request, most: int, what: str, limit: str = "body_bytes"
 ) -> AsyncIterator[bytes]:
-    """The parts of a body as they come, unpacked; of so many bytes at most, as ``limit`` says."""
+    """Yield the parts of a body as they arrive, unpacked; at most ``most`` bytes, see ``limit``."""
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length) > most:
         raise beyond(limit, most, f"{what} of {int(length):,} bytes is too long")
@@ -60,7 +60,7 @@ async def chunks_of(
 
 
 async def text_of(request: Request, most: int, what: str) -> str:
-    """A body as text."""
+    """Return a body as text."""
     parts = [chunk async for chunk in chunks_of(request, most, what, "text_bytes")]
     try:
         return b"".join(parts).decode()

@@ -56,7 +56,7 @@ async def put(request: Request, service: Given, graph: _Graph = None, default: _
 
 @router.post("/graphs", status_code=204, summary="Add to a background graph", openapi_extra=_BODY)
 async def post(request: Request, service: Given, graph: _Graph = None, default: _Default = None) -> Response:
-    """The triples of the body come to those that are there."""
+    """The triples of the body are added to the graph."""
     return await _write(request, service, _name(graph, default), keep=True)
 
 
@@ -100,7 +100,7 @@ async def _write(request: Request, service: Service, name: ox.NamedNode, *, keep
 
 
 def _keep(engine: Engine) -> None:
-    """What is answered to be changed is so after a restart, if there is a state."""
+    """Make the change durable before the response, if there is a state."""
     if engine.is_durable:
         engine.commit()
 
@@ -126,7 +126,7 @@ def _missing(name: ox.NamedNode) -> ApiError:
 
 
 def accepted(accept: str, kinds: tuple[str, ...]) -> str:
-    """Of media types the one that a client likes best; ``ApiError`` if it takes none of them."""
+    """Return the media type that a client prefers. Raises ``ApiError`` if it accepts none of them."""
     best: tuple[float, int, str] | None = None
     for part in accept.split(","):
         name, *parameters = (piece.strip() for piece in part.split(";"))
@@ -148,5 +148,5 @@ def accepted(accept: str, kinds: tuple[str, ...]) -> str:
 
 
 def unacceptable(kinds: tuple[str, ...]) -> ApiError:
-    """Return what is reported if a client takes none of some media types."""
+    """Return the error for a client that accepts none of some media types."""
     return ApiError(406, "format", f"the answer comes as {', '.join(kinds)}", hint="send one in Accept")

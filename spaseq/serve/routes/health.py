@@ -16,7 +16,7 @@ from spaseq.serve.routes.depends import Given
 
 router = APIRouter(tags=["health"])
 
-#: An engine that answers nothing for so many seconds is not well.
+#: Seconds without an answer after which the engine counts as unhealthy.
 _PATIENCE = 20
 
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -119,7 +119,7 @@ def _histograms(name: str, text: str, of: Mapping[str, Latency]) -> Iterator[str
 
 
 def _labels(**labels: str) -> str:
-    """Labels, escaped."""
+    """Return labels, escaped."""
     escaped = {
         name: text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
         for name, text in labels.items()

@@ -1,4 +1,4 @@
-"""``GET /queries/{id}/matches``: matches as they come, as server-sent events or NDJSON."""
+"""``GET /queries/{id}/matches``: a stream of matches, as server-sent events or NDJSON."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from spaseq.serve.service import Service
 
 router = APIRouter(tags=["queries"])
 
-#: So many matches are written at once.
+#: The most matches of one write.
 _AT_ONCE: Final = 64
 
-#: So often a reader hears that the server lives, in seconds.
+#: Seconds between heartbeats.
 _BEAT: Final = 15.0
 
 SSE: Final = "text/event-stream"
@@ -50,9 +50,10 @@ async def matches(
     events: Annotated[bool, Query(description="With the events behind each match.")] = False,
     last_event_id: Annotated[int | None, Header(ge=0)] = None,
 ) -> Response:
-    """Matches are numbered from 1. `since`, or the header `Last-Event-ID`, resumes after one; without, it
-    begins with the first that is kept. What is no longer kept is told as `lost`. A reader who is so slow that
-    he misses matches is told `dropped`, and can resume."""
+    """Matches are numbered from 1. `since`, or the header `Last-Event-ID`, resumes after one; without it, the
+    stream begins with the first that is kept. Matches that are no longer kept are reported as `lost`. A
+    reader that is too slow and misses matches gets `dropped`, and can resume.
+    """
     found = service.find(key)
     history = found.history
     limits = service.settings.limits
@@ -74,7 +75,7 @@ async def matches(
 
 
 def _accepted(accept: str) -> Literal["sse", "ndjson"]:
-    """What a client takes, of the two, by the first that it names; NDJSON if it takes anything."""
+    """Return the format that a client names first; NDJSON if it accepts anything."""
     for part in accept.split(","):
         kind = part.partition(";")[0].strip().lower()
         if kind == SSE:
@@ -114,7 +115,7 @@ class _Reader(StreamingResponse):
             start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
             await send(start)
             await self._write(_Sender(send, self._service.settings.limits.pause), gone)
-        except (TimeoutError, OSError):  # who takes nothing at all cannot be told either
+        except (TimeoutError, OSError):  # a client that accepts nothing cannot get a message either
             self._service.dropped += 1
         finally:
             self._service.readers -= 1
@@ -149,7 +150,7 @@ class _Reader(StreamingResponse):
 
 
 class _Sender:
-    """Sends parts of an answer; TimeoutError if one is not taken for so many seconds."""
+    """Sends parts of a response. Raises TimeoutError if a part is not accepted in time."""
 
     def __init__(self, send: Send, pause: float) -> None:
         self._send = send
@@ -162,7 +163,7 @@ class _Sender:
 
 
 async def _gone(receive: Receive) -> None:
-    """Ends when the client goes."""
+    """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -31,10 +31,10 @@ from spaseq.why.replay import Traced
 
 router = APIRouter(tags=["queries"])
 
-#: A diagnosis is of the first events of a query, and stays the same when they are there.
+#: A diagnosis uses the first events of a query, and does not change once these have arrived.
 _SAMPLED = 2_000
 
-#: A drawing has its own style, and nothing else.
+#: An SVG has only its own style.
 _DRAWN = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; "
     "base-uri 'none'"
@@ -63,7 +63,7 @@ async def register(
 
 
 def _prepared(text: str) -> Prepared:
-    """Return a query whose matcher is chosen. The engine, for which all wait, need not do it again."""
+    """Return a query with its matcher chosen, so that the engine's thread need not do it."""
     query = prepare(text)
     chosen(normalise(query))
     return query
@@ -85,7 +85,7 @@ async def query(service: Given, key: str) -> dict[str, Any]:
 
 @router.delete("/queries/{key}", status_code=204, summary="End a query")
 async def delete(service: Given, key: str) -> Response:
-    """It is forgotten, with its matches; who reads these is told."""
+    """The query and its matches are removed, and its readers are notified."""
     await service.remove(service.find(key))
     return Response(status_code=204)
 
@@ -118,8 +118,9 @@ async def explain(
     key: str,
     format: Annotated[Literal["text", "svg", "json"], Query()] = "text",  # noqa: A002  # its name in the URL
 ) -> Response:
-    """In words, as a drawing, or as its automaton; these two with counts on states and edges, of the newest
-    events, as many as the server keeps and has the time for."""
+    """As text, as a drawing, or as its automaton; the latter two with counts on states and edges over the
+    newest events, as many as the server keeps and has time for.
+    """
     found = service.find(key)
     explanation = await asyncio.to_thread(plan, found.handle.query)
     if format == "text":
@@ -137,7 +138,7 @@ async def explain(
 
 
 def _automaton(explained: dict[str, Any], traced: Traced, counts: dict[str, Any]) -> dict[str, Any]:
-    """States and edges with what was counted of them; of which events, ``counted`` says."""
+    """Return states and edges with their counts; ``counted`` says over which events."""
     automaton = explained["automaton"]
     came = {state.state: state for state in traced.states}
     accepting = {end["state"]: end["if"] for end in automaton["accepting"]}
@@ -171,9 +172,9 @@ def _automaton(explained: dict[str, Any], traced: Traced, counts: dict[str, Any]
 
 
 async def _diagnosis(service: Service, found: Registered) -> Diagnosis:
-    """What the first events of a query say, found out beside the engine.
+    """Diagnose a query by its first events, outside the engine's turns.
 
-    While it is asked for, others who ask wait, and then have it, too.
+    Concurrent requests for the same query share one diagnosis.
     """
     async with found.lock:
         evidence, kb = await service.engine.call(
@@ -188,7 +189,7 @@ async def _diagnosis(service: Service, found: Registered) -> Diagnosis:
 
 
 async def _traced(service: Service, found: Registered) -> Traced:
-    """The counts of the newest events; of all queries one is counted at a time, beside the engine."""
+    """Count over the newest events, outside the engine's turns, one query at a time."""
     async with service.counting:
         query = found.handle.query
         names = [stream.iri.value for stream in query.streams]
@@ -209,7 +210,7 @@ async def _traced(service: Service, found: Registered) -> Traced:
 
 
 async def _states(service: Service, found: list[Registered]) -> list[dict[str, Any]]:
-    """What the engine says of queries, all at one time."""
+    """Return the state of queries, all at one time."""
 
     def ask(_: Engine) -> list[dict[str, Any]]:
         states = []

@@ -1,7 +1,7 @@
 """``/sparql``: the SPARQL 1.1 Protocol over background graphs, a query's window, and matches of queries.
 
-Oxigraph answers, in a process of its own. What would reach the network is refused before; FROM names graphs
-that are there only.
+Oxigraph answers, in a process of its own. Queries that would use the network are refused; FROM only selects
+graphs that exist.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ async def post(
         return await _answer(request, service, text, default, named, window)
     if kind != "application/x-www-form-urlencoded":
         hint = "application/sparql-query, or a form with query="
-        raise ApiError(400, "format", "the Content-Type is none of a SPARQL query", hint=hint)
+        raise ApiError(400, "format", "the Content-Type is not one of a SPARQL query", hint=hint)
     form = parse_qs(text, max_num_fields=100)
     if "update" in form:
         raise ApiError(403, "auth", "there are no updates", hint="PUT and POST /graphs change graphs")
@@ -97,11 +97,11 @@ async def _answer(
     if not query:
         raise ApiError(400, "parameter", "query: there is none", hint="GET /sparql?query=ASK%20%7B%7D")
     if len(query) > (most := service.settings.limits.sparql_characters):
-        raise beyond("sparql_characters", most, "a query of SPARQL that is longer could overflow a stack")
+        raise beyond("sparql_characters", most, "a longer SPARQL query could overflow the stack")
     question = read(query, partial(_asked, service))
     if len(question.services) > SERVICES:
         raise ApiError(413, "limit", f"a question asks {SERVICES} registered queries at most")
-    if default or named:  # what the request says goes before what the text says
+    if default or named:  # the request's dataset overrides the query's
         question.default, question.named = default or [], named or []
     question.services = [await _with_matches(service, one) for one in question.services]
     seen = None if window is None else await newest(service, service.find(window))
@@ -111,7 +111,7 @@ async def _answer(
 
 
 def _asked(service: Service, name: str, silent: bool) -> Matches | None:
-    """A registered query that is asked; ``ApiError`` if there is none or it has failed, unless ``silent``."""
+    """Return a registered query. Raises ``ApiError`` for an unknown or failed one, unless ``silent``."""
     found = service.known(name) or service.known(unquote(name))
     if found is None:
         if silent:
@@ -129,7 +129,7 @@ def _asked(service: Service, name: str, silent: bool) -> Matches | None:
 
 
 async def _with_matches(service: Service, asked: Matches) -> Matches:
-    """With what the server keeps of its matches, those included that events before now have completed."""
+    """Add the kept matches of a query, including matches that earlier events have completed."""
     found = service.find(asked.id)
     await found.level()
     return replace(asked, kept=found.history.after(0, service.settings.limits.matches))
@@ -167,7 +167,7 @@ def _evaluated(
 def _accepted(accept: str, kinds: Iterable[str]) -> str | None:
     try:
         return accepted(accept, tuple(kinds))
-    except ApiError:  # which does not matter if the answer is of the other kind
+    except ApiError:  # does not matter if the result has the other form
         return None
 
 
@@ -178,6 +178,6 @@ def _refused(found: Refusal, limits: ServeLimits) -> ApiError:
     if found.limit is not None:
         return beyond(found.limit, getattr(limits, found.limit), found.message)
     if found.kind == "internal":
-        _LOG.error("a question of SPARQL failed: %s", found.message)
+        _LOG.error("a SPARQL query failed: %s", found.message)
         return ApiError(500, "internal", "the server failed; its log says more")
     return ApiError(400, found.kind, found.message, hint=found.hint, line=found.line, column=found.column)

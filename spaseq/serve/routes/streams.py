@@ -1,4 +1,4 @@
-"""``/streams``: send events, move time on, see what there was; ``/letters``: what could not be taken."""
+"""``/streams``: send events, advance time, list streams; ``/letters``: refused events."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ _TIME = "An xsd:dateTime, a number (a tick), or `arrival`: now"
 
 @router.get("/streams", summary="All streams")
 async def streams(service: Given) -> dict[str, list[dict[str, Any]]]:
-    """Those that came or that a query reads, with events a second over the last seconds, and the lag in
-    seconds of what has come behind the clock."""
+    """Streams that have events or that a query reads, with events per second over the last seconds, and the
+    lag in seconds of the newest event behind the clock.
+    """
     return {"streams": await service.streams()}
 
 
@@ -45,7 +46,7 @@ async def watermark(
 ) -> dict[str, Any]:
     """Windows that have ended by then end. What comes later with an earlier time is late."""
     if not bytes(request.scope.get("raw_path", b"/watermark")).endswith(b"/watermark"):
-        kind = request.headers.get("content-type")  # so ends the stream's own name
+        kind = request.headers.get("content-type")  # a stream's own name may end so
         return await send(request, service, f"{iri}/watermark", time=time, content_type=kind)
     if time is None:
         raise ApiError(400, "parameter", "time: there is none", hint=_TIME)
@@ -122,7 +123,7 @@ def _iri(text: str, what: str) -> NamedNode:
 
 
 def _time(text: str) -> NamedNode | TimePath:
-    """A predicate, or a path of predicates."""
+    """Return a predicate, or a path of predicates."""
     try:
         found = read_time_option(text)
     except SourceError as error:
@@ -131,8 +132,8 @@ def _time(text: str) -> NamedNode | TimePath:
 
 
 def _moment(text: str) -> datetime | int:
-    """A time as a parameter says it."""
-    text = text.strip().replace(" ", "+")  # a plus sign of a time zone that was not percent-encoded
+    """Return the time in a parameter."""
+    text = text.strip().replace(" ", "+")  # the plus sign of a time zone, not percent-encoded
     if text == "arrival":
         return datetime.now(UTC)
     is_tick = text.lstrip("+-").isdecimal() and text.isascii()

@@ -24,22 +24,22 @@ from spaseq.serve.routes.depends import Given, text_of
 from spaseq.serve.routes.queries import TEXT_BODY
 from spaseq.sources import BadEvent
 
-#: A trial shows so many matches,
+#: The most matches of a trial,
 MATCHES: Final = 5
-#: runs for so many seconds of the processor's time, and looks for so many why there is no match.
+#: its CPU seconds, and the CPU seconds to find out why there is no match.
 SECONDS: Final = 5.0
 WHY_SECONDS: Final = 1.0
 
-#: How many events are taken between two looks at the clock.
+#: Events between two checks of the clock.
 _STEP: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a query has found in the last events: how many of each stream it was shown, its first matches.
+    """The result of a query over the last events: the number of events of each stream, its first matches.
 
     ``more``: whether there are more matches. ``why``: without a match, the likeliest reason. ``stopped``: why
-    not all events were looked at; None if they were.
+    not all events were used; None if they were.
     """
 
     streams: dict[str, int]
@@ -49,7 +49,7 @@ class Trial:
     stopped: str | None
 
     def as_json(self) -> dict[str, Any]:
-        """As plain values; a match as ``GET /queries/{id}/matches`` has it, with its events."""
+        """Return plain values; matches have the form of ``GET /queries/{id}/matches``, with their events."""
         return {
             "events": sum(self.streams.values()),
             "streams": [{"iri": iri, "events": count} for iri, count in self.streams.items()],
@@ -91,10 +91,10 @@ def attempt(
     most: int = MATCHES,
     seconds: float = SECONDS,
 ) -> Trial:
-    """Runs a query over events, in an engine of its own, until it has enough matches or no more time.
+    """Run a query over events in a separate engine, until it has enough matches or the time is over.
 
-    ``seconds`` are of this thread's processor time. Raises ``KnowledgeError`` for a background graph that
-    there is not. Windows that the events leave open stay open: what only their end would show is no match.
+    ``seconds`` are CPU time of this thread. Raises ``KnowledgeError`` for a missing background graph. Windows
+    that are open after the last event stay open: matches that need their end are not found.
     """
     refused: list[BadEvent] = []
     bounded = replace(limits, partial_matches=_least(limits.partial_matches, 100_000))
@@ -129,7 +129,7 @@ def _least(bound: int | None, other: int) -> int:
 
 
 def _first(handle: Handle, count: int) -> list[Match]:
-    """So many matches at most of those that are there."""
+    """Return at most ``count`` of the available matches."""
     found: list[Match] = []
     for match in handle.matches():
         found.append(match)

@@ -1,1 +1,1 @@
-"""What ``/sparql`` asks: background graphs, the events in a query's window, matches of registered queries."""
+"""SPARQL over background graphs, the events in a query's window, and matches. Open ``process.py`` first."""

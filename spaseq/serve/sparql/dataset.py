@@ -1,7 +1,7 @@
-"""The datasets that questions are asked of: background graphs, a window's events, matches of queries.
+"""Datasets of SPARQL queries: background graphs, a window's events, matches.
 
-Two datasets differ in whose window is in them. They are in another process (``worker``), and stay there from
-question to question: what has changed since is sent.
+There is a dataset per window. Datasets live in another process (``worker``) and stay there between queries:
+only changes are sent.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from spaseq.terms.interop import from_rdflib
 _DATASETS: Final = 3
 SERVICES: Final = 8
 
-#: How many events or matches, and how many triples of a background graph, are sent at once. Between two
-#: messages it may be too late for an answer.
+#: How many events or matches, and how many triples of a background graph, are sent at once. The deadline is
+#: checked between two messages.
 _AT_ONCE: Final = 500
 _TRIPLES: Final = 20_000
 
 #: The IRI of a registered query as a service: this, and its name or id.
 SCHEME: Final = "urn:x-spaseq:"
 
-#: From a row to its match, and to its value of a column (this and the column's name).
+#: The predicates from a row to its match, and to its value of a column (with the column's name appended).
 OF_MATCH: Final = f"{SCHEME}row#of"
 _COLUMN: Final = f"{SCHEME}row?"
 
@@ -46,40 +46,40 @@ _OF_MATCH: Final = ox.NamedNode(OF_MATCH)
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The matches that the server keeps of a registered query, as a service has them.
+    """The kept matches of a registered query, for a service.
 
-    ``id`` is the query's, which no other has; ``name`` is what it is called.
+    ``id`` is unique to the query; ``name`` is its name in requests.
     """
 
     id: str
     name: str
     query: Query
     kept: Sequence[Numbered] = ()
-    #: Whether they are described, too: their rows alone are there in a fifth of the time.
+    #: Whether descriptions are needed, too: rows alone take a fifth of the time.
     described: bool = True
 
     @property
     def graph(self) -> str:
-        """The IRI of the query, and of the graph that describes its matches."""
+        """Return the IRI of the query, which is also that of the graph describing its matches."""
         return SCHEME + quote(self.name)
 
     @property
     def graphs(self) -> list[ox.NamedNode]:
-        """That one, and the one with its rows."""
+        """Return that graph, and the one with its rows."""
         return [ox.NamedNode(self.graph), ox.NamedNode(_rows_of(self.graph))]
 
     @property
     def columns(self) -> Sequence[str]:
-        """The variables of its rows."""
+        """Return the variables of its rows."""
         return tuple(columns(self.query)) if isinstance(self.query.form, Select) else ()
 
 
 @dataclass(slots=True)
 class _Sent:
-    """What a process has of a dataset.
+    """The contents of a dataset in the other process.
 
     ``version``: of the background graphs; ``background``: how many triples of each. ``services``: the id of
-    the query for each graph of matches, the last one asked at the end. ``parts``: the keys of each part.
+    the query for each graph of matches, the last one used at the end. ``parts``: the keys of each part.
     """
 
     version: int
@@ -89,9 +89,9 @@ class _Sent:
 
 
 class Datasets:
-    """What a process has been sent. Each message must be sent that ``changes`` yields, in order.
+    """The contents of the other process. Each message from ``changes`` must be sent, in order.
 
-    The caller may stop anywhere: the next call goes on from there.
+    The caller may stop at any point: the next call continues from there.
     """
 
     def __init__(self) -> None:
@@ -100,9 +100,10 @@ class Datasets:
     def changes(
         self, key: str | None, kb: KnowledgeBase, events: Sequence[Kept], services: Sequence[Matches]
     ) -> Iterator[Message]:
-        """Yield what makes a dataset have the background graphs, these events, and these matches.
+        """Yield the messages after which a dataset has the background graphs, these events, and these
+        matches.
 
-        ``key``: the id of the query whose window has the events; None without a window.
+        ``key``: the id of the query that the window belongs to; None without a window.
         """
         version, graphs = kb.version, kb.graphs
         if key not in self._sent or self._sent[key].version != version:
@@ -124,12 +125,12 @@ class Datasets:
             yield from _shown(key, sent, matches)
 
     def are_all(self, key: str | None, services: Sequence[Matches]) -> bool:
-        """Whether a dataset has no other matches than those of some queries."""
+        """Return whether a dataset has no matches other than those of some queries."""
         return self._sent[key].services.keys() <= {matches.graph for matches in services}
 
 
 def _shown(key: str | None, sent: _Sent, matches: Matches) -> Iterator[Message]:
-    """Yield what makes a dataset have exactly these matches of a query."""
+    """Yield the messages after which a dataset has exactly these matches of a query."""
     graph = matches.graph
     known = sent.services.get(graph)
     if known is not None and known != matches.id:  # another query had the name
@@ -138,7 +139,7 @@ def _shown(key: str | None, sent: _Sent, matches: Matches) -> Iterator[Message]:
     sent.services.move_to_end(graph)
     if len(sent.services) > SERVICES:
         yield _forgotten(key, sent, next(iter(sent.services)))
-    yield Graphs(key, [name.value for name in matches.graphs])  # a graph that there is has a solution of {}
+    yield Graphs(key, [name.value for name in matches.graphs])  # even an empty graph has a solution of {}
     kept = {one.number: one for one in matches.kept}
     yield from _changes(key, sent, _rows_of(graph), kept, partial(_rows, matches))
     if matches.described:
@@ -156,7 +157,7 @@ def _forgotten(key: str | None, sent: _Sent, graph: str) -> Graphs:
 def _changes(
     key: str | None, sent: _Sent, part: str, wanted: dict[Any, Any], quads: Callable[[Any], list[ox.Quad]]
 ) -> Iterator[Change]:
-    """Yield what makes a part have exactly what is wanted, by key."""
+    """Yield the changes after which a part has exactly the keys that are wanted."""
     has = sent.parts[part]
     gone = [one for one in has if one not in wanted]
     new = [one for one in wanted if one not in has]
@@ -176,12 +177,12 @@ def _serialized(statements: Iterable[Any], form: ox.RdfFormat) -> bytes:
 
 
 def _rows_of(graph: str) -> str:
-    """The graph that has the rows of the matches that a graph describes."""
+    """Return the graph with the rows of matches, given the graph that describes these."""
     return f"{graph}#rows"
 
 
 def column(name: str) -> str:
-    """The predicate from a row to its value of a column."""
+    """Return the predicate from a row to its value of a column."""
     return _COLUMN + name
 
 
@@ -190,7 +191,7 @@ def _key(kept: Kept) -> object:
 
 
 def _event(background: Container[ox.NamedNode], kept: Kept) -> list[ox.Quad]:
-    """An event as rdflib's store ``spaseq-window`` has it, but never with the name of a background graph."""
+    """Return an event as the store ``spaseq-window`` has it, but never named as a background graph."""
     from rdflib.graph import DATASET_DEFAULT_GRAPH_ID
 
     from spaseq.rdf.window import event_quads
@@ -211,7 +212,7 @@ def _event(background: Container[ox.NamedNode], kept: Kept) -> list[ox.Quad]:
 
 
 def _rows(matches: Matches, one: Numbered) -> list[ox.Quad]:
-    """The rows of a match: a node each, with its match and its values."""
+    """Return the rows of a match: a node each, with its match and its values."""
     rows = matches.graphs[1]
     match, quads = ox.NamedNode(_name(matches, one)), []
     for row in one.match.bindings if isinstance(matches.query.form, Select) else [{}]:
@@ -222,8 +223,8 @@ def _rows(matches: Matches, one: Numbered) -> list[ox.Quad]:
 
 
 def _description(matches: Matches, one: Numbered | None) -> list[ox.Quad]:
-    """What is said of a match; without one, of the query."""
-    # Here, because rdflib's SPARQL takes a while to import.
+    """Return the description of a match; without one, of the query."""
+    # Imported here: rdflib's SPARQL takes a while to import.
     from spaseq.rdf.description import about_choices, about_match, about_query
 
     service, graph = URIRef(matches.graph), matches.graphs[0]
@@ -250,7 +251,7 @@ def _term(term: Node) -> Any:
     return _iri(term) if isinstance(term, URIRef) else from_rdflib(term)
 
 
-# Cached, because descriptions repeat a few.
+# Cached: descriptions repeat a few.
 _iri = lru_cache(maxsize=1 << 12)(from_rdflib)
 
 

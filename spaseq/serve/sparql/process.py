@@ -1,7 +1,7 @@
-"""The process that answers questions of SPARQL, as the server sees it: started, asked and ended.
+"""The process that answers SPARQL queries, seen from the server: started, used and ended.
 
-A question that exceeds its time or its memory ends the process. The next question starts another one, which
-is sent all that it has to know: the process has no state of its own.
+A query that exceeds its time or its memory ends the process. The next query starts another one and sends it
+all data: the process has no durable state.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from spaseq.serve.sparql.worker import NO_MEMORY, Answer, Ask, Refusal
 
 _LOG: Final = logging.getLogger("spaseq.serve")
 
-#: What the process runs, with the modules that this one would find.
+#: What the process runs, with the same module path as this one.
 _CODE: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; "
     "from spaseq.serve.sparql.worker import main; main(int(sys.argv[1]))"
 )
 
-#: Seconds for a process whose socket is closed to be gone.
+#: Seconds for a process to end after its socket is closed.
 _PATIENCE: Final = 5.0
 
 
@@ -48,7 +48,7 @@ class _Running:
 
 
 class SparqlProcess:
-    """One process, which answers one question at a time. Several threads may ask."""
+    """One process, which answers one query at a time. Thread-safe."""
 
     def __init__(self, limits: ServeLimits) -> None:
         self._limits = limits
@@ -64,23 +64,23 @@ class SparqlProcess:
         question: Ask,
         end: float,
     ) -> Answer | Refusal:
-        """Return the answer of a question about background graphs, a window's events, and matches.
+        """Return the answer of a query about background graphs, a window's events, and matches.
 
-        ``end`` is on the monotonic clock. Raises ``ApiError`` if the answer is not there by then, or if the
-        question takes more memory than it may.
+        ``end`` is on the monotonic clock. Raises ``ApiError`` if there is no answer by then, or if the query
+        exceeds its memory.
         """
         if not self._lock.acquire(timeout=max(0.0, end - time.monotonic())):
             raise self._late()
         try:
             if self._running is not None and self._running.process.poll() is not None:
-                self._end()  # by something else than a question
+                self._end()  # ended by something other than a query
             running = self._running = self._running or _started()
             if self._is_closed:
                 raise ApiError(503, "stopping", "the server is being stopped")
             try:
                 for message in running.datasets.changes(question.dataset, kb, events, services):
                     running.connection.send(message)
-                    if time.monotonic() > end:  # the next question goes on from here
+                    if time.monotonic() > end:  # the next query continues from here
                         raise self._late()
                 are_all = running.datasets.are_all(question.dataset, services)
                 running.connection.send(replace(question, are_all=are_all))
@@ -89,7 +89,7 @@ class SparqlProcess:
                     raise self._late()
                 answer: Answer | Refusal = running.connection.recv()
             except (EOFError, OSError):
-                with suppress(subprocess.TimeoutExpired):  # its socket is closed, so that it is ending
+                with suppress(subprocess.TimeoutExpired):  # its socket is closed, so it is ending
                     running.process.wait(_PATIENCE)
                 raise self._ended(self._end()) from None
             return answer
@@ -97,7 +97,7 @@ class SparqlProcess:
             self._lock.release()
 
     def close(self) -> None:
-        """End the process, in the middle of a question, too."""
+        """End the process, also during a query."""
         self._is_closed = True
         if (running := self._running) is not None:
             running.process.kill()
@@ -114,16 +114,16 @@ class SparqlProcess:
         return running.process.wait()
 
     def _late(self) -> ApiError:
-        """Return what is reported of a question that is not answered in time."""
-        return beyond("seconds", self._limits.seconds, "the question took too long", 503)
+        """Return the error of a query that is not answered in time."""
+        return beyond("seconds", self._limits.seconds, "the SPARQL query took too long", 503)
 
     def _ended(self, status: int) -> ApiError:
-        """Return what is reported of a question in which the process ended."""
+        """Return the error of a query during which the process ended."""
         if self._is_closed:
             return ApiError(503, "stopping", "the server is being stopped")
         if status in (NO_MEMORY, -signal.SIGABRT):
             most = self._limits.sparql_bytes
-            return beyond("sparql_bytes", most, "the question took too much memory", 503)
+            return beyond("sparql_bytes", most, "the SPARQL query took too much memory", 503)
         _LOG.error("the process for questions of SPARQL ended with status %d", status)
         return ApiError(500, "internal", "the process for questions of SPARQL ended; it is started again")
 
@@ -131,7 +131,7 @@ class SparqlProcess:
 def _started() -> _Running:
     ours, theirs = socket.socketpair()
     with theirs:
-        # A session of its own: Ctrl-C is for the server, with which it ends.
+        # A session of its own: Ctrl-C is for the server, which ends this process.
         process = subprocess.Popen(
             [sys.executable, "-c", _CODE, str(theirs.fileno()), *sys.path],
             pass_fds=(theirs.fileno(),),

@@ -1,8 +1,8 @@
-"""The text of a question of SPARQL → one that Oxigraph answers from a dataset, and nothing else.
+"""SPARQL text → text that Oxigraph can answer from a dataset alone.
 
-``SERVICE <urn:x-spaseq:NAME> { … }`` means here what it means inside rdflib (``spaseq.rdf.service``): what
-stands in the block, when that begins with the rows of the query's matches, asked of the graph that describes
-these. So it becomes a GRAPH whose group begins with a subselect of the rows. Any other SERVICE is refused.
+``SERVICE <urn:x-spaseq:NAME> { … }`` has the meaning of ``spaseq.rdf.service``: the block, beginning with the
+rows of the query's matches, is evaluated on the graph that describes these. So it becomes a GRAPH with a
+group that begins with a subselect of the rows. Any other SERVICE is refused.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ from typing import Final, NamedTuple
 from spaseq.serve.errors import ApiError
 from spaseq.serve.sparql.dataset import OF_MATCH, SCHEME, Matches, column
 
-#: The variable that is the match itself.
+#: The variable of the match itself.
 MATCH: Final = "match"
 
-#: Strings, comments and IRIs, in which a word means nothing; then words, with what makes them names.
+#: Strings, comments and IRIs, in which keywords have no meaning; then words, with the characters that make
+#: them names.
 _TOKEN: Final = re.compile(
     r"""\"\"\"(?:[^\\]|\\.)*?\"\"\"|\'\'\'(?:[^\\]|\\.)*?\'\'\'|"(?:[^"\\\n\r]|\\.)*"|'(?:[^'\\\n\r]|\\.)*'"""
     r"""|<(?P<iri>[^<>"{}|^`\x00-\x20]*)>|\#[^\n\r]*|(?P<word>[?$@]?[\w.:%-]+)|."""
     "",
     re.DOTALL,
 )
-#: A block with one of these has a triple pattern.
+#: A block with one of these words has a triple pattern.
 _SURE: Final = ("a",)
 _BOOLEANS: Final = ("true", "false")
 
-#: So many SERVICE blocks of a question are answered: each is read to its end, and becomes longer.
+#: The most SERVICE blocks of a query: each is scanned to its end, and becomes longer.
 _BLOCKS: Final = 32
 
 _ESCAPE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
@@ -38,9 +39,9 @@ _ESCAPE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 
 @dataclass(slots=True)
 class Question:
-    """A question without SERVICE. ``default`` and ``named``: what FROM says, None where nothing.
+    """A query without SERVICE. ``default`` and ``named``: the graphs of FROM, or None.
 
-    ``plain`` is as long as the question, so that a place in it is one there, and has GRAPH for SERVICE.
+    ``plain`` has the same length as the original text, so that places agree, and has GRAPH for SERVICE.
     """
 
     text: str
@@ -51,17 +52,17 @@ class Question:
 
 
 def read(text: str, find: Callable[[str, bool], Matches | None]) -> Question:
-    """A question as Oxigraph may answer it; ``find`` gives the registered query of a name, None
-    to leave the SERVICE out, and is told whether that is SILENT.
+    """Return a query that Oxigraph may answer. ``find`` returns the registered query of a name, None to leave
+    the SERVICE out; its second argument is whether that is SILENT.
 
-    Raises ``ApiError`` where another server may be asked, besides what ``find`` raises. Some questions that
-    ask none are refused, too: those with a prefix that has ``service`` in its name.
+    Raises ``ApiError`` if another server could be queried, besides what ``find`` raises. Some harmless
+    queries are refused, too: those with a prefix that contains ``service``.
     """
     tokens = list(_tokens(text))
     prefixes = dict(_prefixes(tokens))
     question = Question(text, _plain(text, tokens))
     question.text = "".join(_answerable(text, tokens, prefixes, find, question.services))
-    # Whether escapes stand for what they say before strings and IRIs are looked for, or after: both are read.
+    # Escapes may be replaced before or after strings and IRIs are recognized: check both.
     for reading in dict.fromkeys((question.text, _ESCAPE.sub(_unescaped, question.text))):
         for word in _words(reading):
             # A keyword may follow a number without a space, and a name without a prefix may follow it.
@@ -79,7 +80,7 @@ def read(text: str, find: Callable[[str, bool], Matches | None]) -> Question:
 
 
 class _Token(NamedTuple):
-    """A token that means something; ``word`` in lower case, ``iri`` without its brackets."""
+    """A meaningful token; ``word`` in lower case, ``iri`` without its brackets."""
 
     begin: int
     end: int
@@ -89,12 +90,12 @@ class _Token(NamedTuple):
 
     @property
     def is_variable(self) -> bool:
-        """Whether it is a variable."""
+        """Return whether it is a variable."""
         return self.word[:1] in ("?", "$")
 
     @property
     def is_term(self) -> bool:
-        """Whether it is a variable, a literal, or begins a node in brackets."""
+        """Return whether it is a variable, a literal, or begins a node in brackets."""
         if self.is_variable or self.word in _BOOLEANS:
             return True
         return (
@@ -147,9 +148,9 @@ def _answerable(
     find: Callable[[str, bool], Matches | None],
     services: list[Matches],
 ) -> Iterator[str]:
-    """The text in parts, each SERVICE of ours as what it stands for; these are added to ``services``."""
+    """Return the text in parts, each SERVICE of ours replaced; these are added to ``services``."""
     done = blocks = 0
-    closing: list[int] = []  # where blocks end that had to be put into braces
+    closing: list[int] = []  # ends of blocks that were put into braces
     for i, token in enumerate(tokens):
         if token.begin < done:
             continue
@@ -160,7 +161,7 @@ def _answerable(
             continue
         blocks += 1
         if blocks > _BLOCKS:
-            raise ApiError(413, "limit", f"a question has {_BLOCKS} SERVICE blocks at most")
+            raise ApiError(413, "limit", f"a SPARQL query has {_BLOCKS} SERVICE blocks at most")
         silent = i + 1 < len(tokens) and tokens[i + 1].word == "silent"
         at = i + 1 + silent
         iri = _iri(tokens[at], prefixes) if at < len(tokens) else None
@@ -184,7 +185,7 @@ def _answerable(
 
 
 def _note(services: list[Matches], service: Matches, described: bool) -> None:
-    """Adds a registered query to those that are asked, once."""
+    """Add a registered query to the list, once."""
     for i, known in enumerate(services):
         if known.id == service.id:
             services[i] = replace(known, described=known.described or described)
@@ -193,10 +194,10 @@ def _note(services: list[Matches], service: Matches, described: bool) -> None:
 
 
 def _asks_more(inside: Sequence[_Token]) -> bool:
-    """Whether a block may ask how matches are described; False where it has no triple pattern.
+    """Return whether a block may query the description of matches; False if it has no triple pattern.
 
-    Such a pattern has a predicate with a name, or one that is a variable, and then its object: where there is
-    no pattern, an operator or a comma stands between the two, but in lists of variables.
+    A triple pattern has a predicate, which is a name or a variable, followed by its object. Without a
+    pattern, an operator or a comma stands between such tokens, except in lists of variables.
     """
     if any(token.iri is not None or ":" in token.word or token.word in _SURE for token in inside):
         return True
@@ -204,7 +205,7 @@ def _asks_more(inside: Sequence[_Token]) -> bool:
 
 
 def _closing(tokens: Sequence[_Token], begin: int) -> int | None:
-    """Where the group ends that begins with a token; None if none begins or ends."""
+    """Return where the group ends that begins with a token; None if none begins or ends."""
     depth = 0
     for i in range(begin, len(tokens)):
         depth += (tokens[i].text == "{") - (tokens[i].text == "}")
@@ -214,7 +215,7 @@ def _closing(tokens: Sequence[_Token], begin: int) -> int | None:
 
 
 def _rows(service: Matches, inside: Sequence[_Token]) -> str:
-    """The rows of all matches as a group; ``?match`` among their columns where the block speaks of it."""
+    """Return the rows of all matches as a group; ``?match`` is a column if the block mentions it."""
     columns = list(service.columns)
     speaks = any(token.text in (f"?{MATCH}", f"${MATCH}") for token in inside)
     shown = columns + [MATCH] * (speaks and MATCH not in columns)

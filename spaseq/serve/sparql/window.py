@@ -1,4 +1,4 @@
-"""The newest events of a query's streams → those that are in its window now."""
+"""The newest events of a query's streams → the events in its current window."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from spaseq.serve.service import Registered, Service
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """What the server has of a query's streams, and where the query stands, at one time.
+    """The kept events of a query's streams, and the query's progress, at one time.
 
-    ``seen``: how many events the query has had. ``begin``: when its first window began. ``time``: how far its
-    time has come, None where no event came. ``cut``: the streams that had events which are no longer kept.
+    ``seen``: how many events the query has had. ``begin``: when its first window began. ``time``: the query's
+    current time, None before the first event. ``cut``: the streams with events that are no longer kept.
     """
 
     found: Registered
@@ -29,14 +29,14 @@ class Newest:
 
 @dataclass(frozen=True, slots=True)
 class InWindow:
-    """The events in a query's window; ``whole``: whether there are no others, which are no longer kept."""
+    """The events in a query's window; ``whole``: no event is missing."""
 
     events: list[Kept]
     whole: bool
 
 
 async def newest(service: Service, found: Registered) -> Newest:
-    """Where a query stands now, in the engine's turn."""
+    """Return the query's progress, in the engine's turn."""
     names = [stream.iri.value for stream in found.handle.query.streams]
 
     def ask(engine: Engine) -> Newest:
@@ -56,9 +56,9 @@ async def newest(service: Service, found: Registered) -> Newest:
 
 
 def in_window(newest: Newest) -> InWindow:
-    """The events in the query's window, as it lies at the newest event, or where time has come to without.
+    """Return the kept events in the query's window, at the newest event or the query's time if that is later.
 
-    As far as the server keeps them. Events before the query was registered are in none of its windows.
+    Events before the registration of the query are in none of its windows.
     """
     come = [kept for kept in in_order(newest.events) if newest.time is None or kept.time <= newest.time]
     own = come[-newest.seen :] if newest.seen else []

@@ -1,7 +1,7 @@
-"""The process that answers questions of SPARQL: changes of its datasets come in, answers go out.
+"""The process that answers SPARQL queries: reads changes of its datasets, writes answers.
 
-It imports nothing of the server, so that it starts in a moment. It ends when the server does, however that
-ends, and during a question, too.
+It imports nothing of the server, so that it starts quickly. It ends when the server does, for any reason,
+also during a query.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ TRIPLES: Final = {
     "application/ld+json": ox.RdfFormat.JSON_LD,
 }
 
-#: The part of a dataset that has the events of a window.
+#: The part of a dataset with the events of a window.
 EVENTS: Final = "events"
 
-#: The status of the process at the end of its memory, where Python notices that first.
+#: The exit status after MemoryError.
 NO_MEMORY: Final = 70
 
-#: The stack of a question. Oxigraph parses by recursion, and takes some 4 kB of the stack a bracket. The
-#: stack is reserved, and used only as far as something is nested.
+#: The stack of a query. Oxigraph parses by recursion, with some 4 kB per bracket. The memory is reserved, and
+#: used only by nested queries.
 _STACK_BYTES: Final = 512 << 20
 
-#: Where Oxigraph found an error.
+#: The place of an error, as Oxigraph reports it.
 _PLACE: Final = re.compile(r"error at (\d+):(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A dataset goes, with all that is in it."""
+    """Drop a dataset with all its contents."""
 
     dataset: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """A background graph is there, and has these triples, too, as N-Triples."""
+    """Create a background graph, and add these triples (N-Triples)."""
 
     dataset: str | None
     graph: str
@@ -67,7 +67,7 @@ class Background:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What some keys of a part stood for goes; other keys come, with ``counts`` quads each of N-Quads."""
+    """Remove some keys of a part; add other keys, with ``counts`` quads each of N-Quads."""
 
     dataset: str | None
     part: str
@@ -79,25 +79,25 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Graphs:
-    """Graphs are there although they may be empty, or, if not ``there``, go."""
+    """Create graphs, which may be empty, or remove them if not ``there``."""
 
     dataset: str | None
     names: Sequence[str]
     there: bool = True
 
 
-#: What changes the datasets.
+#: A change of the datasets.
 Message = Drop | Background | Change | Graphs
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A question of a dataset. The answer is an ``Answer`` or a ``Refusal``.
+    """A query of a dataset. The reply is an ``Answer`` or a ``Refusal``.
 
-    ``plain`` is the text to parse for the place of an error. ``default`` and ``named``: the graphs that are
-    asked, None for all. ``services``: the graphs of matches that are asked; ``are_all``: the dataset has no
-    others. ``rows`` and ``triples``: the media type of an answer, None if the client takes none. An answer
-    may have ``most_rows`` triples, or ``most_bytes``; the question may use ``memory`` bytes.
+    ``plain`` is the text to parse for the place of an error. ``default`` and ``named``: the graphs of the
+    query, None for all. ``services``: the graphs of matches in the query; ``are_all``: the dataset has no
+    others. ``rows`` and ``triples``: the media type of a result, None if the client accepts none. A result
+    may have ``most_rows`` triples, or ``most_bytes``; the query may use ``memory`` bytes.
     """
 
     dataset: str | None
@@ -116,7 +116,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a question."""
+    """The result of a query."""
 
     media_type: str
     body: bytes
@@ -124,9 +124,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why there is no answer. ``limit``: the limit of the server that the answer exceeds.
+    """Why there is no result. ``limit``: the limit of the server that it exceeds.
 
-    ``unacceptable``: the client takes none of the media types for ``rows`` or ``triples``.
+    ``unacceptable``: the client accepts none of the media types for ``rows`` or ``triples``.
     """
 
     kind: str
@@ -138,7 +138,7 @@ class Refusal:
 
 
 class _Part:
-    """Quads in a store that come and go with their keys; a quad of several keys is there for each."""
+    """Quads in a store, by key; a quad with several keys stays until all are removed."""
 
     def __init__(self, store: ox.Store) -> None:
         self._store = store
@@ -174,13 +174,13 @@ class _Dataset:
     parts: dict[str, _Part] = field(default_factory=dict)
 
     def named(self, services: Sequence[str]) -> list[Any]:
-        """The named graphs that a question may ask."""
+        """Return the named graphs that a query may use."""
         events = self.parts[EVENTS].graphs.keys() - {ox.DefaultGraph()} if EVENTS in self.parts else ()
         return [*self.background.values(), *events, *map(ox.NamedNode, services)]
 
 
 class Worker:
-    """The datasets, and the answers of questions about them."""
+    """The datasets, and answers to queries about them."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -188,18 +188,18 @@ class Worker:
         self._memory = _used()
 
     def run(self) -> None:
-        """Do what the server sends, until it ends."""
+        """Process messages of the server, until it ends."""
         while True:
             try:
                 message = self._connection.recv()
             except (EOFError, OSError):
-                os._exit(0)  # in the middle of a question, too
+                os._exit(0)  # also during a query
             if isinstance(message, Ask):
                 threading.Thread(target=self._answer, args=(message,), daemon=True).start()
                 continue
             before = _used()
             self._apply(message)
-            # What questions left behind is not the data's.
+            # Memory that queries left behind is not data.
             self._memory += max(0, _used() - before)
 
     def _apply(self, message: Message) -> None:
@@ -224,7 +224,7 @@ class Worker:
                         dataset.parts.pop(graph, None)
 
     def _answer(self, question: Ask) -> None:
-        """Send the answer of a question, in a thread that has the stack."""
+        """Answer a query, in a thread with a large stack."""
         limit = self._memory + _STACK_BYTES + question.memory if self._memory else None
         try:
             _limit_memory(limit)
@@ -232,7 +232,7 @@ class Worker:
             _limit_memory(None)
         except MemoryError:
             os._exit(NO_MEMORY)
-        except BaseException as error:  # as a panic of Oxigraph is
+        except BaseException as error:  # a panic of Oxigraph is one
             _limit_memory(None)
             answer = Refusal("internal", type(error).__name__)
         with suppress(OSError):
@@ -243,7 +243,7 @@ class Worker:
         default: list[Any]
         if question.default is None:
             default = [*dataset.background.values(), *([ox.DefaultGraph()] if question.dataset else [])]
-            # All of them if they are not named, which is faster where they are very many.
+            # Naming no graphs means all of them, which is faster if there are very many.
             named = None if question.are_all else dataset.named(question.services)
         else:
             known = {name.value: name for name in dataset.named(question.services)}
@@ -283,7 +283,7 @@ def _serialized(question: Ask, found: Any) -> Answer | Refusal:
 
 
 def _misread(question: Ask, error: SyntaxError) -> Refusal:
-    """What is reported of a question that Oxigraph cannot read: where, in the question as it was asked."""
+    """Return the refusal of a query that Oxigraph cannot parse, with the place in the original text."""
     try:
         ox.Store().query(question.plain)
     except SyntaxError as as_asked:
@@ -295,7 +295,7 @@ def _misread(question: Ask, error: SyntaxError) -> Refusal:
 
 
 class _Bounded(io.RawIOBase):
-    """Takes an answer of so many bytes; OverflowError if it is longer."""
+    """A buffer of limited size. Raises OverflowError beyond it."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -303,7 +303,7 @@ class _Bounded(io.RawIOBase):
         self._left = most
 
     def write(self, data: Any) -> int:
-        """Take one part more."""
+        """Append a part."""
         self._left -= len(data)
         if self._left < 0:
             raise OverflowError
@@ -312,7 +312,7 @@ class _Bounded(io.RawIOBase):
 
 
 def _used() -> int:
-    """How many bytes of addresses this process uses; 0 where the system does not say so, as Linux does."""
+    """Return the bytes of address space that this process uses; 0 on systems other than Linux."""
     try:
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf(
             "SC_PAGESIZE"
@@ -322,7 +322,7 @@ def _used() -> int:
 
 
 def _limit_memory(most: int | None) -> None:
-    """Let this process use so many bytes of addresses, or with None as many as the system allows."""
+    """Limit the address space of this process; None: as far as the system allows."""
     with suppress(ImportError):
         import resource
 
@@ -333,10 +333,10 @@ def _limit_memory(most: int | None) -> None:
 
 
 def main(descriptor: int) -> None:
-    """Answer what comes through a socket."""
+    """Answer messages from a socket."""
     with suppress(ImportError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the end of memory is no reason for a core dump
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # running out of memory must not dump core
     threading.stack_size(_STACK_BYTES)
     Worker(Connection(descriptor)).run()

@@ -1,1 +1,1 @@
-"""Quads → events: what belongs together, when it is complete, and columns of it."""
+"""Quads → events: which quads belong together, and when an event is complete. Open ``assemble.py`` first."""

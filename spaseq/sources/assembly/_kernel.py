@@ -1,7 +1,7 @@
-"""The kernel that assembles events: quads as ids to events as columns.
+"""Compiled assembly of events: ids of quads → events as columns.
 
-It covers streams as they should be: each graph's quads stand together, and its time is said right before,
-right after, between, or inside them. All else is *irregular*, and the assembler's to judge (``_assemble``).
+Covers regular streams: the quads of each graph stand together, and its time stands right before, right after,
+between, or inside them. Everything else is *irregular* and left to the assembler in Python (``assemble``).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 from spaseq._jit import inlined, kernel, part
 from spaseq.terms._table_kernel import IRI, KIND, LENGTH, LITERAL, START, Bytes, Ids, ends_with
 
-#: Status of a time: none that the kernel reads, an instant, a tick.
+#: Status of a time: not readable by the kernel, an instant, a tick.
 UNREAD: Final = 0
 INSTANT: Final = 1
 TICK: Final = 2
 
-#: In place of a number of events.
+#: Returned instead of a number of events.
 IRREGULAR: Final = -1
 
 _XSD: Final = b'"^^<http://www.w3.org/2001/XMLSchema#'
@@ -33,12 +33,12 @@ _COLON: Final = ord(":")
 _DOT: Final = ord(".")
 _T: Final = ord("T")
 _Z: Final = ord("Z")
-_LONGEST: Final = 18  # digits that surely fit into 64 bits
+_LONGEST: Final = 18  # digits that certainly fit into 64 bits
 
 
 @part
 def _number(text: Bytes, start: int, count: int) -> int:
-    """The number that so many digits say; -1 if they are none."""
+    """Return the number that ``count`` digits say; -1 if they are not digits."""
     found = 0
     for i in range(start, start + count):
         if text[i] < _ZERO or text[i] > _NINE:
@@ -49,7 +49,7 @@ def _number(text: Bytes, start: int, count: int) -> int:
 
 @part
 def _days(year: int, month: int, day: int) -> int:
-    """Days since 1970 of a date of the Gregorian calendar."""
+    """Return the days from 1970 to a date of the Gregorian calendar."""
     if month <= 2:
         year -= 1
         month += 12
@@ -65,7 +65,7 @@ def _last_day(year: int, month: int) -> int:
 
 @part
 def _instant(text: Bytes, start: int, end: int) -> tuple[int, int]:
-    """(status, microseconds since 1970) of ``YYYY-MM-DDThh:mm:ss(.f+)?(Z|±hh:mm)?``."""
+    """Return (status, microseconds since 1970) of ``YYYY-MM-DDThh:mm:ss(.f+)?(Z|±hh:mm)?``."""
     if end - start < 19:
         return UNREAD, 0
     year, month, day = _number(text, start, 4), _number(text, start + 5, 2), _number(text, start + 8, 2)
@@ -78,7 +78,7 @@ def _instant(text: Bytes, start: int, end: int) -> tuple[int, int]:
         return UNREAD, 0
     if text[start + 13] != _COLON or text[start + 16] != _COLON:
         return UNREAD, 0
-    # The years next to the ends are left out, as a zone may lead beyond them.
+    # The first and last years are left out: a zone could lead beyond them.
     if year < 2 or year > 9998 or month < 1 or month > 12 or day < 1 or day > _last_day(year, month):
         return UNREAD, 0
     if min(hour, minute, second) < 0 or hour > 23 or minute > 59 or second > 59:
@@ -116,7 +116,7 @@ def _instant(text: Bytes, start: int, end: int) -> tuple[int, int]:
 
 @part
 def read_time(terms: Ids, arena: Bytes, identifier: int) -> tuple[int, int]:
-    """(status, time) of a literal, if it has one of the usual forms."""
+    """Return (status, time) of a literal in one of the usual forms."""
     if terms[identifier, KIND] != LITERAL:
         return UNREAD, 0
     text = arena
@@ -137,7 +137,7 @@ def read_time(terms: Ids, arena: Bytes, identifier: int) -> tuple[int, int]:
 
 @kernel
 def read_times(terms: Ids, arena: Bytes, ids: Ids, status: Ids, time: Ids) -> None:
-    """Fill in what ``read_time`` says of each id; of 0 it is ``UNREAD``."""
+    """Write the result of ``read_time`` for each id; for id 0 it is ``UNREAD``."""
     for i in range(len(ids)):
         status[i] = UNREAD
         if ids[i] != 0:
@@ -146,9 +146,9 @@ def read_times(terms: Ids, arena: Bytes, ids: Ids, status: Ids, time: Ids) -> No
 
 @part
 def _distinct(s: Ids, p: Ids, o: Ids, start: int, end: int, index: Ids) -> int:
-    """Leave only the first of equal rows; returns where the rows end now.
+    """Keep only the first of equal rows; return where the rows end now.
 
-    ``index`` is a hash table, with room for at least twice as many rows.
+    ``index`` is a hash table with room for at least twice as many rows.
     """
     size = 4
     while size < 2 * (end - start):
@@ -173,7 +173,10 @@ def _distinct(s: Ids, p: Ids, o: Ids, start: int, end: int, index: Ids) -> int:
 
 @part
 def _inside(s: Ids, p: Ids, o: Ids, start: int, end: int, predicate: int, graph: int) -> int:
-    """The one time that rows say, about their graph or else about anything; 0 if it is not one."""
+    """Return the one time in the rows, about their graph or else about anything.
+
+    0 if there is not exactly one.
+    """
     about = anything = 0
     clash = other_clash = False
     for row in range(start, end):
@@ -219,13 +222,12 @@ def graphs(
     to_time: Ids,
     to_end: Ids,
 ) -> tuple[int, int, int]:
-    """Events of whole graphs: (their number or ``IRREGULAR``, the first line of theirs, the next after).
+    """Assemble whole graphs; return (number of events or ``IRREGULAR``, first line, line after the last).
 
-    Quads with a negative subject are skipped. ``predicate`` says times in the default graph;
-    it is 0 if no time is asked for. A graph that is ``barred``, or was ``delivered``, cannot
-    begin; the lines before the first one that can are not looked at. The last graph is not complete.
-    Filled are the rows, and of each event its graph, its time's id, status and value, and where its rows
-    end. No event has more than ``most`` rows.
+    Quads with a negative subject are skipped. ``predicate`` gives times in the default graph; 0 if no time is
+    asked for. A graph that is ``barred``, or was ``delivered``, must not begin. Lines before the first graph
+    that may begin are skipped. The last graph is not complete. Written are the rows, and for each event its
+    graph, the id, status and value of its time, and where its rows end. No event has more than ``most`` rows.
     """
     found = row = start = first = begin = 0
     graph = time = coming = coming_time = coming_line = 0
@@ -305,9 +307,10 @@ def groups(
     to_time: Ids,
     to_end: Ids,
 ) -> tuple[int, int, int]:
-    """Events of ``size`` triples, after ``lead`` that are not looked at; the result is as that of ``graphs``.
+    """Assemble events of ``size`` triples, after ``lead`` triples that are skipped; the result is that of
+    ``graphs``.
 
-    What is filled is as there; the time is always inside.
+    The output arrays are those of ``graphs``; the time is always inside the event.
     """
     found = row = start = seen = 0
     first = begin = count

@@ -1,15 +1,15 @@
-"""Quads or triples as they come → events: which triples belong together, and when an event is complete.
+"""Quads or triples in order of arrival → events: which belong together, and when one is complete.
 
-*Named graphs.* A graph begins with its first quad. It is complete, and gets its arrival number, once its
-time is known and another graph has begun, or at the end of the input. A graph whose time is not yet known
-waits for it, while others pass it. Reported instead of delivered: a graph without a time at the end (or
-when ``HELD`` triples wait), one with two different times, with a time that is none, and what continues
-a graph after it was delivered. A time whose graph never comes is metadata. Memory is bounded: triples
-that wait, times that stand before their graphs, and the names that are remembered.
+*Named graphs.* A graph begins with its first quad. It is complete, and gets its arrival number, once its time
+is known and another graph has begun, or at the end of the input. A graph without a known time waits for it
+while others pass it. Reported instead of delivered: a graph without a time at the end (or when ``HELD``
+triples wait), a graph with two different times or an invalid one, and quads of a graph that was already
+delivered. A time of a graph that never begins is metadata. Memory is bounded: waiting triples, times that
+precede their graphs, and remembered names.
 
 A source that is read whole before its events are sorted has none of these bounds.
 
-*Triples.* Every ``size`` triples are an event, repeated ones counted.
+*Triples.* Every ``size`` triples are an event, including repeated ones.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from spaseq.sources.assembly.sink import EventSink, Name
 from spaseq.terms.dictionary import Ids, Term
 from spaseq.terms.identified import Row
 
-#: How many triples may wait for the times of their graphs, or belong to one event.
+#: The most triples that wait for the times of their graphs, or belong to one event.
 HELD: Final = 1 << 18
 
-#: Of how many graphs it is remembered that their times came before them, or that something was lost.
+#: The most graphs remembered because their times precede them, or because a part of them was lost.
 REMEMBERED: Final = 1 << 16
 
-#: How many graphs may be known to ``before`` without being delivered.
+#: The most graphs that may be in ``before`` without being delivered.
 _FEW: Final = 64
 
 
@@ -46,9 +46,9 @@ class _Graph:
     rows: list[Row] = field(default_factory=list)
     times: list[Term] = field(default_factory=list)
     problem: str = ""
-    #: How many of the rows are known to say no time.
+    #: How many of the rows are known to hold no time.
     searched: int = 0
-    #: The times of a graph of this name that was complete before.
+    #: The times of an earlier, complete graph of this name.
     before: list[Term] = field(default_factory=list)
 
 
@@ -63,7 +63,7 @@ class GraphAssembler:
         self._held = 0
         self._has_default = False
         self._lost = ""
-        self._name: Name | None = None  # of the current graph, unless something was lost after it
+        self._name: Name | None = None  # of the current graph, unless a quad was lost after it
         self._current: _Graph | None = None
         self._open: dict[Name, _Graph] = {}
         self._early: dict[Name, list[Term]] = {}
@@ -71,7 +71,7 @@ class GraphAssembler:
         self.delivered = Delivered(sink.dictionary)
 
     def quads(self, quads: Iterable[Quad]) -> None:
-        """What comes next in the stream."""
+        """Take the next quads of the stream."""
         predicate = self._sink.predicate
         for s, p, o, graph in quads:
             if isinstance(graph, DefaultGraph):
@@ -88,10 +88,10 @@ class GraphAssembler:
                 self._make_room()
 
     def spoil(self, graph: Name | None, reason: str, *, certain: bool) -> None:
-        """Something of this graph was lost, so that it is no event.
+        """Mark a graph as damaged: a part of it was lost, so it is not delivered.
 
-        Unless that is certain, it may as well have been of the current graph; and if ``graph`` is not
-        known either, of the one that begins with the next quad.
+        Unless ``certain``, the lost part may also have belonged to the current graph, and if ``graph`` is
+        None, to the graph that begins with the next quad.
         """
         if graph is not None:
             self._spoil(graph, reason)
@@ -99,7 +99,7 @@ class GraphAssembler:
             self._spoil(self._current.name, reason)
         if not certain and graph not in self._open and graph not in self._early:
             self._lost = reason
-            self._name = None  # so that the next quad comes to _begin
+            self._name = None  # so that the next quad goes to _begin
 
     def _spoil(self, graph: Name, reason: str) -> None:
         event = self._open.get(graph)
@@ -109,7 +109,7 @@ class GraphAssembler:
             self._remember(self._spoiled, graph, reason)
 
     def close(self) -> None:
-        """The input ended: whatever is open is complete, or bad."""
+        """Deliver or report everything that is open at the end of the input."""
         for graph in list(self._open):
             self._finish(graph)
         self._name = self._current = None
@@ -117,24 +117,24 @@ class GraphAssembler:
             self._sink.bad("event 1", "there is no named graph in all of the input: each one is an event")
 
     def started(self) -> list[Name] | None:
-        """The graphs that something is known of, and that are not delivered.
+        """Return the graphs about which something is known and that are not delivered.
 
-        None if it is so much that who reads on must be this assembler: a graph waits for its time while
-        others pass, something was lost, or there are too many.
+        Return None if this assembler must go on reading: a graph waits for its time while others pass, a part
+        was lost, or there are too many graphs.
         """
         known = [*self._open, *self._early, *self._spoiled]
         waiting = len(self._open) > (self._current is not None)
         return None if waiting or self._lost or len(known) > _FEW else known
 
     def settle(self) -> bool:
-        """Another graph is about to begin: deliver the current one. Whether nothing is open then."""
+        """Deliver the current graph before another one begins. Return whether nothing is open then."""
         if self._current is not None and self._is_complete(self._current):
             self._finish(self._current.name)
             self._name = self._current = None
         return not self._open
 
     def passed(self, graphs: Ids, times: Ids) -> None:
-        """Graphs that somebody else delivered, each with one time (0 if none was asked for)."""
+        """Note graphs that the kernel delivered, each with one time (0 if none was asked for)."""
         self._begun += len(graphs)
         self.delivered.extend(graphs, times)
 
@@ -157,12 +157,13 @@ class GraphAssembler:
         sink = self._sink
         if event.problem or event.times or sink.is_arrival:
             return True
-        # Only what is new, unless a path may lead through it: graphs that take turns are asked at each turn.
+        # Only new rows, unless a path may lead through old ones: graphs that alternate are checked at each
+        # turn.
         begin, event.searched = 0 if sink.path else event.searched, len(event.rows)
         return bool(sink.times_inside(event.rows[begin:], event.name))
 
     def _timed(self, graph: Any, time: Term) -> None:
-        """The default graph says the time of a graph."""
+        """Note the time that the default graph gives for a graph."""
         event = self._open.get(graph)
         if event is not None:
             if time not in event.times:
@@ -193,7 +194,7 @@ class GraphAssembler:
         self._sink.add(event.rows, graph, event.times, f"event {event.number}", event.problem)
 
     def _make_room(self) -> None:
-        """Too much is held: the oldest graph that waits is given up; else the current one is too large."""
+        """Free memory: drop the oldest waiting graph, or else the current one, which is too large."""
         for name, event in self._open.items():
             if event is not self._current:
                 event.problem = event.problem or f"no time within the {HELD} triples that may wait for one"
@@ -222,22 +223,22 @@ class TripleGroups:
         self._problem = ""
 
     def quads(self, quads: Iterable[Quad]) -> None:
-        """What comes next in the stream."""
+        """Take the next quads of the stream."""
         for s, p, o, _ in quads:
             self._rows.append((s, p, o))
             if len(self._rows) + self._lost == self.size:
                 self._finish()
 
     def spoil(self, _graph: Name | None, reason: str, *, certain: bool) -> None:
-        """A triple was lost. It counts, so that the events that follow stay whole."""
-        del certain  # whose it was is plain here: it comes next
+        """Count a lost triple, so that later events stay whole."""
+        del certain  # a lost triple always belongs to the current event
         self._problem = self._problem or reason
         self._lost += 1
         if len(self._rows) + self._lost == self.size:
             self._finish()
 
     def close(self) -> None:
-        """The input ended: an incomplete event is a bad one."""
+        """Report an incomplete event at the end of the input."""
         count = len(self._rows) + self._lost
         if count:
             self._problem = self._problem or f"the input ends after {count} of its {self.size} triples"
@@ -245,16 +246,16 @@ class TripleGroups:
 
     @property
     def missing(self) -> int:
-        """How many triples the event that has begun still lacks."""
+        """Return how many triples the current event lacks."""
         count = len(self._rows) + self._lost
         return self.size - count if count else 0
 
     def passed(self, count: int) -> None:
-        """Events that somebody else delivered."""
+        """Count events that the kernel delivered."""
         self._number += count
 
     def _finish(self) -> None:
-        if self._rows:  # what was lost is told: of an event that lost all nothing else is to be told
+        if self._rows:  # an event that lost all its triples is already reported
             self._sink.add(self._rows, None, (), f"event {self._number}", self._problem)
         self._rows, self._lost, self._problem = [], 0, ""
         self._number += 1

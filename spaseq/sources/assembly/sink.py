@@ -1,4 +1,4 @@
-"""Where every format ends: complete events become columns, and what is wrong is reported."""
+"""The end of every format: complete events become columns, invalid ones are reported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Name = NamedNode | BlankNode
 
 @dataclass(frozen=True, slots=True)
 class BadEvent:
-    """What could not become an event of its stream.
+    """Something that could not become an event of its stream.
 
     ``position`` is ``line 12``, ``event 7``, ``message 3``, ``frame 2`` (all from 1) or ``byte 4096``.
     ``payload`` is what was read: N-Quads, or the raw text.
@@ -39,9 +39,9 @@ class BadEvent:
 
 
 class EventSink:
-    """The events of one stream, numbered as they become complete, on one clock.
+    """The complete events of one stream, numbered, on one clock.
 
-    The first event's time decides the clock; an event on the other one is bad.
+    The time of the first event decides the clock; an event on the other clock is bad.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class EventSink:
         limits: Limits,
         otherwise: tuple[Clock, int] | None = None,
     ) -> None:
-        """``otherwise``: the time of an event that says none."""
+        """Create a sink; ``otherwise`` is the time of an event without one."""
         self._otherwise = otherwise
         self.is_whole = options.order == "time"
         self.limits = limits
-        #: What else may be wrong when an event is, as a format's reader sees it.
+        #: What else may be wrong with a bad event, set by the format's reader.
         self.hint = ""
         self._stream = stream
         self.dictionary = dictionary
@@ -65,18 +65,18 @@ class EventSink:
         self._builder: BatchBuilder | None = None
         self._clock: Clock | None = None
         self._n = 0
-        #: Whether it was said that ill-typed times count as ticks.
+        #: Whether the warning that ill-typed times count as ticks was issued.
         self.has_warned = False
         self._has_decimals = False
         #: Whether the arrival number is the time.
         self.is_arrival = options.time == "arrival"
-        #: The predicate of times, which may stand outside of an event's graph; None if there is none.
+        #: The predicate of times, which may be outside of an event's graph; None if there is none.
         self.predicate = options.time if isinstance(options.time, NamedNode) else None
-        #: The path to times, inside of an event's graph.
+        #: The path to times, inside an event's graph.
         self.path = options.time if isinstance(options.time, TimePath) else None
-        #: How many triples in a row make an event, if they do, until a stray subject was reported.
+        #: How many consecutive triples make an event, if fixed; None after the warning about a stray subject.
         self.group: int | None = None
-        #: Where an event ends, unless a format says.
+        #: Where an event ends, unless the format determines it.
         self.by = options.by
         self.items = options.items
         #: Local copies of the contexts that JSON-LD names by URL.
@@ -86,11 +86,11 @@ class EventSink:
 
     @property
     def stream(self) -> str:
-        """The stream's IRI, for messages."""
+        """Return the stream's IRI, for messages."""
         return self._stream.value
 
     def warn_of_decimals(self, predicate: Term | Triple | None) -> None:
-        """Say, once, that JSON numbers were typed as xsd:decimal, and are none."""
+        """Warn, once, of JSON numbers typed as xsd:decimal that have the form of doubles."""
         if not self._has_decimals:
             self._has_decimals = True
             warnings.warn(
@@ -102,7 +102,7 @@ class EventSink:
             )
 
     def bad(self, position: str, reason: str, payload: str = "") -> None:
-        """Report what cannot be an event."""
+        """Report something that cannot be an event."""
         self._on_bad(BadEvent(self._stream.value, position, bounded(reason), payload))
 
     def add(
@@ -114,10 +114,10 @@ class EventSink:
         problem: str = "",
         at: tuple[Clock, int] | None = None,
     ) -> None:
-        """A complete event: its triples, its name, the times given to it outside of it, where it stands.
+        """Add a complete event: its triples, its name, its times from outside, and its position.
 
-        Without times given, those inside it count; ``at`` is a time that was read already. A ``problem``
-        makes it a bad event.
+        Without times from outside, the times inside count. ``at`` is a time that was read already. A
+        ``problem`` makes it a bad event.
         """
         try:
             if problem:
@@ -138,7 +138,8 @@ class EventSink:
     def extend(
         self, graph: Ids, clock: Clock, time: Ids | None, offset: Ids, triples: tuple[Ids, Ids, Ids]
     ) -> bool:
-        """Complete events as columns (see ``EventBatch``); False, and none of them, if the clock is another.
+        """Add complete events as columns (see ``EventBatch``); return False, and add none, if the clock
+        differs.
 
         Without ``time``, the arrival number is the time.
         """
@@ -156,7 +157,7 @@ class EventSink:
     def _plausible(
         self, graph: Ids, time: Ids, offset: Ids, triples: tuple[Ids, Ids, Ids], ahead: timedelta
     ) -> tuple[Ids, Ids, Ids, tuple[Ids, Ids, Ids]]:
-        """Return the events whose time is at most ``ahead`` of the wall clock; report the others."""
+        """Return the events at most ``ahead`` of the wall clock; report the others."""
         far = time > latest(ahead)
         if not far.any():
             return graph, time, offset, triples
@@ -170,14 +171,14 @@ class EventSink:
         return kept.graph, kept.time, kept.offset, (kept.s, kept.p, kept.o)
 
     def take(self) -> EventBatch | None:
-        """The events added since the last call, if there are any."""
+        """Return the events added since the last call; None if there are none."""
         batch = self._builder.build() if self._builder else None
         if batch and self.group and self.predicate is not None:
             self._warn_of_strays(batch, self.dictionary.pin(self.predicate))
         return batch
 
     def _warn_of_strays(self, batch: EventBatch, predicate: int) -> None:
-        """Warn, once, of an event with a subject that has nothing to do with the subject of its time."""
+        """Warn, once, of an event with a subject that is not connected with the subject of its time."""
         stray = _stray(batch, predicate)
         if stray is None:
             return
@@ -193,7 +194,7 @@ class EventSink:
         )
 
     def _on(self, clock: Clock) -> Clock:
-        """The clock of the stream: this one, if it is the first event's."""
+        """Return the clock of the stream, which the first event decides."""
         if self._builder is None or self._clock is None:
             if clock is Clock.TICKS and self._max_ahead is not None:
                 raise SourceError(
@@ -205,7 +206,7 @@ class EventSink:
         return self._clock
 
     def times_inside(self, rows: Iterable[Row], graph: Name | None) -> list[Term]:
-        """The distinct times that an event's own triples say: about its name, or else about anything."""
+        """Return the distinct times in an event's own triples: about its name, or else about anything."""
         if self.path is not None:
             return self.path.ends(rows)
         found = [(s, o) for s, p, o in rows if p == self.predicate and not isinstance(o, Triple)]
@@ -237,7 +238,7 @@ class EventSink:
 def _stray(batch: EventBatch, predicate: int) -> tuple[int, int, int] | None:
     """Return the first event with a subject that no chain of triples connects with that of its time.
 
-    The result is its position in the batch and the ids of both subjects; None if there is no such event.
+    The result is its index in the batch and the ids of both subjects; None if there is no such event.
     """
     event = np.repeat(np.arange(len(batch)), np.diff(batch.offset))
     of_time = np.zeros(len(batch), dtype=np.int64)
@@ -277,7 +278,7 @@ def letter_of(batch: EventBatch, index: int, reason: str) -> BadEvent:
 
 
 def instead(rows: Iterable[Row], graph: Name | None = None) -> str:
-    """Return what to do about a missing time: a predicate or a path that says one, if there is one."""
+    """Return what to do about a missing time: use a predicate or a path that gives one, if there is one."""
     rows = [*rows]
     holders: dict[NamedNode, set[object]] = {}
     for s, p, o in rows:
@@ -298,7 +299,7 @@ def instead(rows: Iterable[Row], graph: Name | None = None) -> str:
 
 
 def _unusable(terms: Iterable[Term]) -> str:
-    """Why the values of a predicate in an event are not its time; empty if they are."""
+    """Return why the values of a predicate in an event are not its time; empty if they are."""
     found = set()
     for term in terms:
         try:
@@ -309,7 +310,7 @@ def _unusable(terms: Iterable[Term]) -> str:
 
 
 def check_terms(rows: Iterable[Triple | Row], limits: Limits) -> None:
-    """Raise ValueError for a triple with a term that is longer than ``limits.term_bytes``."""
+    """Raise ValueError for a triple with a term longer than ``limits.term_bytes``."""
     if limits.term_bytes is None:
         return
     for row in rows:
@@ -319,7 +320,7 @@ def check_terms(rows: Iterable[Triple | Row], limits: Limits) -> None:
 
 
 def check_term(term: Term, limits: Limits) -> None:
-    """Raise ValueError for a term that is longer than ``limits.term_bytes``."""
+    """Raise ValueError for a term longer than ``limits.term_bytes``."""
     most, text = limits.term_bytes, term.value
     if most is not None and 4 * len(text) > most and len(text.encode()) > most:
         raise ValueError(limits.beyond("term_bytes", f"a term that begins with {text[:40]!r}"))
@@ -328,11 +329,11 @@ def check_term(term: Term, limits: Limits) -> None:
 def add_dataset(
     sink: EventSink, quads: Iterable[Quad], position: str, problem: str = "", otherwise: Sequence[Term] = ()
 ) -> None:
-    """The events of an atomic dataset: a message, a document of one line, a frame.
+    """Add the events of an atomic dataset: a message, a document of one line, a frame.
 
-    Its named graphs are the events, with their times in the default graph or inside; a dataset with no
-    named graph is one event itself. Other triples of the default graph are metadata. With ``by=message`` all
-    its triples are one event. ``otherwise``: the time of a dataset with no named graph that says none.
+    Its named graphs are the events, with their times in the default graph or inside. A dataset without named
+    graphs is one event itself. Other triples of the default graph are metadata. With ``by=message`` all its
+    triples are one event. ``otherwise``: the time of a dataset without named graphs that gives none.
     """
     default: list[Row] = []
     named: dict[Name, list[Row]] = {}

@@ -1,6 +1,6 @@
-"""Triples → events by their subjects: ``by=subject`` (consecutive ones), ``by=IRI`` (members of a document).
+"""Triples → events by subject: ``by=subject`` (consecutive triples), ``by=IRI`` (members of a document).
 
-A blank node belongs to the subject that reaches it. What no subject reaches is a malformed event.
+A blank node belongs to the subject that reaches it. Triples that no subject reaches are a malformed event.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from spaseq.sources.assembly.sink import EventSink, Name
 from spaseq.terms.dictionary import Term
 from spaseq.terms.identified import Row
 
-#: How many triples a document may have that is read whole (``by=IRI``); about 1 GB of memory.
+#: The most triples of a document that is read whole (``by=IRI``); about 1 GB of memory.
 DOCUMENT: Final = 1 << 21
 
-#: What may be a node of an event's graph.
+#: A possible node of an event's graph.
 Node = Term | Triple
 
 
 def assembler_of(sink: EventSink, triples: int | None) -> Assembler | None:
-    """Return what makes events of triples, as the options say; None without ``triples=`` and ``by=``."""
+    """Return the assembler that the options ask for; None without ``triples=`` and ``by=``."""
     if triples:
         return TripleGroups(sink, triples)
     if isinstance(sink.by, NamedNode):
@@ -43,17 +43,17 @@ class SubjectGroups:
         self._subject: NamedNode | None = None
         self._number = 0
         self._rows: list[Row] = []
-        # Triples of blank nodes that no subject has reached yet, and how many stood before the subject.
+        # Triples of blank nodes that no subject has reached yet, and how many of them preceded the subject.
         self._loose: list[Row] = []
         self._before = 0
         self._problem = ""
-        # The subject of a triple that was lost just now, if it is known, and why.
+        # The subject of a triple that was just lost, if known, and why.
         self._lost: tuple[Name | None, str] | None = None
         self._seen: dict[Term, None] = {}
         self._has_warned = False
 
     def quads(self, quads: Iterable[Quad]) -> None:
-        """What comes next in the stream."""
+        """Take the next quads of the stream."""
         for s, p, o, _ in quads:
             if isinstance(s, NamedNode) and s != self._subject:
                 self._begin(s)
@@ -67,14 +67,14 @@ class SubjectGroups:
                 del self._rows[1000:], self._loose[1000:]
 
     def spoil(self, subject: Name | None, reason: str, *, certain: bool) -> None:
-        """A triple was lost: of this subject, or else of the current one or of the next."""
+        """Note a lost triple: of this subject, or else of the current or the next one."""
         if self._subject is not None and (subject in (None, self._subject) or not certain):
             self._problem = self._problem or reason
         if subject != self._subject:
             self._lost = subject, reason
 
     def close(self) -> None:
-        """The input ended."""
+        """End the input."""
         self._finish()
         if self._loose:
             self._refuse(self._loose)
@@ -98,7 +98,7 @@ class SubjectGroups:
             del self._seen[next(islice(self._seen, 1))]
 
     def _finish(self) -> None:
-        """The current subject is complete. Loose triples may belong to the next one, not to a later one."""
+        """Complete the current subject. Loose triples may belong to the next subject, not to a later one."""
         if self._subject is None:
             return
         before, after = self._loose[: self._before], self._loose[self._before :]
@@ -116,7 +116,7 @@ class SubjectGroups:
 
 
 class Members:
-    """Each object of a predicate in a document → an event: its triples, wherever they stand."""
+    """Each object of a predicate in a document → an event with all its triples, wherever they are."""
 
     def __init__(self, sink: EventSink, predicate: NamedNode) -> None:
         self._sink = sink
@@ -128,7 +128,7 @@ class Members:
         self._problems: dict[Name, str] = {}
 
     def quads(self, quads: Iterable[Quad]) -> None:
-        """What comes next in the document; the names of graphs do not count."""
+        """Take the next quads of the document; graph names are ignored."""
         for s, p, o, _ in quads:
             if p == self._predicate and isinstance(o, NamedNode):
                 self._members[o] = None
@@ -141,14 +141,14 @@ class Members:
             )
 
     def spoil(self, subject: Name | None, reason: str, *, certain: bool) -> None:
-        """A triple was lost: of this subject, or else of any."""
+        """Note a lost triple: of this subject, or else of any."""
         if isinstance(subject, NamedNode) and certain:
             self._problems.setdefault(subject, reason)
         else:
             self._problem = self._problem or reason
 
     def close(self) -> None:
-        """The document ended."""
+        """End the document."""
         loose = [row for s, rows in self._rows.items() if not isinstance(s, NamedNode) for row in rows]
         of_blank: dict[Node, list[Row]] = {s: self._rows[s] for s in dict.fromkeys(row[0] for row in loose)}
         for number, member in enumerate(self._members, 1):
@@ -166,7 +166,7 @@ Assembler = GraphAssembler | TripleGroups | SubjectGroups | Members
 
 
 def nodes_from(rows: Iterable[Row], of: Mapping[Node, list[Row]]) -> list[Node]:
-    """Return the keys of ``of`` that triples reach, by any number of steps."""
+    """Return the keys of ``of`` that triples reach, in any number of steps."""
     found: dict[Node, None] = {}
     left = [*rows]
     while left:

@@ -1,1 +1,1 @@
-"""Rows → events by columns: templates with holes, filled a column at a time."""
+"""Rows → events by columns: templates with holes, filled one column at a time. Open ``rows.py`` first."""

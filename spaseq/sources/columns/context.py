@@ -1,9 +1,9 @@
-"""What a JSON-LD context makes of a column of rows, read off from what the processor makes of probes.
+"""Templates for columns of rows, derived from what the JSON-LD processor makes of probes.
 
-A *flat* context takes each column by itself: to the row's subject, to one triple about it, or to nothing.
-For most values of such a column a template says the term; others are judged by the processor, once each.
-The processor stays the judge of what a context means: a template is made only where several probes show one
-and the same, and only of contexts in which no column changes what another one means.
+A *flat* context maps each column by itself: to the row's subject, to one triple about it, or to nothing. For
+most values of such a column a template gives the term; the processor judges other values, once each. The
+processor defines what a context means: a template is made only if several probes agree, and only of contexts
+in which no column changes the meaning of another.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pyoxigraph import BlankNode, Literal, NamedNode
 from spaseq.sources.formats._lift import lift
 from spaseq.terms.identified import Row
 
-#: A value of a row: JSON's strings, true and false, null, and numbers as they are written.
+#: A value of a row: a JSON string, true, false, null, or a number as written.
 Value = object
 
 
 class Number(str):
-    """A number of JSON, as it is written."""
+    """A JSON number, as written."""
 
     __slots__ = ()
 
@@ -33,7 +33,7 @@ class Number(str):
 class Group(NamedTuple):
     """Rows of a block with the same keys: their numbers in the block, and a column of values for each key.
 
-    With ``skips_empty``, an empty string is no value.
+    With ``skips_empty``, an empty string counts as no value.
     """
 
     keys: tuple[str, ...]
@@ -43,7 +43,7 @@ class Group(NamedTuple):
 
 
 class Role(Enum):
-    """What a column is for."""
+    """What a column is mapped to."""
 
     SUBJECT = "subject"
     PROPERTY = "property"
@@ -52,10 +52,10 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A term in N-Triples: something in front of a text that fits ``plain``, and something behind it.
+    """A term in N-Triples: a prefix, a text that matches ``plain``, and a suffix.
 
-    ``plain`` matches one or more such texts, with line feeds between. ``is_double``: the text is a number,
-    and to be written as JSON-LD writes doubles.
+    ``plain`` matches one or more such texts, with line feeds between. ``is_double``: the text is a number
+    that JSON-LD writes as a double.
     """
 
     start: str
@@ -66,9 +66,9 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What becomes of a column: its predicate if it is a property, and the forms of its strings and numbers.
+    """The mapping of a column: its predicate if it is a property, and the forms of its strings and numbers.
 
-    ``judged`` remembers the term of other values, by their JSON: ``""`` for none, None if the processor must
+    ``judged`` caches the terms of other values, by their JSON: ``""`` for none, None if the processor must
     see the whole row.
     """
 
@@ -81,7 +81,7 @@ class Column:
 
     @property
     def has_false_decimals(self) -> bool:
-        """Whether numbers with a fraction are typed as decimals, but written as doubles."""
+        """Return whether numbers with a fraction are typed as decimals, but written as doubles."""
         return any(form.is_double and form.end == f'"^^{DECIMAL}' for form in self.numbers)
 
 
@@ -89,9 +89,9 @@ def _lines(one: str) -> re.Pattern[str]:
     return re.compile(rf"{one}(?:\n{one})*+")
 
 
-#: Strings that canonical N-Triples writes as they are.
+#: Strings that canonical N-Triples writes without escapes.
 PLAIN_TEXT: Final = re.compile(r'[^\x00-\x09\x0b-\x1f"\\\x7f\ud800-\udfff\ufffe\uffff]*+')
-#: What may follow any IRI that ends like a namespace, and means nothing else than itself.
+#: What may follow any IRI that ends like a namespace, without changing the IRI's structure.
 _SEGMENT: Final = _lines(r"[A-Za-z0-9_-][A-Za-z0-9._-]*+")
 _INTEGER: Final = _lines(r"(?:0|-?[1-9][0-9]{0,14}+)(?![0-9])")
 _FRACTION: Final = _lines(r"-?(?:0|[1-9][0-9]{0,7})\.[0-9]{0,6}[1-9](?![0-9])")
@@ -110,7 +110,7 @@ _INTEGERS: Final = ("5", "-120", "0", "123456789012345")
 _FRACTIONS: Final = ("1.5", "-0.0025", "12000.25")
 _OTHERS: Final = ("true", "false", "null", "1e30", "2.0")
 
-#: Keywords that a context may use: with others, a column may change what another one means.
+#: Keywords that a context may use; with others, a column may change the meaning of another.
 _SETTINGS: Final = frozenset(
     {"@base", "@container", "@context", "@id", "@language", "@prefix", "@protected", "@type", "@version"}
     | {"@vocab"}
@@ -119,13 +119,13 @@ _VALUES: Final = frozenset({"@id", "@none", "@set", "@type", "@vocab"})
 
 DECIMAL: Final = NamedNode("http://www.w3.org/2001/XMLSchema#decimal")
 _TYPE: Final = NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
-#: So many judged values are remembered of a column, none of them longer than that.
+#: The most judged values cached for a column, and the longest of them.
 _REMEMBERED: Final = 1 << 14
 _LONGEST: Final = 1 << 8
 
 
 class Templates:
-    """The columns of a context, made when they are first asked for."""
+    """The columns of a context, made on first use."""
 
     def __init__(self, context: str) -> None:
         self._context = context
@@ -134,13 +134,13 @@ class Templates:
         used = {word for word in values if word.startswith("@")}
         self._is_flat = keywords <= _SETTINGS and used <= _VALUES
         self._is_scoped = _is_scoped(json.loads(context))
-        #: Names that may mean something else as values, too.
+        #: Names that may have another meaning as values, too.
         self.names = frozenset(keys)
         self._columns: dict[str, Column | None] = {}
         self._rows: dict[tuple[str, ...], list[Column] | None] = {}
 
     def columns(self, keys: tuple[str, ...]) -> list[Column] | None:
-        """The columns of rows with these keys; None if the processor must see each of them."""
+        """Return the columns of rows with these keys; None if the processor must see each row."""
         if keys not in self._rows:
             if len(self._rows) >= _REMEMBERED:
                 self._rows.clear()
@@ -148,11 +148,11 @@ class Templates:
         return self._rows[keys]
 
     def know(self, keys: tuple[str, ...]) -> bool:
-        """Whether ``columns`` was asked for these keys."""
+        """Return whether ``columns`` was called for these keys."""
         return keys in self._rows
 
     def judge(self, column: Column, values: Iterable[str]) -> dict[str, str | None]:
-        """The terms of values, given as JSON, by what the processor says; see ``Column.judged``."""
+        """Return the terms of values, given as JSON, by the processor; see ``Column.judged``."""
         values = list(dict.fromkeys(values))
         short = [value for value in values if len(value) <= _LONGEST and value not in column.judged]
         if len(column.judged) + len(short) > _REMEMBERED:
@@ -163,7 +163,7 @@ class Templates:
         return {value: column.judged.get(value) for value in values}
 
     def _together(self, keys: tuple[str, ...]) -> list[Column] | None:
-        """The columns, if each is one, and a probe that has them all shows that they are."""
+        """Return the columns, if each is flat, and a probe with all of them confirms it."""
         if len(set(keys)) < len(keys) or any(key[:1] == "@" and key not in ("@id", "@type") for key in keys):
             return None
         columns = [column for column in map(self._column, keys) if column is not None]
@@ -184,7 +184,7 @@ class Templates:
         return columns
 
     def _composed(self, columns: Sequence[Column], probe: str) -> set[tuple[str, str, str]] | None:
-        """The triples of a row in which each column has the same value; None if one of them cannot."""
+        """Return the triples of a row with the value ``probe`` in each column; None if a column cannot."""
         terms = [self.judge(column, [probe])[probe] for column in columns]
         if None in terms:
             return None
@@ -204,7 +204,7 @@ class Templates:
         return self._columns[key]
 
     def _derive(self, key: str) -> Column | None:
-        """The column of a key; None if the processor makes something else of it than a column."""
+        """Return the column of a key; None if the key is not flat."""
         strings = [json.dumps(text) for text in _STRINGS]
         probes = [*strings, *_INTEGERS, *_FRACTIONS, *_OTHERS]
         seen = dict(zip(probes, self._probe(key, probes), strict=True))
@@ -232,7 +232,7 @@ class Templates:
         return Column(key, role, predicate, text, tuple(form for form in numbers if form is not None))
 
     def _probe(self, key: str, values: Sequence[str]) -> Iterator[tuple[Any, Any, Any] | None]:
-        """Of each value in a row of its own: subject, predicate and object, or None for what is else.
+        """Yield for each value in a row of its own: subject, predicate and object; None for any other result.
 
         Predicate and object are None if the value is in no triple.
         """
@@ -252,7 +252,7 @@ def _fact(triples: list[Row]) -> tuple[Any, Any, Any] | None:
 
 
 def _judgement(column: Column, seen: tuple[Any, Any, Any] | None) -> str | None:
-    """The term that a probe shows for a column; see ``Column.judged``."""
+    """Return the term that a probe shows for a column; see ``Column.judged``."""
     if seen is None:
         return None
     subject, predicate, term = seen
@@ -266,14 +266,14 @@ def _judgement(column: Column, seen: tuple[Any, Any, Any] | None) -> str | None:
 
 
 def _string_form(terms: Sequence[str]) -> Form | None:
-    """The form of strings as literals, if all of them are."""
+    """Return the form of strings as literals, if all of them are literals."""
     end = terms[0][len(_STRINGS[0]) + 1 :]
     expected = [f"{str(Literal(text))[:-1]}{end}" for text in _STRINGS]
     return Form('"', end, PLAIN_TEXT) if end[:1] == '"' and expected == list(terms) else None
 
 
 def _segment_form(terms: Sequence[str]) -> Form | None:
-    """The form of simple names as IRIs, if they all follow the same namespace."""
+    """Return the form of simple names as IRIs, if they all follow the same namespace."""
     start = terms[0].removesuffix(f"{_SEGMENTS[0]}>")
     expected = [f"{start}{segment}>" for segment in _SEGMENTS]
     return (
@@ -282,7 +282,7 @@ def _segment_form(terms: Sequence[str]) -> Form | None:
 
 
 def _number_form(probes: Sequence[str], terms: Sequence[str], plain: re.Pattern[str]) -> Form | None:
-    """The form of numbers, if they stay as they are or all become doubles."""
+    """Return the form of numbers, if they stay as they are or all become doubles."""
     end = terms[0][terms[0].rfind('"') :]
     for is_double in (False, True):
         texts = [double(text) for text in probes] if is_double else probes
@@ -292,7 +292,7 @@ def _number_form(probes: Sequence[str], terms: Sequence[str], plain: re.Pattern[
 
 
 def double(text: str) -> str:
-    """A number without exponent, and without zeros at the end of a fraction, as JSON-LD writes doubles.
+    """Write a number as JSON-LD writes doubles; it has no exponent and no zeros at the end of a fraction.
 
     >>> double("-120"), double("27.85"), double("0.0025"), double("0")
     ('-1.2E2', '2.785E1', '2.5E-3', '0.0E0')
@@ -312,7 +312,7 @@ def _shown(triples: list[Row]) -> set[tuple[str, str, str]]:
 
 
 def _words(context: object) -> tuple[set[str], set[str]]:
-    """The keys and the strings of a context, at any depth."""
+    """Return the keys and the strings of a context, at any depth."""
     keys: set[str] = set()
     values: set[str] = set()
     if isinstance(context, str):
@@ -328,6 +328,6 @@ def _words(context: object) -> tuple[set[str], set[str]]:
 
 
 def _is_scoped(context: object) -> bool:
-    """Whether a term has a context of its own."""
+    """Return whether a term has a context of its own."""
     keys, _ = _words(context)
     return "@context" in keys

@@ -1,7 +1,7 @@
-"""A template of triples with holes for the columns of a table: what the rows of an Arrow batch say, as terms.
+"""Templates of triples with holes for the columns of a table: rows of an Arrow batch → terms.
 
-``?column`` stands for a value as a literal, ``{column}`` inside an IRI for its text. A name that is not a
-word is ``?{my column}``. Terms are made a column at a time, in the form of N-Triples; null makes no term.
+``?column`` is replaced by a value as a literal, ``{column}`` inside an IRI by its text. A name that is not a
+word is written ``?{my column}``. Terms are made one column at a time, as N-Triples; null makes no term.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _TOKEN: Final = re.compile(
     r"|[?$](?:\w+(?:\.\w+)*|\{[^{}<>]+\})"
 )
 
-#: Columns stand in the template as IRIs of this kind, with their names quoted, until rows fill them in.
+#: The scheme of the IRIs that stand for columns in a template.
 _HOLE: Final = "x-column:"
 
-#: Stands before a column that begins an IRI, and so has its scheme.
+#: Marks a column that begins an IRI, and therefore has its scheme.
 _WHOLE: Final = "x-whole:"
 
-#: Characters that an IRI cannot have.
+#: Characters that an IRI must not contain.
 _FORBIDDEN: Final = re.compile(r"[\x00-\x20<>\"{}|\\^`]")
 
-#: The same, and what N-Triples escapes in strings, as Arrow writes patterns.
+#: The same, and characters that N-Triples escapes in strings, as patterns of Arrow.
 _NOT_IN_IRIS: Final = r'[\x00-\x20<>"{}|\\^`]'
 _NOT_PLAIN: Final = r'[\x00-\x1f"\\\x7f\x{FFFE}\x{FFFF}]'
 _NAME: Final = r"^[A-Za-z0-9_-][A-Za-z0-9._-]*$"
@@ -48,18 +48,18 @@ _USUAL_DOUBLE: Final = r"^-?[0-9]+(\.[0-9]+)?$"
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A term that is the same in each row, as N-Triples writes it; a blank node is one of each row's own."""
+    """A term that is the same in each row, in N-Triples; a blank node is fresh in each row."""
 
     text: str
 
     @property
     def is_blank(self) -> bool:
-        """Whether it is a label of a blank node."""
+        """Return whether it is a label of a blank node."""
         return self.text.startswith("_:")
 
 
 class Coded(NamedTuple):
-    """Terms in N-Triples, and which of them each row has (each its own, if that is None); null for none."""
+    """Terms in N-Triples, and the index of each row's term (None: one term per row); null for none."""
 
     texts: pa.Array
     which: pa.Array | None
@@ -74,42 +74,42 @@ class Value:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What it needs."""
+        """Return the columns that it uses."""
         return (self.column,)
 
     def texts(self, batch: pa.RecordBatch) -> pa.Array:
-        """The term of each row in N-Triples; null for none."""
+        """Return the term of each row in N-Triples; null for none."""
         return literals(batch.column(self.column))
 
     def coded(self, batch: pa.RecordBatch) -> Coded:
-        """The different terms, and which of them each row has."""
+        """Return the distinct terms, and the index of each row's term."""
         values = _encoded(batch.column(self.column))
         return Coded(literals(values.dictionary), values.indices, True)
 
 
 @dataclass(frozen=True, slots=True)
 class Iri:
-    """An IRI with columns inside: text and columns by turns."""
+    """An IRI with columns inside: alternating text and columns."""
 
     parts: tuple[str, ...]
 
     @classmethod
     def of(cls, text: str) -> Iri:
-        """From text with ``{column}`` in it."""
+        """Parse text with ``{column}`` in it."""
         return cls(tuple(_PART.split(text)))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What it needs."""
+        """Return the columns that it uses."""
         return self.parts[1::2]
 
     def texts(self, batch: pa.RecordBatch) -> pa.Array:
-        """The term of each row in N-Triples; null for none. It may be none that is valid."""
+        """Return the term of each row in N-Triples; null for none. It may be invalid."""
         parts = [_escaped(batch.column(p)) if i % 2 else p for i, p in enumerate(self.parts)]
         return _joined("<", *parts, ">")
 
     def coded(self, batch: pa.RecordBatch) -> Coded:
-        """The different terms, and which of them each row has."""
+        """Return the distinct terms, and the index of each row's term."""
         if len(self.columns) == 1:
             values = _encoded(batch.column(self.columns[0]))
             different = pa.record_batch([values.dictionary], names=list(self.columns))
@@ -120,7 +120,7 @@ class Iri:
         return Coded(texts.dictionary, texts.indices, False)
 
     def _is_plain(self, batch: pa.RecordBatch) -> bool:
-        """Whether all that comes of it is surely valid: names where some names are."""
+        """Return whether every result is certainly valid: simple names in a place for names."""
         if ":" not in self.parts[0] or not all(
             is_valid(f"<{probe.join(self.parts[::2])}>") for probe in _PROBES
         ):
@@ -132,7 +132,7 @@ Slot = Constant | Value | Iri
 
 
 class Template:
-    """The triples that each row makes. Raises SourceError for text that is none, or names no column."""
+    """The triples that each row makes. Raises SourceError for an invalid template or an unknown column."""
 
     def __init__(self, text: str, known: Collection[str], graph: str | None = None) -> None:
         self.triples = [tuple(map(_slot, triple)) for triple in _triples(text, known)]
@@ -142,13 +142,13 @@ class Template:
 
     @property
     def columns(self) -> set[str]:
-        """The columns that it needs."""
+        """Return the columns that it uses."""
         slots = [slot for triple in self.triples for slot in triple] + ([self.graph] if self.graph else [])
         return {column for slot in slots if not isinstance(slot, Constant) for column in slot.columns}
 
 
 def _triples(template: str, known: Collection[str]) -> list[tuple[str, str, str]]:
-    """The triples of a template in N-Triples, with holes in them."""
+    """Return the triples of a template in N-Triples, with holes in them."""
 
     def hollow(token: re.Match[str]) -> str:
         text = token[0]
@@ -200,7 +200,7 @@ def _check(column: str, known: Collection[str]) -> None:
 
 
 def _slot(text: str) -> Slot:
-    """A term with its holes."""
+    """Return a term with its holes."""
     if text.startswith(f"<{_HOLE}"):
         return Value(unquote(text[len(_HOLE) + 1 : -1]))
     if f"%7D{_HOLE}" in text:
@@ -210,7 +210,7 @@ def _slot(text: str) -> Slot:
 
 
 def check_types(template: Template, schema: pa.Schema) -> None:
-    """Raises SourceError for a column of a type that no term can be made of."""
+    """Raise SourceError for a column whose type has no form as a term."""
     types = pa.types
     for column in sorted(template.columns):
         kind = schema.field(column).type
@@ -232,7 +232,10 @@ def check_types(template: Template, schema: pa.Schema) -> None:
 
 
 def literals(values: pa.Array) -> pa.Array:
-    """Each value as a literal in N-Triples; null for null. Raises SourceError for a type that has none."""
+    """Return each value as a literal in N-Triples.
+
+    Null for null. Raises SourceError for a type without one.
+    """
     if pa.types.is_dictionary(values.type):
         return literals(values.dictionary).take(values.indices)
     if pa.types.is_integer(values.type):
@@ -245,7 +248,7 @@ def literals(values: pa.Array) -> pa.Array:
         texts = pc.cast(pc.cast(values, pa.float64()), pa.string())
         return _usually(values, pc.match_substring_regex(texts, _USUAL_DOUBLE), _typed(texts, "double"))
     if pa.types.is_timestamp(values.type) and values.type.unit in ("us", "ns"):
-        # In UTC, the digits of a fraction only if there are any; nanoseconds are cut off, as in a time.
+        # In UTC; a fraction only if it is not 0; nanoseconds are cut off, as in a time.
         counts = pc.cast(values, pa.int64()) if values.type.unit == "us" else _microseconds(values)
         moments = pc.cast(counts.cast(pa.timestamp("us")), pa.string())
         texts = pc.utf8_replace_slice(pc.replace_substring_regex(moments, r"\.000000$", ""), 10, 11, "T")
@@ -285,7 +288,7 @@ def _typed(texts: pa.Array, datatype: str) -> pa.Array:
 
 
 def _usually(values: pa.Array, is_usual: pa.Array, usual: pa.Array) -> pa.Array:
-    """What is usual, and each other value by itself."""
+    """Return ``usual`` where it applies, and convert other values one by one."""
     if pc.all(is_usual).as_py() in (True, None):
         return usual
     others = pc.invert(is_usual)
@@ -294,7 +297,7 @@ def _usually(values: pa.Array, is_usual: pa.Array, usual: pa.Array) -> pa.Array:
 
 
 def _escaped(values: pa.Array) -> pa.Array:
-    """Each value as text that may stand in an IRI."""
+    """Return each value as text that may stand in an IRI."""
     if pa.types.is_dictionary(values.type):
         return _escaped(values.dictionary).take(values.indices)
     if pa.types.is_integer(values.type) or _is_text(values.type):
@@ -312,12 +315,12 @@ def _percent(character: re.Match[str]) -> str:
 
 
 def _joined(*parts: pa.Array | str) -> pa.Array:
-    """Texts side by side; null where one of them is."""
+    """Concatenate texts; null where one of them is null."""
     return pc.binary_join_element_wise(*(pa.scalar(p) if isinstance(p, str) else p for p in parts), "")
 
 
 def _literal(value: Any) -> str | None:
-    """A value as a literal; None for null."""
+    """Return a value as a literal; None for null."""
     match value:
         case None:
             return None
@@ -337,7 +340,7 @@ def _literal(value: Any) -> str | None:
 
 
 def is_valid(text: str) -> bool:
-    """Whether an IRI in N-Triples is one."""
+    """Return whether an IRI in N-Triples is valid."""
     try:
         NamedNode(text[1:-1])
     except ValueError:
@@ -346,7 +349,7 @@ def is_valid(text: str) -> bool:
 
 
 def constant_term(text: str) -> NamedNode | BlankNode | Literal:
-    """The term of a ``Constant``."""
+    """Return the term of a ``Constant``."""
     (quad,) = parse(f"<x:x> <x:x> {text} .", format=RdfFormat.N_TRIPLES)
     assert isinstance(quad.object, NamedNode | BlankNode | Literal)
     return quad.object

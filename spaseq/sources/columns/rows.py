@@ -1,7 +1,7 @@
-"""Rows on the fast path: columns of values to columns of ids, by the templates of a context.
+"""The fast path for rows: columns of values → columns of ids, by the templates of a context.
 
-What a template does not cover, the processor judges by itself, once per value; rows that it must see whole
-are *odd*, and left to the slow path, as are those whose time is missing or none.
+The JSON-LD processor judges values that no template covers, once per value. Rows that it must see whole are
+*odd* and left to the slow path, as are rows with a missing or invalid time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Mask = npt.NDArray[np.bool_]
 
 _ODD: Final = -1
 
-#: For fewer rows with the same keys it is not worth to make a template.
+#: The fewest rows with the same keys for which a template pays off.
 FEW: Final = 8
 
 
@@ -50,7 +50,7 @@ class _Triples(NamedTuple):
 
 
 class FastRows:
-    """Lifts rows as ``rows.Lifter`` does, as far as they are usual."""
+    """Lifts rows as ``rows.Lifter`` does, if they are usual."""
 
     def __init__(self, context: str, sink: EventSink, times: RowTimes | None = None) -> None:
         self._templates = Templates(context)
@@ -59,7 +59,7 @@ class FastRows:
         self._dictionary = sink.dictionary
 
     def deliver(self, count: int, groups: Sequence[Group], slowly: Callable[[Sequence[int]], None]) -> None:
-        """Hand on the events of ``count`` rows in their order; ``slowly`` gets the numbers of those left."""
+        """Deliver the events of ``count`` rows in order; ``slowly`` gets the numbers of odd rows."""
         with self._dictionary.lock:
             odd = np.ones(count, dtype=np.bool_)
             time_id = np.zeros(count, dtype=np.int64)
@@ -74,7 +74,7 @@ class FastRows:
             s, p, o = (column[keep][order] for column in triples[1:])
             size[odd] = 0
             offset = np.concatenate([[0], np.cumsum(size)])
-            # Where a run of odd rows, or of others, or of those on another clock begins.
+            # The boundaries between odd rows, other rows, and rows on another clock.
             kind = np.where(odd, _ODD, status)
             starts = np.flatnonzero(np.diff(kind, prepend=_ODD - 1)).tolist()
             for start, stop in zip(starts, [*starts[1:], count], strict=True):
@@ -90,7 +90,7 @@ class FastRows:
                     slowly(range(start, stop))
 
     def _lift(self, group: Group, odd: Mask, time_id: Ids) -> _Triples:
-        """The triples of a group's rows; enters which are not odd, and the ids of their times."""
+        """Return the triples of a group's rows; mark odd rows, and write the ids of their times."""
         count = len(group.rows)
         none = np.empty(0, dtype=np.int64)
         is_worth = count >= FEW or self._templates.know(group.keys)
@@ -138,7 +138,7 @@ class FastRows:
         return _Triples(rows[of], subject[of], p[where], o[where])
 
     def _times(self, odd: Mask, time_id: Ids) -> tuple[Ids, Ids]:
-        """(status, time) of each row; ``UNREAD`` if it has none, or none that can be read."""
+        """Return (status, time) of each row; ``UNREAD`` for a missing or unreadable time."""
         status, time = np.zeros((2, len(time_id)), dtype=np.int64)
         if self._sink.is_arrival:
             status[:] = TICK
@@ -158,7 +158,7 @@ class FastRows:
         return status, time
 
     def _ids(self, column: Column, values: Sequence[Value], skips_empty: bool) -> Ids:
-        """The term of each value: ``UNBOUND`` if there is none, ``_ODD`` if its row is odd."""
+        """Return the term of each value: ``UNBOUND`` if there is none, ``_ODD`` if its row is odd."""
         table = self._dictionary.table()
         kinds = set(map(type, values))
         if len(kinds) == 1 and not (skips_empty and "" in values):
@@ -172,7 +172,7 @@ class FastRows:
         return ids
 
     def _texts(self, column: Column, values: Sequence[Value], skips_empty: bool) -> list[str | None]:
-        """The term of each value in N-Triples: ``""`` if there is none, None if its row is odd."""
+        """Return the term of each value in N-Triples: ``""`` if there is none, None if its row is odd."""
         known: dict[type, dict[Value, str | None]] = {}
         for kind in set(map(type, values)) - {tuple, list}:
             different = {value for value in values if type(value) is kind}
@@ -186,7 +186,7 @@ class FastRows:
 
 
 def _cells(column: RowTimes, count: int, groups: Sequence[Group]) -> tuple[Ids, Ids]:
-    """(status, time) of each row, by its cell in a column."""
+    """Return (status, time) of each row, by its cell in a column."""
     status, time = np.zeros((2, count), dtype=np.int64)
     for group in groups:
         if column.name in group.keys:
@@ -206,14 +206,14 @@ def _as_json(value: Value) -> str:
 
 
 def _forms(column: Column, kind: type) -> Sequence[Form]:
-    """The forms that a column's values of a kind may have."""
+    """Return the forms that a column's values of a kind may have."""
     if kind is Number:
         return column.numbers
     return (column.text,) if kind is str and column.text is not None else ()
 
 
 def _text(column: Column, value: Value, names: frozenset[str]) -> str | None:
-    """The term of a value by the column's forms, in N-Triples; None if none of them says it."""
+    """Return the term of a value by the column's forms, in N-Triples; None if no form applies."""
     for form in _forms(column, type(value)):
         assert isinstance(value, str)
         if form.plain.fullmatch(value) and value not in names and "\n" not in value:
@@ -221,13 +221,13 @@ def _text(column: Column, value: Value, names: frozenset[str]) -> str | None:
         if form.plain is PLAIN_TEXT:
             try:
                 return f"{str(Literal(value))[:-1]}{form.end}"
-            except ValueError:  # half of a surrogate pair
+            except ValueError:  # an unpaired surrogate
                 return None
     return None
 
 
 def _joined(form: Form, values: Sequence[Any], names: frozenset[str]) -> bytes | None:
-    """Values that are all plain as terms in N-Triples, one a line; None if they are not."""
+    """Return values that are all plain as terms in N-Triples, one per line; None if not all are plain."""
     text = "\n".join(values)
     if form.plain.fullmatch(text) is None or text.count("\n") != len(values) - 1:
         return None

@@ -1,4 +1,4 @@
-"""Rows that are columns in memory (pandas, polars, Arrow, DuckDB) as a source of events."""
+"""Tables in memory (pandas, polars, Arrow, DuckDB) as a source of events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from spaseq.sources.columns.holes import Iri, Slot, Template, Value
 
-#: So many rows become events at once.
+#: Rows that become events at once.
 _ROWS: Final = 1 << 16
 
 _MICROSECONDS: Final = {"D": 86_400_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
@@ -36,7 +36,10 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table as a source of events, see ``table``. ``read``: the reader that it was, once that is read."""
+    """A table as a source of events, see ``table``.
+
+    ``read``: the reader it came from, once that is consumed.
+    """
 
     data: Any
     time: str | None
@@ -46,17 +49,17 @@ class Table:
 
 
 def table(data: Any, *, time: str | None = None, template: str, graph: str | None = None) -> Table:
-    """The rows of a table as events, in their order: what ``run`` and ``Source`` take in place of a file.
+    """Make a source of a table's rows, in order, for ``run`` and ``Source`` in place of a file.
 
     ``data``: a DataFrame of pandas or polars, a table of Arrow, a reader (which is read once), a relation of
-    DuckDB, or whatever else gives a stream of Arrow. ``time``: a column of timestamps or dates (without a
-    timezone in UTC) or of integers, which are ticks; without it the number of the row is its tick.
-    ``template``: Turtle in which ``?column`` stands for a value as a literal, and ``{column}`` inside an IRI
-    for its text; a triple that needs a null is left out. ``graph``: the IRI of an event's graph, with
+    DuckDB, or any other object that exports a stream of Arrow. ``time``: a column of timestamps or dates (UTC
+    if without a timezone) or of integers, which are ticks; without it the number of the row is its tick.
+    ``template``: Turtle in which ``?column`` is replaced by a value as a literal, and ``{column}`` inside an
+    IRI by its text; a triple that needs a null is left out. ``graph``: the IRI of an event's graph, with
     ``{column}`` in it.
 
-    Needs pyarrow (``spaseq[arrow]``). A row without a time or a triple is a bad event; ``SourceError`` says,
-    when the source is opened, what is wrong with the template or the columns.
+    Needs pyarrow (``spaseq[arrow]``). A row without a time or a triple is a bad event. Opening the source
+    raises ``SourceError`` for an error in the template or the columns.
 
     >>> import pyarrow
     >>> trades = pyarrow.table({"at": [1, 2], "id": ["acme", "acme"], "price": [14, 12]})
@@ -72,7 +75,7 @@ def table(data: Any, *, time: str | None = None, template: str, graph: str | Non
 
 
 def read_table(source: Table, sink: EventSink) -> Iterator[None]:
-    """The rows of a table to events; pauses after some. SourceError is raised by the call itself."""
+    """Yield pauses while the rows of a table become events. The call itself raises SourceError."""
     try:
         import pyarrow as pa
 
@@ -107,7 +110,10 @@ def read_table(source: Table, sink: EventSink) -> Iterator[None]:
 
 
 def _said(error: Exception) -> str:
-    """What Arrow, or who gives it the table, says. pandas says which column it is in a second argument."""
+    """Return the message of Arrow, or of the table's library.
+
+    Pandas names the column in a second argument.
+    """
     return str(error) if isinstance(error, UnicodeError) else "; ".join(map(str, error.args))
 
 
@@ -122,7 +128,7 @@ def _clock(kind: pa.DataType) -> Clock:
 
 
 def _times(values: pa.Array) -> tuple[Ids, Mask]:
-    """The times of a column, and which of them are none."""
+    """Return the times of a column, and which of them are missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -134,17 +140,17 @@ def _times(values: pa.Array) -> tuple[Ids, Mask]:
     counts = pc.fill_null(plain, 0).to_numpy(zero_copy_only=False).astype(np.int64)
     unit = "D" if pa.types.is_date32(kind) else "ms" if pa.types.is_date64(kind) else kind.unit
     if unit == "ns":
-        return counts // 1000, none  # digits beyond microseconds are cut off, as those of a literal
+        return counts // 1000, none  # cut off digits beyond microseconds, as for literals
     factor = _MICROSECONDS[unit]
     beyond = (counts < _FIRST // factor) | (counts > _LAST // factor)
     return np.where(beyond, 0, counts) * factor, none | beyond
 
 
 def _shown(cell: pa.Scalar) -> Any:
-    """A cell as Python has it; a time that Python has no value for as its number."""
+    """Return a cell as a Python value; a time without a Python value as its number."""
     try:
         return cell.as_py()
-    except (OverflowError, ValueError, KeyError):  # beyond the years 1 to 9999, or in a timezone of no name
+    except (OverflowError, ValueError, KeyError):  # beyond the years 1 to 9999, or an unknown timezone
         return getattr(cell, "value", None)
 
 
@@ -204,7 +210,9 @@ class Lifter:
     def _ids(
         self, slot: Slot, batch: pa.RecordBatch, known: dict[object, Ids], reasons: list[tuple[Mask, str]]
     ) -> Ids:
-        """The id of each row's term, 0 for none; what the terms of a column may not be is a reason."""
+        """Return the id of each row's term, 0 for none; append to ``reasons`` why terms of the column are
+        invalid.
+        """
         if slot not in known:
             known[slot] = self._made(slot, batch, reasons)
         return known[slot]
@@ -247,7 +255,7 @@ class Lifter:
         return ids
 
     def _entered(self, texts: pa.Array) -> Ids:
-        """The ids of terms in N-Triples, 0 for null."""
+        """Return the ids of terms in N-Triples, 0 for null."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -1,6 +1,6 @@
-"""Rows → RDF by a JSON-LD context: what the JSON-LD processor says, which is what counts.
+"""Rows → RDF by a JSON-LD context and the JSON-LD processor, which is authoritative.
 
-Many rows are one document for the processor, each in a named graph of its own; if that document is refused,
+Many rows form one document for the processor, each in a named graph of its own. If that document is rejected,
 its rows are tried one by one.
 """
 
@@ -24,7 +24,10 @@ _TOGETHER: Final = 256
 
 
 def load_context(path: Path, limits: Limits, contexts: Contexts | None = None) -> str:
-    """The context of a JSON-LD file, as JSON. Raises SourceError; nothing is fetched from the network."""
+    """Return the context of a JSON-LD file, as JSON.
+
+    Raises SourceError; nothing is fetched from the network.
+    """
     try:
         data = path.read_bytes()
         check_json(data, limits)
@@ -55,7 +58,7 @@ def load_context(path: Path, limits: Limits, contexts: Contexts | None = None) -
 
 
 def _remote(context: object) -> str | None:
-    """The first other context that a context refers to, at any depth."""
+    """Return the first external context that a context refers to, at any depth."""
     if isinstance(context, str):
         return context
     if isinstance(context, list):
@@ -69,14 +72,14 @@ def _remote(context: object) -> str | None:
 
 
 def terms_of(context: object) -> set[str]:
-    """The terms that a context, as JSON, defines at its top."""
+    """Return the terms that a context, as JSON, defines at its top level."""
     if isinstance(context, list):
         return set().union(*map(terms_of, context))
     return {key for key in context if not key.startswith("@")} if isinstance(context, dict) else set()
 
 
 def lift(objects: Sequence[str], context: str) -> Iterator[list[Row] | ValueError]:
-    """The triples of each row, given as JSON objects (not nested too deeply), or why it has none."""
+    """Yield the triples of each row, given as JSON objects (not nested too deeply), or why it has none."""
     for start in range(0, len(objects), _TOGETHER):
         group = objects[start : start + _TOGETHER]
         try:
@@ -93,7 +96,7 @@ def _alone(row: str, context: str) -> list[Row] | ValueError:
 
 
 def _graphs(group: Sequence[str], context: str) -> list[list[Row]]:
-    """The triples of each row. Raises ValueError with the reason if one of them is no JSON-LD."""
+    """Return the triples of each row. Raises ValueError with the reason if a row is not JSON-LD."""
     nodes = ",".join(f'{{"@id":"row:{number}","@graph":[{row}]}}' for number, row in enumerate(group))
     graphs: dict[object, list[Row]] = {NamedNode(f"row:{number}"): [] for number in range(len(group))}
     document = f'{{"@context":{context},"@graph":[{nodes}]}}'

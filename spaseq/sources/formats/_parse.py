@@ -1,4 +1,4 @@
-"""pyoxigraph's parsers on a piece of text at a time, with what carries over from piece to piece."""
+"""pyoxigraph's parsers on one piece of text at a time, with state that carries over between pieces."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ FORMATS: Final = {
 }
 
 
-#: Declarations of no more bytes are given to the parser with every piece, whether it uses them or not.
+#: Declarations up to this many bytes are given to the parser with every piece, used or not.
 _FEW: Final = 1 << 12
 
-#: What may be the name of a prefix, apart from the empty one.
+#: A possible name of a prefix, other than the empty one.
 _NAME: Final = re.compile(rb"(?<![\w\-\x80-\xff])([A-Za-z\x80-\xff][\w.\-\x80-\xff]*+):")
 
 
@@ -36,19 +36,21 @@ class PieceError(Exception):
 
 
 class Pieces:
-    """Parses pieces of one document: prefixes and the base carry over, labels of blank nodes too."""
+    """Parses pieces of one document: prefixes, base and blank node labels carry over."""
 
     def __init__(self, form: str, limits: Limits) -> None:
         self._limits = limits
         self._format = FORMATS[form]
         self._has_prologue = form not in ("nq", "nt")
         self._prefixes: dict[str, str] = {}
-        self._declared: bytes | None = None  # all of them, once it is needed
+        self._declared: bytes | None = None  # all of them, once needed
         self._size = 0  # of all of them
         self._base: str | None = None
 
     def parse(self, text: bytes, *, keep: bool = True) -> list[Quad]:
-        """The quads of a piece. Raises PieceError, and then keeps its prefixes only if told so."""
+        """Return the quads of a piece. Raises PieceError, and then keeps the piece's prefixes only with
+        ``keep``.
+        """
         try:
             check_triple_terms(text, self._limits)
         except NestingError as error:
@@ -67,7 +69,7 @@ class Pieces:
         return quads
 
     def name(self, label: bytes) -> NamedNode | BlankNode | None:
-        """The graph name that a label of the document means; None if it means none."""
+        """Return the graph name for a label of the document; None for an invalid label."""
         try:
             quads = self.parse(label + b" <x:x> <x:x> .", keep=False)
         except PieceError:
@@ -76,7 +78,7 @@ class Pieces:
         return subject if isinstance(subject, NamedNode | BlankNode) else None
 
     def _prologue(self, text: bytes) -> bytes:
-        """The declarations before a piece: those that it uses where all are longer than the piece itself."""
+        """Return the declarations before a piece: only those it uses, if all are longer than the piece."""
         if not self._prefixes:
             return b""
         if self._size <= max(len(text), _FEW):
@@ -102,12 +104,12 @@ def _declaration(name: str, iri: str | None) -> bytes:
 
 
 def _declarations(prefixes: dict[str, str]) -> bytes:
-    """On a line of its own, so that line numbers differ by one and columns by none."""
+    """Write declarations on a line of their own, so that line numbers differ by one and columns by none."""
     return b"".join(_declaration(*item) for item in prefixes.items()) + b"\n"
 
 
 def graph_name(label: bytes) -> NamedNode | BlankNode | None:
-    """The graph name that a term of N-Quads means; None if it means none."""
+    """Return the graph name for a term of N-Quads; None for an invalid one."""
     try:
         quad = next(parse(b"<x:x> <x:x> <x:x> " + label + b" .", format=RdfFormat.N_QUADS), None)
     except SyntaxError:
@@ -116,7 +118,7 @@ def graph_name(label: bytes) -> NamedNode | BlankNode | None:
 
 
 def reason_of(error: SyntaxError) -> str:
-    """pyoxigraph's message without the place, which is reported beside it.
+    """Return pyoxigraph's message without the place, which is reported separately.
 
     >>> reason_of(SyntaxError("Parser error at line 3 column 2: Unexpected end"))
     'Unexpected end'

@@ -40,12 +40,12 @@ class Contexts:
             ) from None
 
     def filled(self, text: bytes) -> bytes:
-        """Return a document with the contexts that it names written out. Raises ValueError."""
+        """Return a document with the contexts that it names inserted. Raises ValueError."""
         check_json(text, self._limits)
         return json.dumps(self._walk(json.loads(text))).encode()
 
     def resolve(self, context: object, above: tuple[str, ...] = ()) -> object:
-        """Return a context with those that it names written out. Raises ValueError if one is not there."""
+        """Return a context with the contexts that it names inserted. Raises ValueError for a missing one."""
         if isinstance(context, str):
             return self._load(context, above)
         if isinstance(context, list):
@@ -101,7 +101,7 @@ class Contexts:
 
 
 def place_of(url: str) -> str:
-    """Return where a context's file must lie, in words.
+    """Return in words where a context's file must be.
 
     >>> place_of("https://www.w3.org/ns/activitystreams")
     'save it there as activitystreams.jsonld'
@@ -111,6 +111,6 @@ def place_of(url: str) -> str:
 
 
 def named_in(context: object) -> list[str]:
-    """Return the URLs that a context names, at its top."""
+    """Return the URLs that a context names at its top level."""
     parts = context if isinstance(context, list) else [context]
     return [part for part in parts if isinstance(part, str)]

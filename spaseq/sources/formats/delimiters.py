@@ -1,7 +1,7 @@
-"""Text of the Turtle family as it comes → where its delimiters are, each byte scanned once.
+"""Finds delimiters in streamed text of the Turtle family; each byte is scanned once.
 
-A token that is open at the end of what has come is not scanned again when more comes: the scanner remembers
-what kind of token is open. So the work is linear in the length of the text, in whatever pieces it comes.
+The scanner remembers which kind of token is open at the end of a piece, and does not rescan it. The work is
+linear in the length of the text, however it is cut into pieces.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-#: What may follow a string directly: a language tag.
+#: A language tag, which may directly follow a string.
 _TAG: Final = rb"(?: @[A-Za-z0-9-]*+ )?+"
 _IRI: Final = rb"""[^\x00-\x20<>"{}|^`]"""
 _BODY2: Final = rb"""[^"\\\r\n]*+ (?: \\. [^"\\\r\n]*+ )*+"""
 _BODY1: Final = rb"""[^'\\\r\n]*+ (?: \\. [^'\\\r\n]*+ )*+"""
 
-#: Tokens in which a delimiter means nothing, each with a byte after it, without which its end is not certain.
-#: A quote or a ``<`` that begins no such token stands for itself.
+#: Tokens in which a delimiter has no meaning, each with one byte after it, without which its end is not
+#: certain. A quote or a ``<`` that begins no such token stands for itself.
 _WHOLE: Final = (
     rb"< " + _IRI + rb"*+ > | < (?= " + _IRI + rb"*+ . )"
     rb"""
@@ -29,14 +29,14 @@ _WHOLE: Final = (
 """
 )  # fmt: skip
 
-#: How these begin, where one is open.
+#: How these tokens begin, for tokens that are open.
 _BEGUN: Final = rb"""
     (?P<long2>\"{3}) | (?P<long1>'{3}) | (?P<short2>"(?!"?\Z)) | (?P<short1>'(?!'?\Z)) | (?P<iri><)
   | (?P<comment>\#)
 """
 
-#: How each goes on: to its end (``done``), to where it turns out to be another token (``broken``), or as far
-#: as is certain. What ends a message may have white space inside.
+#: How each token continues: to its end (``done``), to where it proves to be another token (``broken``), or as
+#: far as is certain. The end of a message may contain white space.
 _GOES_ON: Final = {
     kind: re.compile(rb"(?s:" + pattern + rb")", re.VERBOSE)
     for kind, pattern in {
@@ -56,13 +56,15 @@ _STRINGS: Final = ("long2", "long1", "short2", "short1")
 
 
 class Delimiters(NamedTuple):
-    """A kind of delimiters: up to the next one, and what is open before the end of what has come."""
+    """A kind of delimiter: a pattern up to the next delimiter, and one for an open token at the end of the
+    text.
+    """
 
     to_next: re.Pattern[bytes]
     begun: re.Pattern[bytes]
 
 
-#: The full stops and braces that statements end with.
+#: The full stops and braces that end statements.
 OF_STATEMENTS: Final = Delimiters(
     re.compile(
         rb"(?s: [^<\"'\#\\.{}]++ | " + _WHOLE
@@ -97,7 +99,7 @@ LAST_DELIMITER: Final = re.compile(rb"(?: (?i:message) | @message \s*+ )\Z", re.
 
 
 class Stop(NamedTuple):
-    """A delimiter, and where it is in the text that is held."""
+    """A delimiter, and its place in the text that is held."""
 
     delimiter: bytes
     start: int
@@ -105,7 +107,7 @@ class Stop(NamedTuple):
 
 
 class Scanner:
-    """Finds delimiters in a text that comes in pieces; holds the text until it is taken.
+    """Finds delimiters in a text that arrives in pieces; holds the text until it is taken.
 
     >>> scanner = Scanner(OF_STATEMENTS)
     >>> scanner.feed(b"<a:> <b:> '}")
@@ -119,8 +121,8 @@ class Scanner:
     def __init__(self, delimiters: Delimiters) -> None:
         self._delimiters = delimiters
         self._text = bytearray()
-        self._at = 0  # up to where the text is scanned
-        # The kind of the token that is open there, where it begins, and where to go on if it is another.
+        self._at = 0  # the text is scanned up to here
+        # The kind of the open token, where it begins, and where to continue if it proves to be another.
         self._kind = ""
         self._begin = self._instead = 0
 
@@ -128,7 +130,7 @@ class Scanner:
         return len(self._text)
 
     def feed(self, block: bytes) -> list[Stop]:
-        """The delimiters that become certain with these bytes, which come next."""
+        """Append bytes; return the delimiters that are certain now."""
         self._text += block
         stops: list[Stop] = []
         while self._go_on(stops) if self._kind else self._next(stops):
@@ -137,11 +139,11 @@ class Scanner:
 
     @property
     def uncertain(self) -> int:
-        """Where the text begins that may be a delimiter or not."""
+        """Return where the text begins that may or may not be a delimiter."""
         return self._begin if self._kind else self._at
 
     def take(self, end: int | None = None) -> bytes:
-        """Up to where the text is wanted, or all of it: that is held no longer."""
+        """Remove and return the text up to ``end``, or all of it."""
         end = len(self._text) if end is None else end
         with memoryview(self._text) as view:
             taken = bytes(view[:end])
@@ -152,7 +154,7 @@ class Scanner:
         return taken
 
     def _next(self, stops: list[Stop]) -> bool:
-        """Scan up to the next delimiter, or an open token; whether there is one."""
+        """Scan up to the next delimiter, or an open token; return whether there is one."""
         found = self._delimiters.to_next.match(self._text, self._at)
         assert found is not None
         self._at = found.end()
@@ -167,7 +169,7 @@ class Scanner:
         return True
 
     def _go_on(self, stops: list[Stop]) -> bool:
-        """Scan the token that is open; whether it ends."""
+        """Scan the open token; return whether it ends."""
         found = _GOES_ON[self._kind].match(self._text, self._at)
         assert found is not None
         self._at = found.end()

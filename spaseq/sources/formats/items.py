@@ -1,4 +1,4 @@
-"""``items=``: the elements of an array in a JSON document, each to be an event."""
+"""``items=``: each element of an array in a JSON document is an event."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 
 def split_items(text: str | bytes, path: str) -> tuple[list[str], str]:
-    """Return the objects of the array at ``path`` (keys with dots between), as JSON, and what is around them.
+    """Return the objects of the array at ``path`` (keys joined by dots), as JSON, and the rest of the
+    document.
 
-    An element has the document's ``@context``, before its own. Raises ValueError if there is no such array.
+    An element gets the document's ``@context``, before its own. Raises ValueError if there is no such array.
 
     >>> split_items('{"at": 1, "feed": {"entity": [{"id": 5}]}}', "feed.entity")
     (['{"id": 5}'], '{"at": 1, "feed": {}}')

@@ -1,8 +1,8 @@
-"""Jelly: frames of RDF in Protocol Buffers, decoded by pyjelly straight into pyoxigraph's terms.
+"""Jelly: frames of RDF in Protocol Buffers, decoded by pyjelly directly to pyoxigraph's terms.
 
-In a stream of graphs or datasets (RDF-STaX, the logical stream type) each frame is an event, or has the
-events of one atomic dataset. A flat stream is one of quads, or of triples with ``triples=N``. What a
-frame says depends on those before it, so nothing is read after a damaged one.
+In a stream of graphs or datasets (RDF-STaX, the logical stream type) each frame is an event, or an atomic
+dataset with events. A flat stream consists of quads, or of triples with ``triples=N``. A frame depends on the
+frames before it, so reading stops at a damaged one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DEFAULT: Final = DefaultGraph()
 def read_jelly(blocks: Iterator[bytes], sink: EventSink, triples: int | None) -> Iterator[None]:
     """Parse the frames that each block completes; pause after each block.
 
-    Raises SourceError for a flat stream of triples without ``triples``, the number that make an event.
+    Raises SourceError for a flat stream of triples without ``triples``, the number of triples of an event.
     """
     frames = _Frames()
     reader: _Reader | None = None
@@ -52,19 +52,19 @@ def read_jelly(blocks: Iterator[bytes], sink: EventSink, triples: int | None) ->
 
 
 class _DamagedError(Exception):
-    """The bytes are no Jelly."""
+    """The bytes are not Jelly."""
 
 
 def _decode(read: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return read(*arguments)
-    # On damaged input protobuf and pyjelly raise nearly anything: AssertionError, IndexError, their own…
+    # On damaged input protobuf and pyjelly raise many types: AssertionError, IndexError, their own…
     except Exception as error:
         raise _DamagedError(str(error) or repr(error)) from error
 
 
 class _Frames:
-    """Cuts bytes into frames: a length before each one, or one frame that is the whole input."""
+    """Cuts bytes into frames: with a length before each one, or one frame that is the whole input."""
 
     def __init__(self) -> None:
         self._text = bytearray()
@@ -89,7 +89,7 @@ class _Frames:
             yield bytes(self._text)
 
     def _next(self, position: int) -> tuple[int, int] | None:
-        """Where the next frame begins and ends, once all of it is there."""
+        """Return where the next frame begins and ends, once it is complete."""
         length = shift = 0
         for start, byte in enumerate(self._text[position : position + _LONGEST_VARINT], position + 1):
             length |= (byte & 0x7F) << shift
@@ -145,7 +145,7 @@ class _Reader:
 
 
 class _Terms(Adapter):  # type: ignore[misc]  # pyjelly's classes are untyped here
-    """What pyjelly decodes, as pyoxigraph's terms. A term that is none is a ``problem`` of the frame."""
+    """Converts what pyjelly decodes to pyoxigraph's terms. An invalid term is a ``problem`` of the frame."""
 
     def __init__(self, options: Any) -> None:
         super().__init__(options)
@@ -177,7 +177,7 @@ class _Terms(Adapter):  # type: ignore[misc]  # pyjelly's classes are untyped he
             return Literal(lex)
 
     def namespace_declaration(self, name: str, iri: str) -> None:
-        """Names are for printing only."""
+        """Ignore names: they are for printing only."""
 
     def quoted_triple(self, terms: Iterable[Any]) -> Triple:
         return Triple(*terms)

@@ -1,7 +1,7 @@
-"""JSON-LD: one document with many events, or one document a line, each an atomic dataset.
+"""JSON-LD: one document with many events, or one document per line, each an atomic dataset.
 
-A single document has to be read whole (its context may stand last), and is bad as a whole. A stream
-is better written with one document a line.
+A single document has to be read whole (its context may be at the end), and is bad as a whole. A stream is
+better written with one document per line.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from spaseq.sources.formats._parse import reason_of
 from spaseq.sources.formats.items import split_items
 from spaseq.terms.dictionary import Term
 
-#: So many names are shown.
+#: The most names that a message lists.
 _FEW: Final = 5
 
 
 def parse_jsonld(text: bytes, limits: Limits) -> list[Quad]:
-    """The quads of a document; ValueError, with the reason, if it is none, too deep, or comes to nothing.
+    """Return the quads of a document. Raises ValueError, with the reason, if it is invalid, too deep, or
+    empty.
 
-    What its context does not define, JSON-LD leaves out.
+    JSON-LD leaves out what the context does not define.
     """
     check_json(text, limits)
     quads = quads_of(text)
@@ -42,7 +43,9 @@ def parse_jsonld(text: bytes, limits: Limits) -> list[Quad]:
 
 
 def empty_graphs(text: bytes, quads: Iterable[Quad]) -> str:
-    """What to say of named graphs that lost all they have, since no context defines it; empty for none."""
+    """Return a message about named graphs that are empty because no context defines their contents; empty for
+    none.
+    """
     if b'"@graph"' not in text:
         return ""
     document = json.loads(text)
@@ -55,7 +58,7 @@ def empty_graphs(text: bytes, quads: Iterable[Quad]) -> str:
 
 
 def _named(value: object) -> Iterator[dict[str, object]]:
-    """The objects of a document that are graphs with a name, and not without anything in them."""
+    """Yield the objects of a document that are non-empty graphs with a name."""
     if isinstance(value, dict):
         if value.get("@graph") and any(key not in ("@graph", "@context") for key in value):
             yield value
@@ -66,7 +69,7 @@ def _named(value: object) -> Iterator[dict[str, object]]:
 
 
 def shortened(names: Iterable[str]) -> str:
-    """The first few of some names, for a message.
+    """Return the first few names, for a message.
 
     >>> shortened("abcdefg")
     'a, b, c, d, e, …'
@@ -76,7 +79,7 @@ def shortened(names: Iterable[str]) -> str:
 
 
 def _keys(value: object) -> dict[str, None]:
-    """The names of a document that are no keywords, and not in a context."""
+    """Return the names in a document that are not keywords and not in a context."""
     found: dict[str, None] = {}
     if isinstance(value, dict):
         found.update(dict.fromkeys(key for key in value if not key.startswith("@")))
@@ -88,9 +91,9 @@ def _keys(value: object) -> dict[str, None]:
 
 
 def quads_of(text: bytes, base: str | None = None) -> list[Quad]:
-    """What the processor makes of a document; ValueError, with the reason, if that is nothing.
+    """Return the processor's quads for a document. Raises ValueError, with the reason, if there are none.
 
-    Remote contexts are never fetched. Relative IRIs are so from ``base`` on.
+    Remote contexts are never fetched. Relative IRIs are resolved against ``base``.
     """
     try:
         return list(parse(text, format=RdfFormat.JSON_LD, base_iri=base))
@@ -107,7 +110,7 @@ def quads_of(text: bytes, base: str | None = None) -> list[Quad]:
 
 
 def read_document(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
-    """One document, whose named graphs are the events."""
+    """Read one document, with named graphs as events."""
     text = b"".join(blocks)
     assembler = assembler_of(sink, None) or GraphAssembler(sink)
     try:
@@ -124,10 +127,10 @@ def read_document(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
 
 
 def _with_default(quads: list[Quad], time: NamedNode | None) -> list[Quad]:
-    """The quads, those of the default graph in it.
+    """Return the quads, with the intended default graph as the default graph.
 
-    rdflib writes a dataset's default graph without a name beside the others, which in JSON-LD makes it one
-    more graph, named by a blank node. It is known by what it says: the times of others.
+    rdflib writes a dataset's default graph without a name beside the other graphs, which in JSON-LD makes it
+    another graph, named by a blank node. It is recognized by the times of other graphs in it.
     """
     names = {quad.graph_name for quad in quads}
     unnamed = {
@@ -140,7 +143,7 @@ def _with_default(quads: list[Quad], time: NamedNode | None) -> list[Quad]:
 
 
 def read_documents(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
-    """A document a line; pause after each block."""
+    """Read one document per line; pause after each block."""
     for first, text in whole_lines(blocks, sink.bad):
         for number, line in enumerate(text.split(b"\n"), first):
             if not line.strip():
@@ -150,7 +153,10 @@ def read_documents(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
 
 
 def add_document(sink: EventSink, text: bytes, position: str) -> bool:
-    """Add a document that is an atomic dataset, or an array of them (``items=``); False if it is empty."""
+    """Add a document that is an atomic dataset, or an array of them (``items=``).
+
+    Return False if it is empty.
+    """
     try:
         text = sink.contexts.filled(text) if sink.contexts else text
         if sink.items is None:
@@ -180,5 +186,5 @@ def add_document(sink: EventSink, text: bytes, position: str) -> bool:
 
 
 def _times(sink: EventSink, around: str) -> list[Term]:
-    """The times of what is around the elements of an array."""
+    """Return the times in the document around the elements of an array."""
     return sink.times_inside([(s, p, o) for s, p, o, _ in quads_of(around.encode())], None)

@@ -1,4 +1,4 @@
-"""N-Quads and N-Triples: a bad line is one report, and spoils the event that it belongs to."""
+"""N-Quads and N-Triples: a bad line is one report, and invalidates the event that it belongs to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spaseq.sources.formats._parse import PieceError, Pieces, graph_name
 if TYPE_CHECKING:
     from spaseq.sources.scan.fast import FastLines
 
-#: A line that has the shape of a quad, whatever is wrong with its terms; what it is in comes last.
+#: A line of the shape of a quad, whatever is wrong with its terms; the graph is last.
 _QUAD: Final = re.compile(
     rb"""\s* (?: (?: <[^<>]*> | "(?:[^"\\]|\\.)*"\S* | [^\s<"]+ ) \s* ){3}
     (?P<graph> <[^<>"\s]*> | _:[^\s<>"]+ ) \s* \. \s* (?:\#.*)?""",
@@ -27,15 +27,15 @@ _FIRST: Final = re.compile(rb"\s*(?P<subject><[^<>\"\s]*>|_:[^\s<>\"]+)\s")
 _VERSION: Final = re.compile(rb"\s*@?VERSION\b", re.IGNORECASE)
 
 
-#: So many bytes are read slowly: it takes as long as to load the compiled code, unless that has happened.
+#: Bytes that are read slowly first, unless the compiled code is loaded: loading takes as long.
 WARM_UP: Final = 1 << 22
 
-#: Of a smaller block it is not worth to ask the fast path.
+#: The smallest block for which the fast path pays off.
 SMALL: Final = 1 << 13
 
 
 def read_lines(form: str, blocks: Iterator[bytes], sink: EventSink, assembler: Assembler) -> Iterator[None]:
-    """Parse a block at a time; pause after each one. As ``read_lines_slowly``, only faster."""
+    """Read as ``read_lines_slowly`` does, only faster: parse a block at a time; pause after each one."""
     yield from _read(form, blocks, sink, assembler, fast=True)
 
 
@@ -44,9 +44,9 @@ def read_lines_slowly(
 ) -> Iterator[None]:
     """Parse a block at a time; pause after each one.
 
-    A whole block is parsed at once. Only if that fails it is parsed line by line. The event of a bad
-    line is the graph that the line ends with. Where the line has lost its shape, no event that it may
-    have been part of is delivered: the graph being read, the one it seems to end with, the next one.
+    A whole block is parsed at once, and line by line only if that fails. The event of a bad line is the graph
+    at the end of the line. If the line has lost its shape, no event that it may belong to is delivered: the
+    graph being read, the one it seems to end with, the next one.
     """
     yield from _read(form, blocks, sink, assembler, fast=False)
 
@@ -82,7 +82,7 @@ def _read(
     for first, text in whole_lines(blocks, too_long, count):
         if not text:
             if isinstance(assembler, GraphAssembler):
-                assembler.settle()  # nothing has come for a while: what is there is complete
+                assembler.settle()  # nothing has arrived for a while: the graph is complete
             yield
             continue
         size += len(text)

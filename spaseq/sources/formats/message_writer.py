@@ -1,4 +1,4 @@
-"""Writes RDF Messages (see ``messages``): what is written and read again is the same messages."""
+"""Writes RDF Messages (see ``messages``). Reading them again gives the same messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SYNTAXES: Final = {"trig": RdfFormat.TRIG, "nq": RdfFormat.N_QUADS}
 def write_messages(messages: Iterable[Iterable[Quad]], output: IO[bytes], syntax: str = "nq") -> None:
     """Write datasets as messages, each with a delimiter after it, in ``nq`` (default) or ``trig``.
 
-    Each message is flushed, so that a reader at the other end of a pipe has it at once.
+    Each message is flushed, so that the reader of a pipe gets it at once.
 
     >>> from io import BytesIO
     >>> from pyoxigraph import NamedNode

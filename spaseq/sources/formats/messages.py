@@ -1,8 +1,8 @@
 """RDF Messages (W3C RSP community group, draft): logs of atomic datasets with delimiters between.
 
 A document begins with ``VERSION "1.2-messages"``, in TriG, Turtle, N-Quads or N-Triples; ``MESSAGE`` or
-``@message .`` ends a message. Prefixes carry over, blank nodes do not. A message that does not parse is
-one bad event; those after it are read.
+``@message .`` ends a message. Prefixes carry over, blank nodes do not. A message that does not parse is one
+bad event; later messages are read.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _VERSION: Final = rb"@?(?i:version)\s*+(?:\"[^\"\n]*-messages\"|'[^'\n]*-message
 _ANNOUNCEMENT: Final = re.compile(DIRECTIVES + _VERSION)
 _VERSION_LINE: Final = re.compile(rb"^[ \t]*" + _VERSION, re.MULTILINE)
 
-#: A directive, a comment or white space that is over, whatever follows.
+#: A complete directive or comment, or white space.
 _OVER: Final = re.compile(
     rb"""\s++ | \#[^\n]*+\n
     | (?: (?i:@?prefix)\s[^<]* | (?i:@?base)\s* ) <[^>]*> [ \t]*+ (?: \. | (?=[^ \t.]) )""",
     re.VERBOSE,
 )
-#: What may become one, or the announcement.
+#: An incomplete directive, comment, or announcement.
 _UNFINISHED: Final = re.compile(
     rb"[@\#vVpPbB][^\n]*\Z | (?: (?i:@?prefix)\s[^<]* | (?i:@?base)\s* ) (?: <[^>]* (?: > [ \t]* )? )?\Z",
     re.VERBOSE,
 )
-#: The most bytes of one that is looked at again when more comes.
+#: The most bytes of an incomplete directive, which is scanned again when more arrives.
 _LONGEST_DIRECTIVE: Final = 1 << 16
 
 
@@ -52,12 +52,12 @@ class Message:
 
 
 def announces_messages(head: bytes) -> bool:
-    """Whether a document that begins so is one of RDF Messages."""
+    """Return whether a document with this beginning is RDF Messages."""
     return _ANNOUNCEMENT.match(head) is not None
 
 
 def peek(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """As much of the beginning as says whether it is of RDF Messages, and all blocks again."""
+    """Return enough of the beginning to recognize RDF Messages, and all blocks again."""
     head = bytearray()
     at = 0
     for block in blocks:
@@ -71,7 +71,7 @@ def peek(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
 
 
 def split_messages(form: str, blocks: Iterator[bytes], limits: Limits) -> Iterator[list[Message]]:
-    """The messages that each block completes; empty ones too, but none after a trailing delimiter."""
+    """Yield the messages that each block completes, empty ones too, but none after a trailing delimiter."""
     splitter = _Splitter(form, limits)
     for block in blocks:
         yield splitter.feed(block)
@@ -79,7 +79,7 @@ def split_messages(form: str, blocks: Iterator[bytes], limits: Limits) -> Iterat
 
 
 def read_messages(form: str, blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
-    """Messages to events (``add_dataset``); pause after each block."""
+    """Read messages as events (``add_dataset``); pause after each block."""
     for messages in split_messages(form, blocks, sink.limits):
         for message in messages:
             position = f"message {message.number}"
@@ -95,13 +95,13 @@ class _Splitter:
         self._pieces = Pieces(form, limits)
         self._is_lines = form in ("nq", "nt")
         self._scanner = Scanner(OF_MESSAGES)
-        self._skips = False  # the rest of a message that is too long
+        self._skips = False  # inside a message that is too long
         self._announced: bool | None = None
         self._undelimited = True
         self._count = 0
 
     def feed(self, block: bytes) -> list[Message]:
-        """The messages that end in this block."""
+        """Return the messages that end in this block."""
         messages: list[Message] = []
         stops = self._scanner.feed(block)
         text = self._scanner.take(stops[-1].end) if stops else b""
@@ -120,7 +120,7 @@ class _Splitter:
         return messages
 
     def end(self) -> list[Message]:
-        """What is left: a last message without a delimiter, unless there is nothing in it."""
+        """Return the rest: a last message without a delimiter, unless it is empty."""
         if self._skips:
             return []
         begin = self._scanner.uncertain
@@ -143,7 +143,7 @@ class _Splitter:
                 'a delimiter, but the document does not begin with VERSION "1.2-messages"',
             )
         if self._is_lines:
-            text = _VERSION_LINE.sub(b"", text)  # pyoxigraph knows it in the Turtle family only
+            text = _VERSION_LINE.sub(b"", text)  # pyoxigraph accepts VERSION in the Turtle family only
         try:
             return Message(self._count, self._pieces.parse(text), text)
         except PieceError as bad:

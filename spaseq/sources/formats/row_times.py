@@ -1,4 +1,4 @@
-"""The times of rows that stand in a column: read from the cell, not from the row's triples."""
+"""Times of rows in a column: read from the cell, not from the row's triples."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WRITTEN: Final = re.compile(
 )
 _NUMBER: Final = re.compile(r"[+-]?\d{1,24}(?:\.\d*)?(?:[eE][+-]?\d\d?)?")
 
-#: How many microseconds the units have; a thousandth of one is left out.
+#: Microseconds per unit; nanoseconds are left out.
 _MICROSECONDS: Final = {
     "seconds": Decimal(10**6), "milliseconds": Decimal(1_000), "microseconds": Decimal(1),
     "nanoseconds": Decimal("0.001"),
@@ -37,7 +37,7 @@ _LAST: Final = 253_402_300_799_999_999
 
 
 class RowTimes:
-    """The column of a stream's times. Its first number decides what all numbers count."""
+    """The column of a stream's times. Its first number decides the unit of all numbers."""
 
     def __init__(self, name: str, options: SourceOptions) -> None:
         self.name = name
@@ -46,7 +46,7 @@ class RowTimes:
         self._is_in_all = False
 
     def check(self, names: Iterable[str]) -> None:
-        """Raise SourceError if the column is not among those that all rows have."""
+        """Raise SourceError if the column is not among the columns that all rows have."""
         if self.name not in (known := [*names]):
             raise SourceError(f"time={self.name!r}: {_missing(self.name, known)}")
         self._is_in_all = True
@@ -58,7 +58,7 @@ class RowTimes:
         return self.read(row.get(self.name))
 
     def read(self, cell: object) -> tuple[Clock, int]:
-        """Return the time that a cell says. Raises ValueError with the reason where it says none."""
+        """Return the time in a cell. Raises ValueError with the reason for an invalid one."""
         if not isinstance(cell, str) or not (text := cell.strip()):
             raise ValueError(f"no time: {self.name!r} is {cell if cell not in (None, '') else 'empty'}")
         if self._format is not None:
@@ -67,7 +67,7 @@ class RowTimes:
             return self._counted(text)
         if self._unit is None and (found := _WRITTEN.fullmatch(text)) is not None:
             if found[4] in (None, "Z") and found[2] != "24:00":
-                with suppress(ValueError):  # ten times as fast; what is wrong is said below
+                with suppress(ValueError):  # ten times as fast; errors are reported below
                     moment = datetime.fromisoformat(text)
                     return Clock.INSTANTS, microseconds(moment.replace(tzinfo=UTC))
             time = read_time(_literal(found))
@@ -80,7 +80,7 @@ class RowTimes:
         )
 
     def read_all(self, cells: Sequence[object]) -> list[tuple[Clock, int] | None]:
-        """Return the time of each cell; None if it says none."""
+        """Return the time of each cell; None for an invalid one."""
         known: dict[object, tuple[Clock, int]] = {}
         for cell in dict.fromkeys(cell for cell in cells if isinstance(cell, str)):
             with suppress(ValueError):
@@ -119,7 +119,7 @@ class RowTimes:
 
 
 def _missing(name: str, known: Sequence[str]) -> str:
-    """Return what to say of a column that is not there: the nearest name, and all there are."""
+    """Return a message about a missing column: the most similar name, and all columns."""
     by_lower = {other.lower(): other for other in known}
     alike = get_close_matches(name.lower(), by_lower, n=1)
     hint = f"did you mean {by_lower[alike[0]]!r}? " if alike else ""
@@ -127,7 +127,7 @@ def _missing(name: str, known: Sequence[str]) -> str:
 
 
 def _literal(found: re.Match[str]) -> Literal:
-    """The cell as XML Schema writes it."""
+    """Return the cell as a literal of XML Schema."""
     date, clock, seconds, zone = found.groups(default="")
     if zone not in ("", "Z"):
         zone = f"{zone[:3]}:{zone[3:].lstrip(':') or '00'}"

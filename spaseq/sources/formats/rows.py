@@ -1,12 +1,12 @@
 """CSV and NDJSON: rows, lifted to RDF by a JSON-LD context file; each row is an event.
 
-A CSV row is a JSON object of strings, without its empty cells. The JSON-LD processor says what a context
-makes of a row; where a context takes each column by itself, it is asked once per column, and the rest
-is columns to columns (``_template``, ``_columns``).
+A CSV row is a JSON object of strings, without its empty cells. The JSON-LD processor defines what a context
+makes of a row. If a context maps each column by itself, the processor is called once per column, and the rest
+is done by columns (``columns``).
 
-As JSON-LD prescribes, a JSON number with a fraction that a context types as anything but ``xsd:double``
-keeps the form of a double (``1.5E0``), which no ``xsd:decimal`` has: a warning says so. Write such numbers
-as strings (``"1.5"``), or let the context type them as ``xsd:double``.
+As JSON-LD prescribes, a JSON number with a fraction that a context types as anything but ``xsd:double`` keeps
+the form of a double (``1.5E0``), which is no valid ``xsd:decimal``; a warning says so. Write such numbers as
+strings (``"1.5"``), or let the context type them as ``xsd:double``.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 
 _LONGEST_RECORD: Final = 1 << 20
 
-#: So many rows are read slowly: it takes as long as to load the compiled code, unless that has happened.
+#: Rows that are read slowly first, unless the compiled code is loaded: loading takes as long.
 WARM_UP: Final = 1 << 12
 
-#: For fewer rows at a time it is not worth to make columns.
+#: The fewest rows at a time for which columns pay off.
 SMALL: Final = 1 << 5
 
 
 class _Records(NamedTuple):
-    """CSV records: the line each begins on, its text, its cells."""
+    """CSV records: the first line of each, its text, its cells."""
 
     lines: Sequence[int]
     raws: Sequence[str]
@@ -58,9 +58,9 @@ class _Records(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The rows of a block: the line each begins on, its text; by keys; and each as a JSON object.
+    """The rows of a block: the first line of each, its text; by keys; and each as a JSON object.
 
-    ``around``: the documents that the rows are elements of (``items=``).
+    ``around``: the documents that contain the rows as elements (``items=``).
     """
 
     lines: Sequence[int | str]
@@ -71,7 +71,7 @@ class _Rows:
 
 
 def open_lifter(name: str, options: SourceOptions, sink: EventSink) -> Lifter:
-    """The lifter of a source's rows. Raises SourceError without a context that can be read."""
+    """Return the lifter of a source's rows. Raises SourceError without a readable context."""
     if options.context is None and sink.contexts is None:
         raise SourceError(
             f"{name}: rows need the JSON-LD context that lifts them: add ?context=FILE, or contexts=FOLDER "
@@ -82,7 +82,7 @@ def open_lifter(name: str, options: SourceOptions, sink: EventSink) -> Lifter:
 
 
 class Lifter:
-    """Rows to events, fast where that is possible."""
+    """Rows → events, by the fast path where possible."""
 
     def __init__(self, context: str, sink: EventSink, options: SourceOptions, *, fast: bool = True) -> None:
         self._context = context
@@ -90,12 +90,12 @@ class Lifter:
         self._seen = 0
         self._is_fast = fast and sink.path is None and sink.items is None and sink.contexts is None
         is_column = isinstance(options.time, str) and not sink.is_arrival
-        #: The column of times, unless the context says what they are.
+        #: The column of times, unless the context maps it.
         self.times = RowTimes(str(options.time), options) if is_column else None
         self._fast: FastRows | None = None
 
     def lift(self, rows: _Rows) -> None:
-        """Hand on the events of a block's rows, in their order."""
+        """Deliver the events of a block's rows, in order."""
         count = len(rows.lines)
         self._seen += count
         is_loaded = self._seen >= WARM_UP or sys.modules.get("spaseq.sources.columns.rows") is not None
@@ -109,12 +109,12 @@ class Lifter:
         self._fast.deliver(count, rows.groups, lambda numbers: self._slowly(rows, numbers))
 
     def _has_long(self, rows: _Rows) -> bool:
-        """Whether a row is so long that one of its terms may be too long."""
+        """Return whether a row is long enough to contain a term that is too long."""
         most = self._sink.limits.term_bytes
         return most is not None and 4 * max(map(len, rows.raws)) > most
 
     def _slowly(self, rows: _Rows, numbers: Sequence[int]) -> None:
-        """Hand on the events of some rows as the processor lifts them."""
+        """Deliver the events of some rows as the processor lifts them."""
         for number, found in zip(numbers, lift([rows.json(n) for n in numbers], self._context), strict=True):
             line, raw = rows.lines[number], rows.raws[number]
             if isinstance(found, ValueError):
@@ -134,7 +134,7 @@ class Lifter:
                 self._sink.add(found, None, times, f"line {line}", problem, at)
 
     def _at(self, times: RowTimes, row: str, around: str) -> tuple[tuple[Clock, int] | None, str]:
-        """The time of a row by its column, or why it has none."""
+        """Return the time of a row by its column, or why it has none."""
         cells = dict(zip(*_object(row), strict=True))
         if around and times.name not in cells:
             cells = dict(zip(*_object(around), strict=True)) | cells
@@ -144,19 +144,19 @@ class Lifter:
             return None, str(error)
 
     def _times_of(self, around: str) -> list[Term]:
-        """The times that the document around a row says."""
+        """Return the times in the document around a row."""
         (found,) = lift([around], self._context)
         return [] if isinstance(found, ValueError) else self._sink.times_inside(found, None)
 
     def _lost(self, row: str) -> str:
-        """Why nothing came of a row, which is a JSON object."""
+        """Return why a row, which is a JSON object, has no triples."""
         keys = shortened(json.loads(row)) or "no cell with a value"
         terms = shortened(sorted(terms_of(json.loads(self._context))))
         return f"the context lifts nothing of this row: it has {keys}, and the context defines {terms}"
 
 
 def read_ndjson(blocks: Iterator[bytes], sink: EventSink, lifter: Lifter) -> Iterator[None]:
-    """JSON objects, one a line; pause after each block."""
+    """Read JSON objects, one per line; pause after each block."""
     for first, text in whole_lines(blocks, sink.bad):
         lifter.lift(_ndjson_rows(first, text, sink))
         yield
@@ -203,7 +203,7 @@ def _ndjson_rows(first: int, text: bytes, sink: EventSink) -> _Rows:
 
 
 def _object(text: str) -> tuple[tuple[str, ...], tuple[Value, ...]]:
-    """The keys and the values of a JSON object. Raises ValueError."""
+    """Return the keys and the values of a JSON object. Raises ValueError."""
     pairs = _DECODER.decode(text)
     if not isinstance(pairs, tuple):
         raise ValueError("a row must be a JSON object")
@@ -213,7 +213,7 @@ def _object(text: str) -> tuple[tuple[str, ...], tuple[Value, ...]]:
 def read_csv(
     blocks: Iterator[bytes], sink: EventSink, lifter: Lifter, options: SourceOptions
 ) -> Iterator[None]:
-    """CSV rows, with a header line unless ``header`` names the columns; pause after each block."""
+    """Read CSV rows, with a header line unless ``header`` names the columns; pause after each block."""
     reader = _Csv(sink, lifter, options)
     for first, text in whole_lines(blocks, sink.bad):
         reader.read(first, text)
@@ -221,12 +221,12 @@ def read_csv(
     reader.close()
 
 
-#: What is a value rather than the name of a column: a number, or what begins like a date.
+#: A value rather than the name of a column: a number, or text that begins like a date.
 _VALUE: Final = re.compile(r"\s*[-+]?\.?\d.*")
 
 
 class _Csv:
-    """Lines → records → rows. Of a record whose quotes are open, the lines that have come are held."""
+    """Lines → records → rows. Holds the lines of a record with open quotes."""
 
     def __init__(self, sink: EventSink, lifter: Lifter, options: SourceOptions) -> None:
         self._sink = sink
@@ -239,7 +239,7 @@ class _Csv:
         self._start, self._size, self._is_open = 1, 0, False
 
     def read(self, first: int, text: bytes) -> None:
-        """Whole lines, of which the first one has the number ``first``."""
+        """Read whole lines; ``first`` is the number of the first one."""
         lines = text.removesuffix(b"\n").decode("utf-8-sig" if first == 1 else "utf-8", errors="replace")
         is_new = not self._header and not self._held
         if is_new and lines[:1].strip() and '"' not in lines and "\r" not in lines:
@@ -255,7 +255,7 @@ class _Csv:
             self._take(self._plain(first, lines) or self._records(first, lines))
 
     def _name(self, cells: Iterable[str]) -> None:
-        """The names of the columns, from the first line, which may be a comment."""
+        """Take the names of the columns from the first line, which may be a comment."""
         self._header = header_of(cells)
         names = shortened(self._header)
         other = next((d for d in ",;\t|" if d != self._delimiter and d in names), None)
@@ -268,12 +268,12 @@ class _Csv:
             self._lifter.times.check(self._header)
 
     def close(self) -> None:
-        """The input ended."""
+        """End the input."""
         if self._held:
             self._take(self._cells([(self._start, "\n".join(self._held))]))
 
     def _table(self, first: int, text: str) -> _Rows | None:
-        """The rows of lines without quotes, if each has all its cells."""
+        """Return the rows of lines without quotes, if each has all its cells."""
         header, delimiter = self._header, self._delimiter
         lines = text.split("\n")
         unix = text.replace("\r\n", "\n").removesuffix("\r") if "\r" in text else text
@@ -293,7 +293,7 @@ class _Csv:
         return _Rows(range(first, first + len(lines)), lines, [group], as_json)
 
     def _plain(self, first: int, text: str) -> _Records | None:
-        """The records of lines that are one each; None if that is not sure."""
+        """Return the records of lines that are one record each; None if that is uncertain."""
         lines = text.split("\n")
         if self._held or text.count("\r") != text.count("\r\n") + text.endswith("\r"):
             return None
@@ -306,7 +306,7 @@ class _Csv:
         return _Records(range(first, first + len(lines)), lines, cells) if len(cells) == len(lines) else None
 
     def _records(self, first: int, text: str) -> _Records:
-        """The records that lines complete: a quoted cell may span lines."""
+        """Return the records that lines complete: a quoted cell may span lines."""
         records: list[tuple[int, str]] = []
         for number, line in enumerate(text.split("\n"), first):
             if not self._held:
@@ -320,7 +320,7 @@ class _Csv:
         return self._cells(records)
 
     def _cells(self, records: Sequence[tuple[int, str]]) -> _Records:
-        """Records by the line that each begins on and its text (more than one of it if quotes misled)."""
+        """Return records by first line and text (several lines of text if quotes are unbalanced)."""
         lines: list[int] = []
         raws: list[str] = []
         found: list[list[str]] = []
@@ -358,7 +358,7 @@ class _Csv:
 
 
 def header_of(cells: Iterable[str]) -> tuple[str, ...]:
-    """The names of the columns from the cells of the header line, of which a ``# `` in front is no part."""
+    """Return the names of the columns from the cells of the header line, without a leading ``# ``."""
     first, *others = [*cells] or [""]
     return (first.removeprefix("# "), *others) if first or others else ()
 

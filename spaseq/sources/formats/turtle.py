@@ -1,4 +1,4 @@
-"""TriG and Turtle: cut into statements, so that a broken one costs itself and not what follows."""
+"""TriG and Turtle: cut into statements, so that a broken statement does not affect later ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spaseq.sources.formats.delimiters import OF_STATEMENTS, Scanner
 
 _LABEL: Final = re.compile(rb"(?:GRAPH\s+)?([^\s{]+)\s*\{", re.IGNORECASE)
 _SUBJECT: Final = re.compile(rb"\s*([^\s\[(\"']+)\s")
-#: White space, comments, prefixes and bases: what may stand before the first statement.
+#: White space, comments, prefixes and bases, which may precede the first statement.
 DIRECTIVES: Final = (
     rb"(?:\s++|\#[^\n]*+\n|(?i:@?prefix)\s[^<]*<[^>]*>[ \t]*\.?|(?i:@?base)\s*<[^>]*>[ \t]*\.?)*+"
 )
@@ -38,12 +38,12 @@ class _Statements:
         self._sink = sink
         self._assembler = assembler
         self._scanner = Scanner(OF_STATEMENTS)
-        self._is_inside = False  # of a graph's braces
-        self._skips = False  # the rest of a statement that is too long
+        self._is_inside = False  # inside a graph's braces
+        self._skips = False  # inside a statement that is too long
         self._line = 1
 
     def read(self, block: bytes) -> None:
-        """What comes next: the statements that end in it."""
+        """Take the next block and parse the statements that end in it."""
         ends = self._ends(block)
         if ends and self._skips:
             self._line += self._scanner.take(ends[0]).count(b"\n")
@@ -58,13 +58,13 @@ class _Statements:
             self._line += self._scanner.take().count(b"\n")
 
     def close(self) -> None:
-        """That was all: what is left is a statement."""
+        """End the input: the rest is a statement."""
         rest = self._scanner.take()
         if rest.strip() and not self._skips:
             self._read(rest, [len(rest)])
 
     def _ends(self, block: bytes) -> list[int]:
-        """Where statements end: after a ``.`` before white space, after a graph's ``}``."""
+        """Return where statements end: after a ``.`` before white space, after a graph's ``}``."""
         ends: list[int] = []
         for stop in self._scanner.feed(block):
             if stop.delimiter == b"{":
@@ -94,7 +94,9 @@ class _Statements:
             line += statement.count(b"\n")
 
     def _spoil(self, statement: bytes, reason: str) -> None:
-        """Other parts of a broken graph make no event; a broken triple spoils its group."""
+        """Mark the event of a broken statement: the rest of a broken graph is no event, a broken triple
+        invalidates its group.
+        """
         if isinstance(self._assembler, TripleGroups):
             self._assembler.spoil(None, reason, certain=True)
             return

@@ -1,1 +1,1 @@
-"""The fast path: lines of N-Quads and N-Triples → ids, by compiled kernels."""
+"""The fast path for N-Quads and N-Triples: lines → ids, by compiled kernels. Open ``fast.py`` first."""

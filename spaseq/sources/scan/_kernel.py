@@ -1,9 +1,9 @@
-"""The kernel that scans N-Quads: plain lines to ids, without an object per term.
+"""Compiled scanner of N-Quads: plain lines → ids, without an object per term.
 
-*Plain* is what needs no judgement: IRIs, labels and literals whose bytes are those of the canonical form
-(language tags may be in upper case), white space between them, `` .`` at the end. Other lines are *odd*, and
-pyoxigraph's to judge. A term that the table knows is valid; a new one is looked at byte by byte, and is
-odd unless it is surely valid: better an odd line too many than one quad that pyoxigraph would not give.
+*Plain* lines need no judgement: IRIs, labels and literals with the bytes of their canonical form (language
+tags may be in upper case), white space between them, `` .`` at the end. Other lines are *odd* and left to
+pyoxigraph. A term in the table is valid. A new term is checked byte by byte, and is odd unless it is
+certainly valid. Invariant: the scanner returns no quad that pyoxigraph would not.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from spaseq.terms._table_kernel import (
     same,
 )
 
-#: In place of a subject: the line is odd.
+#: Marks an odd line, in place of its subject.
 ODD: Final = -1
 
 _ONES: Final = np.uint64(0x0101010101010101)
@@ -49,7 +49,7 @@ _BACKSLASHES: Final = np.uint64(0x5C5C5C5C5C5C5C5C)
 _FIRST: Final = np.uint64(0xFF)
 
 # Rows of `seen`: the last subject and the last graph, at their positions in a quad; the last subject of a
-# quad without graph; and predicates by the low bits of their ids, each with the row of the one that
+# quad without graph; and predicates by the low bits of their ids, each with the row of the predicate that
 # followed it last.
 SUBJECT: Final = 0
 GRAPH: Final = 3
@@ -84,13 +84,13 @@ _NEWLINE: Final = ord("\n")
 
 @inlined
 def _zeros(word: np.uint64) -> np.uint64:
-    """Not 0 if one of the word's bytes is 0: then its lowest bit is in the first such byte."""
+    """Return 0 unless a byte of the word is 0; the lowest set bit is in the first such byte."""
     return (word - _ONES) & ~word & _TOPS
 
 
 @inlined
 def _line_end(text: Bytes, start: int, size: int) -> int:
-    """Where the next line feed is; ``size`` if there is none."""
+    """Return the index of the next line feed; ``size`` if there is none."""
     i = start
     while i < size:
         found = _zeros(load(text, i) ^ _NEWLINES)
@@ -102,7 +102,7 @@ def _line_end(text: Bytes, start: int, size: int) -> int:
 
 @inlined
 def _blanks(text: Bytes, start: int, end: int) -> int:
-    """The first byte from ``start`` on that is neither space nor tab."""
+    """Return the index of the first byte from ``start`` on that is neither space nor tab."""
     i = start
     while i < end and (text[i] == _SPACE or text[i] == _TAB):
         i += 1
@@ -111,7 +111,7 @@ def _blanks(text: Bytes, start: int, end: int) -> int:
 
 @inlined
 def _iri_end(text: Bytes, start: int, size: int, seed: int) -> tuple[int, np.uint64]:
-    """Behind the ``>`` of the IRI that begins at ``start``, and its hash; -1 if the line has none."""
+    """Return the index after the ``>`` of the IRI at ``start``, and its hash; -1 if the line has no ``>``."""
     code = np.uint64(seed)
     i = start
     while i < size:
@@ -132,7 +132,7 @@ def _iri_end(text: Bytes, start: int, size: int, seed: int) -> tuple[int, np.uin
 
 @inlined
 def _quote_or_break(word: np.uint64) -> np.uint64:
-    """Not 0 if a string may end in a word: then its lowest bit is in the byte where."""
+    """Return 0 unless a string may end in the word; the lowest set bit is in that byte."""
     return _zeros(word ^ _QUOTES) | _zeros(word ^ _BACKSLASHES) | _zeros(word ^ _NEWLINES)
 
 
@@ -149,7 +149,7 @@ def _enter(
     kind: int,
     middle: int,
 ) -> int:
-    """The id of a plain term; 0 if it is new, and not surely valid."""
+    """Return the id of a plain term; 0 if it is new and not certainly valid."""
     slot = place(slots, terms, arena, text, start, end - start, code)
     identifier: Any = np.int64(slots[slot])
     if identifier == 0 and is_valid(arena, counts, text, start, end, kind, middle):
@@ -162,14 +162,14 @@ def _enter(
 def _literal(
     slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, start: int, size: int
 ) -> tuple[int, int]:
-    """(id, where it ends) of the literal that begins at ``start``; the id is 0 unless it is plain.
+    """Return (id, end) of the literal at ``start``; the id is 0 unless it is plain.
 
-    It is hashed while its end is looked for: ``code`` is that of the words before ``i``.
+    It is hashed during the search for its end: ``code`` is the hash of the words before ``i``.
     """
     code = np.uint64(counts[SEED])
     i = start
     word = load(text, i)
-    found = _quote_or_break(word | _FIRST)  # no byte of which is the opening quote
+    found = _quote_or_break(word | _FIRST)  # none of its bytes is the opening quote
     while found == 0:
         code = mix(code, word)
         i += 8
@@ -211,7 +211,7 @@ def _literal(
 def _tagged(
     slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, start: int, middle: int
 ) -> tuple[int, int]:
-    """The same for a literal with a language tag, whose string ends at ``middle``."""
+    """Return (id, end) of a literal with a language tag; its string ends at ``middle``."""
     stop = middle + 1
     upper = False
     while text[stop] == _MINUS or (_IN_LABEL[text[stop]] and text[stop] != _UNDERSCORE):
@@ -221,7 +221,7 @@ def _tagged(
     if not upper:
         code = digest(text, start, length, counts[SEED])
         return _enter(slots, terms, arena, counts, text, start, stop, code, LITERAL, middle), stop
-    at = counts[USED]  # the canonical form, where it stands if it is new
+    at = counts[USED]  # the canonical form, at its place in the arena if it is new
     for i in range(length):
         c = text[start + i]
         arena[at + i] = c | 0x20 if start + i > middle and c >= _A and c <= _Z else c
@@ -232,7 +232,7 @@ def _tagged(
 
 @part
 def _label(slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, start: int) -> tuple[int, int]:
-    """(id, where it ends) of the label that begins at ``start``; the id is 0 unless it is plain."""
+    """Return (id, end) of the label at ``start``; the id is 0 unless it is plain."""
     stop = start + 2
     if text[start + 1] == _COLON:
         while _IN_LABEL[text[stop]]:
@@ -245,12 +245,12 @@ def _label(slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, sta
 
 @inlined
 def _is_again(text: Bytes, i: int, size: int, seen: Ids, row: int) -> bool:
-    """Whether the IRI that is remembered in a row stands here, too."""
+    """Return whether the IRI of a row of `seen` is here, too."""
     length = seen[row, LENGTH_SEEN]
     if length < 8 or i + length > size:
         return False
     end = seen[row, START_SEEN] + length
-    # Where IRIs differ, they do so in their last bytes.
+    # Different IRIs usually differ in their last bytes.
     return load(text, i + length - 8) == load(text, end - 8) and same(text, i, text, end - length, length)
 
 
@@ -263,7 +263,7 @@ def _see(seen: Ids, row: int, identifier: int, start: int, length: int) -> None:
 
 @inlined
 def _ends(text: Bytes, i: int, size: int) -> int:
-    """Where the next line begins, if only white space is left of this one; else 0."""
+    """Return where the next line begins, if only white space is left of this one; else 0."""
     i = _blanks(text, i, size)
     if i < size and text[i] == _RETURN:
         i += 1
@@ -285,13 +285,13 @@ def scan(
     line: int,
     quads: Ids,
 ) -> tuple[int, int, int]:
-    """The quads of the lines of ``text[begin:size]``, entered from number ``count`` on.
+    """Scan the lines of ``text[begin:size]``; write their quads from number ``count`` on.
 
     ``quads``, ``(6, room)``: subject, predicate, object, graph (0 in the default graph), where the line
-    begins, and its number from ``line`` on. Where a line is odd, its subject is ``ODD``. There must be room
-    for all bytes in the arena. ``seen``, ``(SEEN, 4)``, is the scanner's own, zeros at first: id, start and
-    length of IRIs that are likely to come again. Returns the next ``count``, the next ``line``, and where
-    the line begins for which there is no room; else ``size`` or more.
+    begins, and its number from ``line`` on. The subject of an odd line is ``ODD``. The arena must have room
+    for all bytes. ``seen``, ``(SEEN, 4)``, belongs to the scanner and starts with zeros: id, start and length
+    of IRIs that are likely to repeat. Returns the next ``count``, the next ``line``, and where the first line
+    begins for which there was no room; else ``size`` or more.
     """
     room = quads.shape[1]
     predicate = PREDICATES

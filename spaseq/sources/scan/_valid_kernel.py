@@ -1,6 +1,6 @@
-"""The part of the scanner that judges new terms: what is surely valid, looked at byte by byte.
+"""Compiled checks of new terms: which are certainly valid, byte by byte.
 
-Rather too strict than one term that pyoxigraph would not give: the rest is for pyoxigraph.
+The checks err on the strict side: pyoxigraph judges what they reject.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from spaseq.terms._table_kernel import (
 
 
 def byte_class(characters: bytes) -> Bytes:
-    """A table that says of each byte whether it is one of these."""
+    """Return a table that says for each byte whether it is one of ``characters``."""
     found = np.zeros(256, dtype=np.uint8)
     found[list(characters)] = 1
     return found
@@ -62,7 +62,10 @@ _MINUS: Final = ord("-")
 
 @part
 def _path(text: Bytes, start: int, end: int) -> int:
-    """Where the last slash or hash of an IRI is passed, whose path is at ``start``; -1 if it is not valid."""
+    """Return the index after the last slash or hash of an IRI with a path at ``start``.
+
+    -1 if it is invalid.
+    """
     namespace = start
     i = start
     is_fragment = text[start - 1] == _HASH
@@ -83,9 +86,9 @@ def _path(text: Bytes, start: int, end: int) -> int:
 
 @part
 def _namespace(text: Bytes, start: int, end: int) -> int:
-    """Where the namespace of ``<…>`` ends; -1 unless it is surely an absolute IRI.
+    """Return where the namespace of ``<…>`` ends; -1 unless it is certainly an absolute IRI.
 
-    It is ``start`` if what follows could change what it means: ``a:/`` may go on with an authority.
+    It is ``start`` if what follows could change its meaning: ``a:/`` may continue with an authority.
     """
     i = start + 1
     least = 2
@@ -114,7 +117,10 @@ def _namespace(text: Bytes, start: int, end: int) -> int:
 
 @part
 def _is_iri(arena: Bytes, counts: Ids, text: Bytes, start: int, end: int) -> bool:
-    """Whether ``<…>`` is surely an absolute IRI. It must then enter the table, to be compared with others."""
+    """Return whether ``<…>`` is certainly an absolute IRI.
+
+    It must then enter the table, for later comparisons.
+    """
     length = counts[NAMESPACE_LENGTH]
     if 0 < length < end - start and same(text, start, arena, counts[NAMESPACE], length):
         return _path(text, start + length, end) >= 0
@@ -128,14 +134,14 @@ def _is_iri(arena: Bytes, counts: Ids, text: Bytes, start: int, end: int) -> boo
 
 @inlined
 def _is_ascii(word: np.uint64) -> bool:
-    """Whether the 8 bytes are from 0x20 to 0x7E."""
+    """Return whether the 8 bytes are from 0x20 to 0x7E."""
     others = word ^ _DELETES
     return ((word - _SPACES) | (others - _ONES) | word) & _TOPS == 0
 
 
 @part
 def is_text(text: Bytes, start: int, end: int) -> bool:
-    """Whether bytes are UTF-8 that canonical N-Triples writes as they are."""
+    """Return whether bytes are UTF-8 that canonical N-Triples writes without escapes."""
     i = start
     while i < end:
         if i + 8 <= end and _is_ascii(load(text, i)):
@@ -154,11 +160,11 @@ def is_text(text: Bytes, start: int, end: int) -> bool:
             if text[i + k] & 0xC0 != 0x80:
                 return False
         d = text[i + 1]
-        if (c == 0xE0 and d < 0xA0) or (c == 0xED and d > 0x9F):  # too long, surrogates
+        if (c == 0xE0 and d < 0xA0) or (c == 0xED and d > 0x9F):  # overlong, surrogates
             return False
-        if (c == 0xF0 and d < 0x90) or (c == 0xF4 and d > 0x8F):  # too long, too large
+        if (c == 0xF0 and d < 0x90) or (c == 0xF4 and d > 0x8F):  # overlong, too large
             return False
-        if c == 0xEF and d == 0xBF and text[i + 2] >= 0xBE:  # no characters
+        if c == 0xEF and d == 0xBF and text[i + 2] >= 0xBE:  # noncharacters
             return False
         i += more + 1
     return True
@@ -166,7 +172,7 @@ def is_text(text: Bytes, start: int, end: int) -> bool:
 
 @part
 def _is_datatype(text: Bytes, start: int, end: int) -> bool:
-    """Whether an IRI is one that a literal shows, and that says nothing about its language."""
+    """Return whether an IRI is a datatype that a literal shows, and not one of language-tagged strings."""
     if end - start == len(_STRING):
         i = 0
         while i < len(_STRING) and text[start + i] == _STRING[i]:
@@ -184,7 +190,7 @@ def _is_datatype(text: Bytes, start: int, end: int) -> bool:
 
 @part
 def _is_language(text: Bytes, start: int, end: int) -> bool:
-    """Whether a tag is of two or three small letters, or of such a one and a country's two."""
+    """Return whether a tag is two or three lower-case letters, perhaps with a country of two letters."""
     i = start
     while i < end and text[i] >= _SMALL_A and text[i] <= _SMALL_Z:
         i += 1
@@ -200,7 +206,7 @@ def _is_language(text: Bytes, start: int, end: int) -> bool:
 
 @part
 def is_valid(arena: Bytes, counts: Ids, text: Bytes, start: int, end: int, kind: int, middle: int) -> bool:
-    """Whether a term is surely one. ``middle`` is where a literal's string ends, with its quotes.
+    """Return whether a term is certainly valid. ``middle`` is where a literal's string ends, with its quotes.
 
     A datatype is remembered, to be compared with the next one; the term must then enter the table.
     """

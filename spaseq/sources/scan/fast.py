@@ -1,9 +1,9 @@
-"""N-Quads and N-Triples on the fast path: a block's lines to ids, and to events, by compiled kernels.
+"""Lines of N-Quads and N-Triples → ids → events, by compiled kernels.
 
-The kernels take what is plain. Lines that are not go to pyoxigraph, one by one. If one of them is bad, or
-the quads do not stand as they should, the whole block is left to the slow path, so that every verdict is
-its own. Between them nothing is handed over but the dictionary and the assembler: the slow path reads the
-lines of an event that a block cuts, and everything up to the first whole one.
+The kernels take plain lines; pyoxigraph parses the others one by one. If one of them is bad, or the quads are
+not in a regular order, the slow path takes the whole block, so that every verdict is its own. The two paths
+share only the dictionary and the assembler: the slow path reads the lines of an event that a block cuts, and
+everything up to the first whole one.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from spaseq.terms.dictionary import UNBOUND, Dictionary
 
 _NO_PREDICATE: Final = 0
 
-#: There is room for so many new terms, or quads, before more is made.
+#: Room for this many new terms or quads is allocated at once.
 _AT_ONCE: Final = 1 << 10
 
 
 class Quads:
-    """Lines as ids: ``count`` columns of ``rows``, those with a negative subject left out.
+    """Lines as ids: ``count`` columns of ``rows``, without those with a negative subject.
 
     The rows are subjects, predicates, objects, graphs, where the lines begin, and their numbers, from 0.
     """
@@ -45,12 +45,12 @@ class Quads:
         self._longest = limits.term_bytes
         self.rows = np.empty((6, 0), dtype=np.int64)
         self.count = 0
-        #: How many lines there were.
+        #: The number of lines read.
         self.lines = 0
         self._room = np.empty(0, dtype=np.uint8)
 
     def read(self, text: bytes) -> bool:
-        """Take whole lines. False if one of them is bad, none of RDF 1.1, or longer than a term may be."""
+        """Read whole lines. Return False if a line is bad, is not RDF 1.1, or has a term that is too long."""
         table = self._dictionary.table()
         table.reserve(0, len(text))
         if len(text) + PADDING > len(self._room):
@@ -79,7 +79,7 @@ class Quads:
         return not odd or self._judge(text, odd)
 
     def _judge(self, text: bytes, odd: list[int]) -> bool:
-        """Parse the odd lines: at once, and one by one if some of them hold no quad."""
+        """Parse the odd lines: together, and one by one if some of them hold no quad."""
         starts = self.rows[4, : self.count]
         ends = np.append(starts[1:], len(text))
         lines = [text[starts[k] : ends[k]] for k in odd]
@@ -105,7 +105,7 @@ class Quads:
 
 
 class FastLines:
-    """Reads blocks of lines as ``read_lines`` does, as long as they are usual."""
+    """Reads blocks of lines as ``read_lines`` does, if they are usual."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class FastLines:
         assembler: GraphAssembler | TripleGroups,
         slow: Callable[[int, bytes], None],
     ) -> None:
-        """``slow`` reads lines, of which the first has a number, in the usual way."""
+        """Create a reader; ``slow`` reads lines, given the number of the first, by the slow path."""
         self._sink = sink
         self._assembler = assembler
         self._slow = slow
@@ -133,7 +133,7 @@ class FastLines:
         self._index = np.empty(4 * room + 4, dtype=np.int64)
 
     def read(self, first: int, text: bytes) -> None:
-        """Whole lines, of which the first one has the number ``first``."""
+        """Read whole lines; ``first`` is the number of the first one."""
         self._last = text
         with self._dictionary.lock:
             known = self._quads.read(text)
@@ -150,11 +150,11 @@ class FastLines:
                 self._slow(first + int(numbers[end]), text[starts[end] :])
 
     def count_of(self, text: bytes) -> int | None:
-        """How many lines there are in what was read last; None if that is not this text."""
+        """Return the number of lines of the text read last; None if ``text`` is another one."""
         return self._quads.lines if text is self._last else None
 
     def _assemble(self) -> tuple[int, int, int]:
-        """(number of events, first line of the first, first line after the last)."""
+        """Return (number of events, first line of the first, line after the last)."""
         quads = self._quads
         s, p, o, g = quads.rows[:4]
         if quads.count > len(self._s):
@@ -178,7 +178,7 @@ class FastLines:
         )  # fmt: skip
 
     def _deliver(self, count: int) -> bool:
-        """Hand on the events that were assembled; False, and none of them, if one has no plain time."""
+        """Deliver the assembled events; return False, and deliver none, if an event has no plain time."""
         assembler = self._assembler
         if isinstance(assembler, TripleGroups):
             if assembler.missing:
@@ -205,7 +205,7 @@ class FastLines:
         return True
 
     def _follow(self, count: int) -> bool:
-        """Fill in the times at the end of the path; False if an event has none, or several."""
+        """Write the times at the end of the path; return False if an event has none, or several."""
         end, limit = self._end[:count], self._dictionary.limit
         s, p, o = (column[: end[-1]] for column in (self._s, self._p, self._o))
         event = np.repeat(np.arange(count), np.diff(end, prepend=0))
@@ -225,7 +225,7 @@ class FastLines:
         return True
 
     def _clock(self, count: int) -> Clock | None:
-        """The one clock of the times, all read; None if there is not one, or a time is ill-formed."""
+        """Return the one clock of the times; None if there are several, or a time is ill-formed."""
         if self._sink.is_arrival:
             return Clock.TICKS
         status = self._status[:count]
@@ -243,7 +243,7 @@ class FastLines:
         return Clock.TICKS if status[0] == TICK else Clock.INSTANTS
 
     def _triples(self, offset: Ids) -> tuple[Ids, Ids, Ids]:
-        """The rows of the events, with a fresh blank node for each label of an event."""
+        """Return the rows of the events, with a fresh blank node for each label of an event."""
         s, p, o = (column[: offset[-1]].copy() for column in (self._s, self._p, self._o))
         table = self._dictionary.table()
         labels = [table.terms[column, KIND] == LABEL for column in (s, o)]
