@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from numba import types
+from numba.core import types
 from numba.extending import intrinsic
 
 Ints = npt.NDArray[np.int64]

@@ -18,9 +18,9 @@ from spaseq.alone import Single
 from spaseq.events import EventBatch, Ids
 from spaseq.gpm.algebra import Row
 from spaseq.gpm.expressions.walk import expressions, volatile
+from spaseq.gpm.spectra.joins import Views
+from spaseq.gpm.spectra.rowwise import Facts
 from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.gpm.spectra.views import Views
-from spaseq.gpm.spectra.walks import Facts
 from spaseq.language.syntax import Gpm, Group, Var
 from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.distinct import in_order

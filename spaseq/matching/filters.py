@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from spaseq.automaton.pattern import Atom, Both, Kleene, SequencePattern, walk
 from spaseq.automaton.scopes import loops, passed
-from spaseq.gpm.expressions.aggregates import EarlyError, Iterations, Summary, last_of
+from spaseq.gpm.expressions.aggregates import EarlyError, Iterations, Summary, errs_for_want_of, last_of
 from spaseq.gpm.expressions.compiled import ExpressionError, compile_filter
-from spaseq.gpm.expressions.early import errs_for_want_of
 from spaseq.language import scope
 from spaseq.language.rewrite import substitute
 from spaseq.language.syntax import Aggregate, Expression, Filter, Group, Prev, Var

@@ -15,9 +15,8 @@ import spaseq
 from spaseq.alone import Single
 from spaseq.events import Clock, Stamp
 from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.spectra.rowwise import Rowwise
+from spaseq.gpm.spectra.rowwise import Facts, Rowwise
 from spaseq.gpm.spectra.single import Join, joined
-from spaseq.gpm.spectra.walks import Facts
 from spaseq.language.scope import variables
 from spaseq.language.syntax import (
     Binary,

@@ -13,6 +13,7 @@ from spaseq.gpm.expressions.casts import CASTS
 from spaseq.gpm.expressions.comparison import (
     COMPARISONS,
     NUMERIC,
+    ExpressionError,
     arithmetic,
     digits_of,
     equal,
@@ -20,12 +21,16 @@ from spaseq.gpm.expressions.comparison import (
     negative,
     truth,
 )
-from spaseq.gpm.expressions.extensions import EXTENSIONS
-from spaseq.gpm.expressions.functions import FUNCTIONS, labelled_node, new_seed
-from spaseq.gpm.expressions.lengths import LENGTHS, replaced, replaced_at_most
-from spaseq.gpm.expressions.own import OwnCall
+from spaseq.gpm.expressions.extensions import EXTENSIONS, OwnCall
+from spaseq.gpm.expressions.functions import (
+    FUNCTIONS,
+    LENGTHS,
+    labelled_node,
+    new_seed,
+    replaced,
+    replaced_at_most,
+)
 from spaseq.gpm.expressions.walk import labels
-from spaseq.gpm.general.delegated import ExpressionError
 from spaseq.language.syntax import (
     Aggregate,
     Binary,

@@ -17,9 +17,9 @@ import pyoxigraph as ox
 from spaseq.automaton.pattern import Atom, Both, GpmPart, Kleene, Node, SequencePattern
 from spaseq.automaton.scopes import owners, rebuilt
 from spaseq.events import Ids
+from spaseq.gpm.expressions.aggregates import Reason, compile_reason
 from spaseq.gpm.expressions.columns import VectorizedCalls
 from spaseq.gpm.expressions.compiled import ExpressionError, Solution, compile_value
-from spaseq.gpm.expressions.early import Reason, compile_reason
 from spaseq.gpm.expressions.extensions import BINARY, DISTANCE, PI, UNARY, metres, point
 from spaseq.gpm.expressions.walk import VOLATILE, is_volatile
 from spaseq.gpm.spectra.solutions import Solutions, per_distinct

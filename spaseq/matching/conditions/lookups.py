@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.gpm.expressions.aggregates import errs_for_want_of
 from spaseq.gpm.expressions.columns import VectorizedCalls
 from spaseq.gpm.expressions.compiled import ExpressionError, Solution, compile_value
-from spaseq.gpm.expressions.early import errs_for_want_of
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.conditions import _kernel_memo as memo
 from spaseq.matching.conditions.numbers import EARLY, ERROR

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from spaseq.matching.model import Bounds, Found, Occurrence, distinct
 from spaseq.matching.reference import Events, Partial, Search, found_of
 
 #: The events of a match: positions, and the GPMs that they were chosen as, in order.
-Path = Sequence[tuple[int, str]]
+Path = tuple[tuple[int, str], ...]
 
 
 class Exact:

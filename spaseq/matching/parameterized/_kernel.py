@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq._jit import inlined, kernel
-from spaseq.matching._kernel_times import reach_after
+from spaseq._kernel_events import reach_after
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions import batch as heads
 from spaseq.terms.dictionary import UNBOUND

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from spaseq.automaton.pattern import GpmPart
 from spaseq.events import EventBatch, Ids
 from spaseq.gpm.evaluator import GpmEvaluator
-from spaseq.gpm.expressions.filters import ColumnFilter
+from spaseq.gpm.expressions.columns import ColumnFilter
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.gpm.spectra.lookup import spread

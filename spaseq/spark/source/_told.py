@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spaseq.errors import EngineError, SourceError, SpaseqWarning
 from spaseq.events import Clock
-from spaseq.gpm.ill_typed import Where
+from spaseq.gpm.evaluator import Where
 from spaseq.language.syntax import Query
 from spaseq.spark.sinks._lines import FAILED, SHED
 from spaseq.spark.stages._failed import Failed

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.alone import Single
-from spaseq.gpm.spectra.background import Continues
-from spaseq.gpm.spectra.single import MOST_TRIPLES, Join
+from spaseq.gpm.spectra.single import MOST_TRIPLES, Continues, Join
 from spaseq.language.scope import mentioned
 from spaseq.language.syntax import Filter
 from spaseq.language.syntax.printing import print_expression

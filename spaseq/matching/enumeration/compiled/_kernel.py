@@ -6,7 +6,7 @@ from typing import Final
 
 from spaseq._fields import reads, writes
 from spaseq._jit import inlined, kernel, part
-from spaseq.matching._kernel_times import reach_before
+from spaseq._kernel_events import reach_before
 from spaseq.matching.enumeration.compiled import _kernel_active as active
 from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.compiled import _kernel_keys as keys_of

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from spaseq._jit import kernel
 from spaseq.matching.conditions import batch as heads
-
-Ints = npt.NDArray[np.int64]
+from spaseq.matching.enumeration.compiled._kernel_layout import Ints
 
 
 @kernel

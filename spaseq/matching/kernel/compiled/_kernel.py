@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq._jit import inlined, kernel, part, rare
-from spaseq.matching._kernel_times import reach_before
+from spaseq._kernel_events import reach_before
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
     APART,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spaseq._jit import part, rare
-from spaseq.matching._kernel_times import reach_after
+from spaseq._kernel_events import reach_after
 from spaseq.matching.conditions._kernel_aggregates import clear_sum, fold
 from spaseq.matching.conditions._kernel_machine import holds
 from spaseq.matching.conditions._kernel_values import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spaseq._jit import inlined, part, rare
-from spaseq.matching._kernel_times import reach_after
+from spaseq._kernel_events import reach_after
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
     LIMIT,

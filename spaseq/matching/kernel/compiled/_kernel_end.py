@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spaseq._jit import inlined, part, rare
-from spaseq.matching._kernel_times import reach_after, reach_before
+from spaseq._kernel_events import reach_after, reach_before
 from spaseq.matching.conditions._kernel_values import (
     FALSE,
     GAPS,

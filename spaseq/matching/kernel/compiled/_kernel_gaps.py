@@ -10,7 +10,7 @@ if it becomes a match, that is asked exactly.
 from __future__ import annotations
 
 from spaseq._jit import inlined, part, rare
-from spaseq.matching._kernel_times import reach_after, reach_before
+from spaseq._kernel_events import reach_after, reach_before
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
     CHAINS,

@@ -7,7 +7,7 @@ events is tried on a copy of the run: row by row, each part is judged and binds 
 from __future__ import annotations
 
 from spaseq._jit import inlined, part
-from spaseq.matching._kernel_times import reach_after
+from spaseq._kernel_events import reach_after
 from spaseq.matching.conditions._kernel_machine import holds
 from spaseq.matching.conditions._kernel_values import (
     BARS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spaseq._jit import inlined, part, rare
-from spaseq.matching._kernel_times import reach_after
+from spaseq._kernel_events import reach_after
 from spaseq.matching.conditions._kernel_values import DOUBLE, SHORT, SLOTS, Codes, Floats, Ints
 from spaseq.matching.kernel.compiled._kernel_layout import value
 from spaseq.matching.kernel.compiled._kernel_memory import (

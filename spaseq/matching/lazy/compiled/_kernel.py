@@ -7,7 +7,7 @@ section 6), so that nothing is done while some element of the sequence has no ev
 from __future__ import annotations
 
 from spaseq._jit import kernel, part
-from spaseq.matching._kernel_times import EARLIEST, LATEST, reach_before
+from spaseq._kernel_events import EARLIEST, LATEST, reach_before
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
     N_GPMS,

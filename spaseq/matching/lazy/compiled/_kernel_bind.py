@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spaseq._jit import inlined, part
-from spaseq.matching._kernel_times import LATEST
+from spaseq._kernel_events import LATEST
 from spaseq.matching.conditions._kernel_aggregates import clear_sum, fold
 from spaseq.matching.conditions._kernel_machine import holds
 from spaseq.matching.conditions._kernel_values import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import inlined, part
-from spaseq.matching._kernel_times import reach_before
+from spaseq._kernel_events import reach_before
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
     N_GPMS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import part
-from spaseq.matching._kernel_times import LATEST
+from spaseq._kernel_events import LATEST
 from spaseq.matching.conditions._kernel_values import Floats, Ints
 from spaseq.matching.lazy.compiled._kernel_bind import earliest, latest
 from spaseq.matching.lazy.compiled._kernel_buffers import place

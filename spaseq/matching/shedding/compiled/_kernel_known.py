@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import inlined, part
-from spaseq.matching._kernel_times import reach_after
+from spaseq._kernel_events import reach_after
 from spaseq.matching.conditions._kernel_machine import holds
 from spaseq.matching.conditions._kernel_values import (
     CALC,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import kernel, part
-from spaseq.matching._kernel_times import LATEST
+from spaseq._kernel_events import LATEST
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.conditions._kernel_values import N_KEYS, WOKEN, Floats, Ints, pointer
 from spaseq.matching.kernel.compiled._kernel import find_keys

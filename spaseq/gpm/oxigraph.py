@@ -1,17 +1,13 @@
-"""The general route: Oxigraph evaluates what joins of views do not cover.
-
-Oxigraph's store rewrites literals (``"01"^^xsd:integer`` becomes ``1``), so it never sees them: every
-term stands as the IRI ``u:<id>``, and expressions and aggregates call back into our own evaluator as
-custom functions (``surrogates.py``). What is left to Oxigraph is the algebra: joins, paths, grouping.
-
-A batch is loaded once, one named graph per event. A pattern is asked once for the whole batch where
-``GRAPH ?event { P }`` means the same as P on every event, else once per event.
-"""
+"""The general route: Oxigraph evaluates what joins of views do not cover; and which route a pattern takes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from math import isinf
+from queue import SimpleQueue
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 from pyoxigraph import NamedNode, Quad, QuerySolutions, Store
@@ -19,10 +15,9 @@ from pyoxigraph import NamedNode, Quad, QuerySolutions, Store
 from spaseq.events import EventBatch
 from spaseq.gpm.expressions.compiled import Solution
 from spaseq.gpm.expressions.walk import exists_in, patterns, takes_no_step, volatile
-from spaseq.gpm.general.beside import beside
-from spaseq.gpm.general.surrogates import HIDDEN, Writer, identify, surrogate
-from spaseq.gpm.spectra.joins import NO_CONTEXT, Knowledge
+from spaseq.gpm.spectra.joins import NO_CONTEXT, Knowledge, Route, Spectra, covers
 from spaseq.gpm.spectra.solutions import UNIT, Solutions, join, table
+from spaseq.gpm.surrogates import HIDDEN, Writer, identify, surrogate
 from spaseq.language.scope import variables
 from spaseq.language.syntax import (
     Bind,
@@ -37,6 +32,92 @@ from spaseq.language.syntax import (
     Var,
 )
 from spaseq.terms.dictionary import Dictionary
+
+# A thread beside the caller's, for work that cannot be cancelled: it is abandoned when its time is over.
+
+T = TypeVar("T")
+
+
+class _Job(Generic[T]):
+    """Something to be done, and what became of it."""
+
+    def __init__(self, do: Callable[[], T]) -> None:
+        self._do = do
+        self._done = threading.Lock()
+        self._done.acquire()
+        self.result: T | None = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        """Do it."""
+        try:
+            self.result = self._do()
+        except BaseException as error:  # which is the caller's
+            self.error = error
+        finally:
+            self._done.release()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it is done before so many seconds are over."""
+        return self._done.acquire(timeout=-1 if isinf(seconds) else min(seconds, threading.TIMEOUT_MAX))
+
+
+#: What has nothing to do now: the queue of a thread each.
+_idle: Final[list[SimpleQueue[_Job[Any]]]] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.clear)  # the threads are not there
+
+
+def beside(do: Callable[[], T], seconds: float, abandon: Callable[[], object]) -> T | None:
+    """What ``do`` returns or raises; None if it takes more than ``seconds``.
+
+    After ``abandon`` nobody waits for it: then, or if the caller is interrupted. A thread whose work is
+    abandoned ends with it.
+    """
+    try:
+        jobs = _idle.pop()
+    except IndexError:
+        jobs = SimpleQueue()
+        threading.Thread(target=_work, args=(jobs,), name="spaseq beside", daemon=True).start()
+    job = _Job(do)
+    jobs.put(job)
+    is_done = False
+    try:
+        is_done = job.wait(seconds)
+    finally:
+        if is_done:
+            _idle.append(jobs)
+        else:
+            abandon()
+            jobs.put(_Job(_end))
+    if not is_done:
+        return None
+    if job.error is not None:
+        raise job.error
+    return job.result
+
+
+def _work(jobs: SimpleQueue[_Job[Any]]) -> None:
+    while True:
+        job = jobs.get()
+        job.run()
+        if isinstance(job.error, SystemExit):
+            return
+        del job  # which may hold much
+
+
+def _end() -> None:
+    raise SystemExit
+
+
+# The general route: Oxigraph evaluates what joins of views do not cover.
+#
+# Oxigraph's store rewrites literals (``"01"^^xsd:integer`` becomes ``1``), so it never sees them: every
+# term stands as the IRI ``u:<id>``, and expressions and aggregates call back into our own evaluator as
+# custom functions (``surrogates.py``). What is left to Oxigraph is the algebra: joins, paths, grouping.
+#
+# A batch is loaded once, one named graph per event. A pattern is asked once for the whole batch where
+# ``GRAPH ?event { P }`` means the same as P on every event, else once per event.
 
 
 class Background(Knowledge, Protocol):
@@ -173,3 +254,13 @@ def _quads(batch: EventBatch, graphs: Sequence[NamedNode]) -> Iterator[Quad]:
     for event, graph in enumerate(graphs):
         for s, p, o in batch.triples(event):
             yield Quad(nodes[s], nodes[p], nodes[o], graph)
+
+
+# Which route evaluates a pattern.
+
+
+def prepare(pattern: Group, dictionary: Dictionary, kb: Background | None) -> Route:
+    """The pattern on the SPECTRA route if that covers it, else on the general one."""
+    if covers(pattern) is None:
+        return Spectra(pattern, dictionary, kb)
+    return General(pattern, dictionary, kb)
