@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from spaseq._fields import pointer
 from spaseq._jit import inlined, kernel
-from spaseq._places import pointer
 
 # Some events of a batch, by their numbers → their columns, of several in one go; how many they are.
 

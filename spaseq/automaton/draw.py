@@ -13,8 +13,7 @@ from typing import Any, Final
 
 import networkx as nx
 
-from spaseq.automaton.canvas import CHARACTER, LINE, Drawn, Point, document
-from spaseq.automaton.layered import Place, width
+from spaseq.automaton.layered import CHARACTER, LINE, Drawn, Place, Point, document, width
 from spaseq.automaton.nfa import NFA
 from spaseq.automaton.pattern import AnyOrder
 from spaseq.automaton.routes import arrows

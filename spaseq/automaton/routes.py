@@ -12,8 +12,20 @@ from itertools import pairwise
 from math import sqrt
 from typing import Final, TypeAlias
 
-from spaseq.automaton.canvas import LINE, LOOP_HALF, Box, Drawn, Point, labelled, loop
-from spaseq.automaton.layered import LOOP, Layers, Pair, Place, width
+from spaseq.automaton.layered import (
+    LINE,
+    LOOP,
+    LOOP_HALF,
+    Box,
+    Drawn,
+    Layers,
+    Pair,
+    Place,
+    Point,
+    labelled,
+    loop,
+    width,
+)
 
 #: A cubic Bézier curve.
 _Curve: TypeAlias = tuple[Point, Point, Point, Point]

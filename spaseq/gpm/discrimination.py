@@ -18,7 +18,7 @@ import numpy as np
 from pyoxigraph import BlankNode, NamedNode
 
 from spaseq import _kernel_events as k
-from spaseq._places import address, place, plain
+from spaseq._fields import address, place, plain
 from spaseq.events import EventBatch, Ids
 from spaseq.language.scope import conjuncts
 from spaseq.language.syntax import (
@@ -36,8 +36,7 @@ from spaseq.language.syntax import (
     Union,
     Var,
 )
-from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
-from spaseq.terms.distinct import distinct
+from spaseq.terms.dictionary import UNBOUND, Dictionary, Term, distinct
 
 #: A triple that is needed: of each place the id of a term, or ``UNBOUND`` where any will do.
 Shape = tuple[int, int, int]

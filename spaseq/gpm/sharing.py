@@ -22,8 +22,7 @@ from spaseq.gpm.spectra.joins import Views
 from spaseq.gpm.spectra.rowwise import Facts
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax import Gpm, Group, Var
-from spaseq.terms.dictionary import Dictionary
-from spaseq.terms.distinct import in_order
+from spaseq.terms.dictionary import Dictionary, in_order
 
 Mask = npt.NDArray[np.bool_]
 

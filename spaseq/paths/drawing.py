@@ -9,8 +9,7 @@ from typing import Any, Final
 import networkx as nx
 import numpy as np
 
-from spaseq.automaton.canvas import CHARACTER, Drawn, Point, document
-from spaseq.automaton.layered import Place
+from spaseq.automaton.layered import CHARACTER, Drawn, Place, Point, document
 from spaseq.automaton.routes import arrows
 from spaseq.paths.graph.names import Names, names_of
 from spaseq.paths.graph.snapshot import Terms

@@ -8,8 +8,7 @@ from itertools import combinations, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spaseq.automaton.canvas import Box, Drawn
-from spaseq.automaton.layered import Pair, Place
+from spaseq.automaton.layered import Box, Drawn, Pair, Place
 from spaseq.automaton.routes import arrows
 from tests.conftest import examples
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import Literal
 
-from spaseq._places import address, place, plain
+from spaseq._fields import address, place, plain
 from spaseq.matching.columns import _kernel_shares as k
 from spaseq.matching.columns.spare import Spare
 from spaseq.matching.conditions import batch as heads

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyoxigraph import NamedNode, RdfFormat, parse
 
 import spaseq
-from spaseq.chunks.chunk import extent
+from spaseq.chunks import extent
 from spaseq.errors import EngineError
 from spaseq.events import BatchBuilder, Clock
 from spaseq.gpm.kb import KnowledgeBase

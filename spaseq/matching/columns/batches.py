@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq._places import address, place, plain
+from spaseq._fields import address, place, plain
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spaseq._places import address, place
+from spaseq._fields import address, place
 from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions import batch as heads

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spaseq.automaton import draw
-from spaseq.automaton.canvas import below
 from spaseq.automaton.compile import compile_pattern
+from spaseq.automaton.layered import below
 from spaseq.automaton.nfa import NFA, Accept, Edge, Predicate
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import Atom, Either, Node, SequencePattern

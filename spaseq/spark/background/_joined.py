@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyoxigraph import RdfFormat, Triple, parse
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.chunks.chunk import hashed
+from spaseq.chunks import hashed
 from spaseq.events import Ids
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.scope import variables

@@ -15,8 +15,19 @@ from typing import Any, Final
 import numpy as np
 from pyoxigraph import Quad, RdfFormat, Triple, parse
 
-from spaseq.chunks.chunk import Chunk, Extent, decode, encode, extent, join
-from spaseq.chunks.pack import pack, require, unpack, unpack_header, unpacking
+from spaseq import chunks
+from spaseq.chunks import (
+    Chunk,
+    Extent,
+    decode,
+    encode,
+    extent,
+    join,
+    require,
+    unpack,
+    unpack_header,
+    unpacking,
+)
 from spaseq.errors import EngineError
 from spaseq.events import Clock
 from spaseq.gpm.kb import KnowledgeBase
@@ -64,7 +75,7 @@ class State:
         sizes = [(number, len(data)) for number, data in self.chunks.items()]
         parts = {"head": self.head, "chunks": b"".join(self.chunks.values())}
         arrays = {name: np.frombuffer(part, dtype=np.uint8) for name, part in parts.items()}
-        return pack({"sizes": sizes}, arrays)
+        return chunks({"sizes": sizes}, arrays)
 
     @classmethod
     def unpacked(cls, data: bytes) -> State:
@@ -279,7 +290,7 @@ class Bucket:
             "drops": [[[str(term(i)) for i in key], at] for key, at in (progress.drops or {}).items()],
             "count": self._count,
         }
-        return pack(header, {})
+        return chunks(header, {})
 
     @classmethod
     def from_state(cls, state: State, job: Job) -> Bucket:

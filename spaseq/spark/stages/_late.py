@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.chunks.chunk import Chunk, events_of
+from spaseq.chunks import Chunk, events_of
 from spaseq.engine.rejects import late_reason
 from spaseq.events import Ids
 from spaseq.language.syntax import Triples, Var

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from spaseq.chunks.pack import Array, narrow, pack, require, unpack, unpack_header, unpacking, within
+from spaseq.chunks import Array, narrow, pack, require, unpack, unpack_header, unpacking, within
 from spaseq.engine.rejects import late_reason
 from spaseq.events import Clock, EventBatch, Ids
 from spaseq.sources import BadEvent

@@ -11,8 +11,7 @@ import numpy.typing as npt
 from spaseq.matching.columns.blocks import _kernel_found as k
 from spaseq.matching.columns.blocks.picked import Column, Picked, Pieces
 from spaseq.matching.columns.blocks.picked import ids as all_ids
-from spaseq.terms.dictionary import UNBOUND
-from spaseq.terms.distinct import in_order
+from spaseq.terms.dictionary import UNBOUND, in_order
 
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]

@@ -22,8 +22,7 @@ from spaseq.matching.columns.blocks.encoding import Encoded, numbered
 from spaseq.matching.columns.blocks.picked import Column, Pieces
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
-from spaseq.terms.dictionary import Dictionary
-from spaseq.terms.distinct import in_order
+from spaseq.terms.dictionary import Dictionary, in_order
 
 Ints = npt.NDArray[np.int64]
 
