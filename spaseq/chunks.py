@@ -1,4 +1,4 @@
-"""Chunks: events and the solutions that GPMs found in them, as bytes, on their way from one process to another."""
+"""Chunks: events and the solutions that GPMs found in them, as bytes, for other processes and for later."""
 
 from __future__ import annotations
 

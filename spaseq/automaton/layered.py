@@ -1,4 +1,4 @@
-"""Drawings as SVG: what they share, and where places go: layers from left to right, rows near their neighbours'."""
+"""Drawings as SVG: what they share, and where places go: in layers, in rows near their neighbours'."""
 
 from __future__ import annotations
 
@@ -125,9 +125,10 @@ def _ground(x: float, y: float, width: float, height: float) -> str:
 
 # Where the places of a drawing go: layers from left to right, rows near those of their neighbours.
 #
-# Sugiyama's steps: an arrow that skips layers has a place of its own in each layer between; layers are ordered
-# by the means of their neighbours, and what crosses least is kept; rows are as near to their neighbours' as the
-# order allows (least squares, by pooling adjacent violators). All lengths are in pixels.
+# Sugiyama's steps: an arrow that skips layers has a place of its own in each layer between; layers are
+# ordered by the means of their neighbours, and what crosses least is kept; rows are as near to their
+# neighbours' as the order allows (least squares, by pooling adjacent violators). All lengths are in
+# pixels.
 
 #: A pair of places, by their numbers: from, to.
 Pair = tuple[int, int]

@@ -23,9 +23,8 @@ from spaseq.engine.pipelines.dispatcher import Dispatcher
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.matching.columns import history
 from spaseq.matching.columns.alone._kernel_alone import LARGE
-from spaseq.matching.columns.alone.joins import Joins
 from spaseq.matching.columns.alone.singles import Singles
-from spaseq.matching.columns.alone.taking import Taking
+from spaseq.matching.columns.alone.taking import Joins, Taking
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.enumeration import reading
 from spaseq.matching.kernel import matches as by_kernel

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spaseq.matching.columns.blocks.encoding import numbered, numbered_by_part
+from spaseq.matching.columns.blocks.values import numbered, numbered_by_part
 from spaseq.terms.dictionary import distinct, in_order
 from spaseq.terms.dictionary import numbered as numbers
 

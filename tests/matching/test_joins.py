@@ -33,8 +33,8 @@ from spaseq.language.syntax import (
     Var,
 )
 from spaseq.matching.columns.alone import _kernel_alone as k
-from spaseq.matching.columns.alone.joins import Joins
 from spaseq.matching.columns.alone.singles import Singles
+from spaseq.matching.columns.alone.taking import Joins
 from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.conditions import batch as heads
 from spaseq.terms.dictionary import Dictionary, Term

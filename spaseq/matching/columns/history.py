@@ -13,8 +13,7 @@ import numpy.typing as npt
 from spaseq.events import Stamp
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.singles import Lone, Singles
-from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.stretch import Names, Renamed, Stretch
+from spaseq.matching.columns.chunk import Chunk, Names, Renamed, Stretch
 from spaseq.matching.host import Key
 from spaseq.matching.model import Occurrence, Solution
 

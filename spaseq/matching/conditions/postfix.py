@@ -29,7 +29,7 @@ from spaseq.language.syntax import (
     Var,
 )
 from spaseq.language.syntax.printing import print_expression
-from spaseq.matching.conditions._kernel_memo import MEMO_LIMIT
+from spaseq.matching.conditions._kernel_machine import MEMO_LIMIT
 from spaseq.matching.conditions._kernel_values import DEEPEST
 from spaseq.matching.conditions.numbers import EARLY, ERROR, OPEN
 from spaseq.matching.obstacles import Obstacle

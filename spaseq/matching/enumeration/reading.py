@@ -14,12 +14,11 @@ import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import Emit
-from spaseq.matching.columns.blocks.delivery import mixed
-from spaseq.matching.columns.blocks.few import FEW, apart
+from spaseq.matching.columns.blocks.few import FEW, apart, mixed
 from spaseq.matching.columns.blocks.found import Block, Objects, blocks
 from spaseq.matching.columns.blocks.plain import Columns, Site, Sites
+from spaseq.matching.columns.chunk import Stretch
 from spaseq.matching.columns.history import History
-from spaseq.matching.columns.stretch import Stretch
 from spaseq.matching.context import Context
 from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.enumeration.compiled import _kernel_root as root

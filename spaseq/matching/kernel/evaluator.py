@@ -24,7 +24,7 @@ from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked, UnsolvedError
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions import batch as heads
-from spaseq.matching.conditions.lookups import Lookups
+from spaseq.matching.conditions.derived import Lookups
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key, Order, may_end_together
 from spaseq.matching.kernel import sizing

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Atom, Both, Kleene, Node, SequencePattern, walk
 from spaseq.language.syntax import Emit, Filter
-from spaseq.matching.columns.blocks.delivery import arranged, mixed
-from spaseq.matching.columns.blocks.few import FEW, apart
+from spaseq.matching.columns.blocks.few import FEW, apart, arranged, mixed
 from spaseq.matching.columns.blocks.found import Block, Objects
 from spaseq.matching.columns.blocks.plain import Columns, Site, Sites
 from spaseq.matching.columns.history import History

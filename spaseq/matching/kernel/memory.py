@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.limits import Budget
-from spaseq.matching.conditions import _kernel_memo as memo
+from spaseq.matching.conditions import _kernel_machine as memo
 from spaseq.matching.conditions import _kernel_values as v
-from spaseq.matching.conditions.lookups import Lookups
+from spaseq.matching.conditions.derived import Lookups
 from spaseq.matching.conditions.numbers import Numbers
 from spaseq.matching.host import Key
 from spaseq.matching.kernel.compiled import _kernel_layout as lay

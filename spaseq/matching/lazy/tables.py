@@ -17,8 +17,7 @@ from spaseq.language.syntax.printing import print_expression
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.derived import Derived, Split, split
 from spaseq.matching.conditions.postfix import Accumulator, Step
-from spaseq.matching.conditions.programs import Programs
-from spaseq.matching.conditions.sections import Reference, Sections
+from spaseq.matching.conditions.programs import Programs, Reference, Sections
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.demands import Check, Condition, Demands, accumulators, demands
 from spaseq.matching.lazy.plans import DoesNotFit, Item, Items, Plan, plans

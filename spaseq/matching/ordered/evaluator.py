@@ -18,7 +18,7 @@ from spaseq.matching.columns.batches import Columns
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked, UnsolvedError
 from spaseq.matching.conditions import _kernel_values as v
-from spaseq.matching.conditions.lookups import Lookups
+from spaseq.matching.conditions.derived import Lookups
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.kernel.compiled import _kernel_layout as status

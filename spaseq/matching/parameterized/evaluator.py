@@ -17,7 +17,7 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.matching.columns.alone.singles import Counts
-from spaseq.matching.columns.blocks.delivery import mixed
+from spaseq.matching.columns.blocks.few import mixed
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.plain import Columns, Site, Sites
 from spaseq.matching.columns.chunk import Chunk

@@ -11,9 +11,8 @@ import numpy.typing as npt
 from spaseq.gpm.sharing import renamed_columns
 from spaseq.limits import UNLIMITED, Budget
 from spaseq.matching.columns.alone.singles import Counts
-from spaseq.matching.columns.chunk import Chunk
+from spaseq.matching.columns.chunk import Chunk, Names, Renamed, Stretch
 from spaseq.matching.columns.history import History
-from spaseq.matching.columns.stretch import Names, Renamed, Stretch
 
 if TYPE_CHECKING:
     from spaseq.matching.sharing.group import Group

@@ -15,7 +15,6 @@ from typing import Any, Final
 import numpy as np
 from pyoxigraph import Quad, RdfFormat, Triple, parse
 
-from spaseq import chunks
 from spaseq.chunks import (
     Chunk,
     Extent,
@@ -23,6 +22,7 @@ from spaseq.chunks import (
     encode,
     extent,
     join,
+    pack,
     require,
     unpack,
     unpack_header,
@@ -75,7 +75,7 @@ class State:
         sizes = [(number, len(data)) for number, data in self.chunks.items()]
         parts = {"head": self.head, "chunks": b"".join(self.chunks.values())}
         arrays = {name: np.frombuffer(part, dtype=np.uint8) for name, part in parts.items()}
-        return chunks({"sizes": sizes}, arrays)
+        return pack({"sizes": sizes}, arrays)
 
     @classmethod
     def unpacked(cls, data: bytes) -> State:
@@ -290,7 +290,7 @@ class Bucket:
             "drops": [[[str(term(i)) for i in key], at] for key, at in (progress.drops or {}).items()],
             "count": self._count,
         }
-        return chunks(header, {})
+        return pack(header, {})
 
     @classmethod
     def from_state(cls, state: State, job: Job) -> Bucket:

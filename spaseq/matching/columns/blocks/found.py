@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import Clock, EventBatch
-from spaseq.matching.columns.blocks.encoding import Encoded, numbered
-from spaseq.matching.columns.blocks.picked import Column, Pieces
+from spaseq.matching.columns.blocks.values import Column, Encoded, Pieces, numbered
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
 from spaseq.terms.dictionary import Dictionary, in_order

@@ -16,8 +16,7 @@ from spaseq.language.syntax import Consume, Emit, Strategy
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.derived import Derived
 from spaseq.matching.conditions.postfix import Accumulator, Site, Step
-from spaseq.matching.conditions.programs import Programs
-from spaseq.matching.conditions.sections import Reference, Sections
+from spaseq.matching.conditions.programs import Programs, Reference, Sections
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.records import entries, gaps
 from spaseq.matching.kernel.records.tables import actions

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.conditions.postfix import Accumulator, Lookup, Site, Step
-from spaseq.matching.conditions.programs import Programs
-from spaseq.matching.conditions.sections import Sections
+from spaseq.matching.conditions.programs import Programs, Sections
 from spaseq.matching.kernel.tables.analysis import Analysis
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.runs.program import Place
