@@ -14,7 +14,7 @@ import spaseq
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.gpm.sharing import question
-from spaseq.matching.sharing.automata.canonical import Asked, Canonical, Numbers, canonical
+from spaseq.matching.sharing.canonical import Asked, Canonical, Numbers, canonical
 
 #: Equal numbers of other types, and what is no number; a blank node; names that only a GPM's inside has.
 _FILTERS = (

@@ -21,14 +21,11 @@ from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked, Immediate, UnsolvedError
 from spaseq.matching.context import Context
-from spaseq.matching.enumeration.alone import Alone
-from spaseq.matching.enumeration.automaton import Automaton
+from spaseq.matching.enumeration.automaton import Automaton, sites
 from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.fits import keys
-from spaseq.matching.enumeration.reading import Reading
-from spaseq.matching.enumeration.rest import Portion, divided
-from spaseq.matching.enumeration.sites import sites
-from spaseq.matching.enumeration.update import Update
+from spaseq.matching.enumeration.reading import Portion, Reading, divided
+from spaseq.matching.enumeration.update import Alone, Update
 from spaseq.matching.model import Bounds
 from spaseq.matching.runs.program import Program
 from spaseq.terms.dictionary import Dictionary

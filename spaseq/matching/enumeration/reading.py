@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
 from itertools import groupby, pairwise
 from operator import itemgetter, sub
+from typing import NamedTuple
 from weakref import WeakSet, ref
 
 import numpy as np
@@ -19,15 +21,82 @@ from spaseq.matching.columns.blocks.found import Block, Objects, blocks
 from spaseq.matching.columns.blocks.plain import Columns, Site, Sites
 from spaseq.matching.columns.chunk import Stretch
 from spaseq.matching.columns.history import History
-from spaseq.matching.context import Context
+from spaseq.matching.context import Context, Rows
 from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.enumeration.compiled import _kernel_root as root
-from spaseq.matching.enumeration.compiled._kernel_choose import narrow
+from spaseq.matching.enumeration.compiled._kernel_keys import narrow
 from spaseq.matching.enumeration.memory import Roots, Share
-from spaseq.matching.enumeration.replay import Choices, Replay
 from spaseq.matching.enumeration.walking import Walk, Walked
 from spaseq.matching.host import Key, emitted, kept, select
-from spaseq.matching.model import Found
+from spaseq.matching.model import Found, Row
+
+# What an enumerated match means: its events and its Ω.
+
+#: The events of a match: positions, and the GPMs that they were chosen as.
+Choices = Sequence[tuple[int, str]]
+
+
+class Replay:
+    """Runs NFA_scep once more over the events of a match, with its solutions.
+
+    ``keys`` are the variables that tell runs apart, the first ``partition`` of them those of PARTITION BY.
+    """
+
+    def __init__(
+        self, automaton: Automaton, context: Context, history: History, keys: Sequence[str], partition: int
+    ) -> None:
+        self._automaton = automaton
+        self._context = context
+        self._history = history
+        self._derived = tuple(keys[partition:])
+        self._partition = partition
+
+    def match(self, choices: Choices, key: Key) -> Found | None:
+        """The match that consists of these events.
+
+        None where several join keys have the same events, for all of them but the least: the match has the
+        solutions of all.
+        """
+        seen = key[: self._partition]
+        events = tuple((gpm, self._history.occurrence(position, seen, gpm)) for position, gpm in choices)
+        runs = [(self._automaton.start, self._context.start)]
+        for gpm, event in events:
+            runs = [
+                (transition.to, rows)
+                for configuration, before in runs
+                for transition in self._automaton.transitions(configuration)
+                if transition.unit.gpm == gpm
+                if (
+                    rows := self._context.extend(
+                        self._context.act(
+                            self._context.act(before, transition.gate.ends), transition.way.begins
+                        ),
+                        transition.unit,
+                        event,
+                        transition.way.inside,
+                    )
+                )
+            ]
+        ended = [
+            self._context.act(rows, ends)
+            for configuration, rows in runs
+            for ends in self._automaton.endings(configuration)
+        ]
+        found = tuple(row for number, rows in enumerate(ended) for row in _new(rows, ended[:number]))
+        if not found or (self._derived and self._least(found) != key[self._partition :]):
+            return None
+        return Found(events, found)
+
+    def _least(self, rows: Sequence[Row]) -> Key:
+        return min(tuple(row.binding[name] for name in self._derived) for row in rows)
+
+
+def _new(rows: Rows, before: Sequence[Rows]) -> Rows:
+    """The rows that other ways to find the same match do not have."""
+    return tuple(row for row in rows if not any(row in other for other in before))
+
+
+# Matches of what was found: enumerated from roots, and put together.
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -296,3 +365,72 @@ class Reading:
         for count, match in enumerate(found, 1):
             self._budget.partial(count)
             yield match
+
+
+# What is left of a group's matches: each of its queries enumerates its own, when somebody asks for them.
+
+
+class Portion(NamedTuple):
+    """Roots that are a query's own, or several queries' that have all in common.
+
+    ``reading``: what they were found for; ``walk``: where the enumeration of the first of them stands, if it
+    has begun.
+    """
+
+    reading: Reading
+    roots: Ints
+    walk: Walk | None
+
+
+def divided(
+    readings: Iterable[Reading], by_key: bool, keys: Collection[int] | None
+) -> Iterator[tuple[int, Portion]]:
+    """Takes what is not enumerated out of readings, by the first value of the keys: a portion for each.
+
+    All under 0 if not ``by_key``. ``keys``: these alone, of what nobody has begun to enumerate.
+    """
+    for reading in readings:
+        roots, walk = reading.give(keys)
+        if not len(roots):
+            continue
+        of = roots[:, root.KEYS] if by_key else np.zeros(len(roots), dtype=np.int64)
+        order = np.argsort(of, kind="stable")
+        cuts = np.flatnonzero(np.diff(of[order])) + 1
+        for some in np.split(order, cuts):
+            yield int(of[some[0]]), Portion(reading, roots[some], walk if some[0] == 0 else None)
+
+
+class Rest:
+    """The matches of one query that were left to it, in the order in which they were found."""
+
+    def __init__(self) -> None:
+        self._readings: deque[Reading] = deque()
+
+    def add(self, portion: Portion) -> None:
+        """Further ones; others may have the same portion."""
+        if not self._readings or not self._readings[-1].is_of(portion.reading):
+            self._readings.append(portion.reading.part())
+        self._readings[-1].add(portion.roots, None if portion.walk is None else portion.walk.copy())
+
+    @property
+    def waiting(self) -> int:
+        """Of how many events the matches are not all enumerated, at least."""
+        return sum(reading.waiting for reading in self._readings)
+
+    def unread(self) -> Iterator[Block]:
+        """The matches that were not enumerated, each once; those found meanwhile, too."""
+        while self._readings:
+            yield from self._readings[0].unread()
+            if len(self._readings) == 1:
+                return
+            self._readings.popleft()
+
+    def drop(self) -> None:
+        """Forgets them."""
+        for reading in self._readings:
+            reading.drop()
+
+    def keep(self) -> None:
+        """The group finds no more for the query, and need not keep anything for it."""
+        for reading in self._readings:
+            reading.keep()

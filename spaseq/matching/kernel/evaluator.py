@@ -31,16 +31,13 @@ from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.compiled import _kernel as k
 from spaseq.matching.kernel.compiled import _kernel_laid as out
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
-from spaseq.matching.kernel.exact import Exact
+from spaseq.matching.kernel.exact import Exact, Path, Replay
 from spaseq.matching.kernel.matches import Matches
-from spaseq.matching.kernel.memory import Memory, Room, memory
-from spaseq.matching.kernel.ranking import ranked
+from spaseq.matching.kernel.memory import Memory, Room, memory, ranked
 from spaseq.matching.kernel.records import findings, header, partitions, questions
 from spaseq.matching.kernel.records.waits import DUE, NODE
-from spaseq.matching.kernel.replay import Path, Replay
-from spaseq.matching.kernel.tables.alike import tables_alike
-from spaseq.matching.kernel.tables.compiled import Compiled
-from spaseq.matching.kernel.tables.compiling import compile_tables
+from spaseq.matching.kernel.tables.analysis import Compiled
+from spaseq.matching.kernel.tables.compiling import compile_tables, tables_alike
 from spaseq.matching.kernel.trailing import Certain, Ended, Open, arranged
 from spaseq.matching.model import Bounds
 from spaseq.terms.dictionary import Dictionary

@@ -21,10 +21,10 @@ from spaseq.matching.conditions.postfix import needs
 from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
 from spaseq.matching.kernel.compiled import _kernel as k
 from spaseq.matching.kernel.compiled import _kernel_laid as out
+from spaseq.matching.kernel.exact import Replay
 from spaseq.matching.kernel.records import findings, header, partitions
 from spaseq.matching.kernel.records.nodes import DEPTH
-from spaseq.matching.kernel.replay import Replay
-from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.kernel.tables.analysis import Compiled
 from spaseq.matching.model import Found, distinct
 
 Ints = npt.NDArray[np.int64]

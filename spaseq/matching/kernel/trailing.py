@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from spaseq.events import BEGINNING, EARLIEST
 from spaseq.matching.host import Key, Order
+from spaseq.matching.kernel.exact import Path, Replay
 from spaseq.matching.kernel.records import findings
-from spaseq.matching.kernel.replay import Path, Replay
-from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.kernel.tables.analysis import Compiled
 
 Ints = npt.NDArray[np.int64]
 

@@ -25,10 +25,9 @@ from spaseq.matching.columns.evaluator import Asked, Immediate, UnsolvedError
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.context import Context
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
-from spaseq.matching.lazy.exact import Exact
-from spaseq.matching.lazy.matches import Matches, looks
+from spaseq.matching.lazy.demands import chain_order, is_better
+from spaseq.matching.lazy.matches import Exact, Matches, looks
 from spaseq.matching.lazy.memory import Memory
-from spaseq.matching.lazy.order import chain_order, is_better
 from spaseq.matching.lazy.records import counter
 from spaseq.matching.lazy.tables import Compiled, compile_tables
 from spaseq.matching.model import Bounds

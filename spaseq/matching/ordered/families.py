@@ -11,15 +11,20 @@ from spaseq.automaton.pattern import AnyOrder, Atom, Both, Node, walk
 from spaseq.events import Stamp
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Choice, Occurrence
-from spaseq.matching.ordered.coming import Path as Chosen
-from spaseq.matching.ordered.coming import least, least_gathered
-from spaseq.matching.ordered.limits import open_bounds
-from spaseq.matching.ordered.merging import Merging
-from spaseq.matching.ordered.preference import Preference, gathered, preferred
-from spaseq.matching.ordered.skipping import Moment
+from spaseq.matching.ordered.preference import (
+    Chosen,
+    Merging,
+    Moment,
+    Preference,
+    gathered,
+    least,
+    least_gathered,
+    open_bounds,
+    preferred,
+)
+from spaseq.matching.runs.absence import Path
 from spaseq.matching.runs.gathering import Gathering
 from spaseq.matching.runs.machine import Machine, Member
-from spaseq.matching.runs.memory import Path
 from spaseq.matching.runs.program import Gate, Program, Way
 from spaseq.matching.runs.state import Home, Run, Trace, Wait
 

@@ -18,7 +18,7 @@ from spaseq.events import EventBatch, Stamp, concatenate
 from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.ordered.skipping import Rank
+from spaseq.matching.ordered.preference import Rank
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]

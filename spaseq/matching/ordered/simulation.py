@@ -19,9 +19,7 @@ from spaseq.language.syntax import SkipMode
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Found, Occurrence
 from spaseq.matching.ordered.families import ALWAYS, FamilyMachine
-from spaseq.matching.ordered.merging import Merging
-from spaseq.matching.ordered.preference import Preference, preferred
-from spaseq.matching.ordered.skipping import Moment, resumed_at
+from spaseq.matching.ordered.preference import Merging, Moment, Preference, preferred, resumed_at
 from spaseq.matching.runs.evaluator import found_of
 from spaseq.matching.runs.program import Program
 from spaseq.matching.runs.state import Run, Trace

@@ -17,13 +17,12 @@ from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.postfix import Accumulator, BeyondTables, Site, with_nearer
 from spaseq.matching.conditions.postfix import Step as Operation
 from spaseq.matching.kernel.records.tables import accepts, gates, places
-from spaseq.matching.kernel.tables.analysis import Analysis
-from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.kernel.tables.analysis import Analysis, Compiled
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.model import Bounds
 from spaseq.matching.obstacles import Obstacle, subsequences
 from spaseq.matching.ordered.compiled import _kernel_layout as out
-from spaseq.matching.ordered.limits import open_bounds
+from spaseq.matching.ordered.preference import open_bounds
 from spaseq.matching.ordered.records import preferences
 from spaseq.matching.runs.program import Gate
 from spaseq.terms.dictionary import Term

@@ -27,9 +27,8 @@ from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.model import Bounds, Found
 from spaseq.matching.parameterized import _kernel as k
-from spaseq.matching.parameterized.alone import Alone
 from spaseq.matching.parameterized.query import compile_query
-from spaseq.matching.parameterized.text import Partitions, Text, Values, read
+from spaseq.matching.parameterized.text import Alone, Partitions, Text, Values, read
 from spaseq.terms.dictionary import Dictionary
 
 #: Occurrences that the kernel hands over at a time.

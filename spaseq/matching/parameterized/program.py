@@ -1,15 +1,277 @@
-"""A pattern as arrays for the kernel: its steps, and bit arrays that choose the longest applicable edge."""
+"""A pattern as the extended KMP reads it: its table of edges (section 4.3), also as arrays for the kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
 
 import numpy as np
 
 from spaseq.matching.parameterized import _kernel as k
-from spaseq.matching.parameterized.table import LONGEST, Blocks, Cell, Condition, Constant, Kind, asked, table
+
+# The table of edges of the extended KMP (du Mouza, Rigaux and Scholl, section 4.3).
+#
+# Patterns here are *blocks*: every symbol of the text is a block of several tracks, of which a place of the
+# pattern fixes some. A pattern on words has one track, an event as many as its GPMs have variables.
+#
+# A search that stops at place ``l`` of the pattern has matched the places before; the text's symbol at
+# ``l`` is *current*. An edge of some length says under what conditions so many of the last symbols, the
+# current one included, match the beginning of the pattern (Θmin), and what its variables then are
+# (Θshift). All edges with the same distance between the pattern and itself make a *diagonal*; an edge
+# extends the one before on its diagonal by one comparison. So the table takes quadratic time.
+
+#: Shifts are bits of a word of 64.
+LONGEST = 62
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cell:
+    """A symbol of the text: so many symbols after the place where the attempt begins, on a track."""
+
+    offset: int
+    track: int
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A symbol that occurs in the pattern, by its code (1 and up)."""
+
+    code: int
+
+
+#: What a place of the pattern says about a symbol of the text: which one it is, or another cell like it.
+Known = Cell | Constant
+
+
+class Kind(StrEnum):
+    """What a condition asks."""
+
+    IS = "is"
+    IS_NOT = "is not"
+    SAME = "same"
+    APART = "apart"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """About one cell and a constant (``IS``, ``IS_NOT``) or about two cells (``SAME``, ``APART``)."""
+
+    kind: Kind
+    cell: Cell
+    other: Known
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """A pattern: what each of its places fixes on some tracks.
+
+    ``constants[p]`` maps tracks to codes from 1 to ``codes``, ``variables[p]`` tracks to variables, which are
+    numbers. ``unequal`` are pairs of variables, ``unlike`` variables and codes that must differ.
+    """
+
+    constants: tuple[Mapping[int, int], ...]
+    variables: tuple[Mapping[int, int], ...]
+    unequal: tuple[tuple[int, int], ...] = ()
+    unlike: tuple[tuple[int, int], ...] = ()
+    codes: int = 0
+
+    def __len__(self) -> int:
+        return len(self.constants)
+
+    def firsts(self) -> dict[int, Cell]:
+        """Where each variable occurs first."""
+        found: dict[int, Cell] = {}
+        for p, tracks in enumerate(self.variables):
+            for track, variable in tracks.items():
+                found.setdefault(variable, Cell(p, track))
+        return found
+
+
+def asked(pattern: Blocks) -> tuple[tuple[Condition, ...], ...]:
+    """What each place of a pattern asks of the text, about its own symbol and those before."""
+    nothing = _Diagonal(pattern, 0, known=False)
+    found = []
+    for p in range(len(pattern)):
+        before = len(nothing.conditions)
+        nothing.extend(p)
+        found.append(tuple(nothing.conditions[before:]))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An edge at one stop.
+
+    ``length`` counts symbols, the current one included; ``conditions`` are Θmin, in which cells stand for the
+    variables that occur there first; ``substitution`` is Θshift.
+    """
+
+    length: int
+    distance: int
+    conditions: tuple[Condition, ...]
+    substitution: Mapping[int, Known]
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What a distance needs: from a stop on, or (``current``) at this stop alone."""
+
+    stop: int
+    distance: int
+    condition: Condition
+    current: bool
+
+
+@dataclass(slots=True)
+class Table:
+    """Which distances have an edge at each stop, the default one included, and all they need.
+
+    Stop ``len(pattern)`` is a match: there is no current symbol.
+    """
+
+    distances: list[list[int]]
+    added: list[Added]
+
+
+def table(pattern: Blocks) -> Table:
+    """The table of edges, in time quadratic in the length of the pattern."""
+    size = len(pattern)
+    found = Table([[] for _ in range(size + 1)], [])
+    for distance in range(1, size + 1):
+        # The default edge, of length 0, passes over all symbols, the current one too.
+        found.distances[distance - 1].append(distance)
+        diagonal = _Diagonal(pattern, distance)
+        for stop in range(distance, size + 1):
+            if stop == size:
+                found.distances[stop].append(distance)
+                break
+            with_current = diagonal.with_current(stop)
+            if with_current is not None:
+                found.distances[stop].append(distance)
+                found.added += [Added(stop, distance, c, True) for c in with_current]
+            before = len(diagonal.conditions)
+            if not diagonal.extend(stop):
+                break
+            found.added += [Added(stop + 1, distance, c, False) for c in diagonal.conditions[before:]]
+    return found
+
+
+def edges(pattern: Blocks, stop: int) -> Iterator[Edge]:
+    """The edges at one stop, written out, the shortest first."""
+    size = len(pattern)
+    for distance in range(min(stop + 1, size), 0, -1):
+        diagonal = _Diagonal(pattern, distance)
+        if not all(diagonal.extend(p) for p in range(distance, stop)):
+            continue
+        if stop < size and distance <= stop:
+            if diagonal.with_current(stop) is None:
+                continue
+            diagonal.extend(stop, current=True)
+        length = stop + (stop < size) - distance
+        yield Edge(length, distance, tuple(diagonal.conditions), diagonal.images)
+
+
+@dataclass(slots=True)
+class _Diagonal:
+    """The pattern on itself, moved by ``distance``. Without ``known``, nothing is known about the text."""
+
+    pattern: Blocks
+    distance: int
+    known: bool = True
+    images: dict[int, Known] = field(default_factory=dict)
+    conditions: list[Condition] = field(default_factory=list)
+    _firsts: dict[int, Cell] = field(default_factory=dict)
+    _fixed: dict[Cell, int] = field(default_factory=dict)
+    _matched: int = 0
+
+    def __post_init__(self) -> None:
+        self._firsts = self.pattern.firsts()
+
+    def with_current(self, offset: int) -> list[Condition] | None:
+        """What is needed about the current symbol at an offset; None if nothing would do."""
+        images, fixed, count = len(self.images), len(self._fixed), len(self.conditions)
+        fits = self.extend(offset, current=True)
+        new = self.conditions[count:]
+        del self.conditions[count:]
+        while len(self.images) > images:
+            self.images.popitem()
+        while len(self._fixed) > fixed:
+            self._fixed.popitem()
+        return new if fits else None
+
+    def extend(self, offset: int, current: bool = False) -> bool:
+        """One symbol of the text more; False if it cannot match whatever it is."""
+        p = offset - self.distance
+        self._matched = offset + (not current)
+        needed: list[tuple[Kind, Known, Known]] = [
+            (Kind.IS, self._at(offset, track, current), Constant(code))
+            for track, code in self.pattern.constants[p].items()
+        ]
+        new = []
+        for track, variable in self.pattern.variables[p].items():
+            image = self._at(offset, track, current)
+            if variable in self.images:
+                needed.append((Kind.SAME, image, self.images[variable]))
+            else:
+                self.images[variable] = image
+                new.append(variable)
+        for x, y in self.pattern.unequal:
+            if (x in new or y in new) and x in self.images and y in self.images:
+                last, other = (x, y) if x in new else (y, x)
+                needed.append((Kind.APART, self.images[last], self.images[other]))
+        for x, code in self.pattern.unlike:
+            if x in new:
+                needed.append((Kind.IS_NOT, self.images[x], Constant(code)))
+        return all(self._need(*condition) for condition in needed)
+
+    def _at(self, offset: int, track: int, current: bool) -> Known:
+        """What the pattern, where it was before the shift, says about a cell."""
+        if self.known and not current:
+            code = self.pattern.constants[offset].get(track)
+            if code is not None:
+                return Constant(code)
+            variable = self.pattern.variables[offset].get(track)
+            if variable is not None:
+                return self._firsts[variable]
+        return Cell(offset, track)
+
+    def _need(self, kind: Kind, one: Known, other: Known) -> bool:
+        """Notes a condition unless the pattern itself decides it; False if it can never hold."""
+        alike = kind in (Kind.IS, Kind.SAME)
+        if one == other:
+            return alike
+        if isinstance(one, Constant):
+            one, other = other, one
+        if isinstance(one, Constant):
+            return not alike
+        if isinstance(other, Constant):
+            if alike and self._fixed.setdefault(one, other.code) != other.code:
+                return False
+            if not alike and self._unlike(one, other.code):
+                return True
+            self.conditions.append(Condition(Kind.IS if alike else Kind.IS_NOT, one, other))
+            return True
+        if self._unequal(one, other):
+            return not alike
+        self.conditions.append(Condition(Kind.SAME if alike else Kind.APART, one, other))
+        return True
+
+    def _unequal(self, one: Cell, other: Cell) -> bool:
+        """Whether the pattern says that two cells differ."""
+        if not self.known or max(one.offset, other.offset) >= self._matched:
+            return False
+        pairs = ({self._firsts[x], self._firsts[y]} for x, y in self.pattern.unequal)
+        return {one, other} in pairs
+
+    def _unlike(self, cell: Cell, code: int) -> bool:
+        if not self.known or cell.offset >= self._matched:
+            return False
+        return any(self._firsts[x] == cell and c == code for x, c in self.pattern.unlike)
+
+
+# A pattern as arrays for the kernel: its steps, and bit arrays that choose the longest applicable edge.
 
 _KINDS: Final = {Kind.IS: k.IS, Kind.IS_NOT: k.IS_NOT, Kind.SAME: k.SAME, Kind.APART: k.APART}
 _ALL: Final = (1 << LONGEST + 1) - 1

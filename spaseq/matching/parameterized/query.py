@@ -18,8 +18,7 @@ from spaseq.language.syntax import Binary, Consume, Expression, Ref, Sequence, S
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.obstacles import Obstacle, filter_of, other_operators, subsequences
 from spaseq.matching.parameterized._kernel import RELEVANT
-from spaseq.matching.parameterized.program import Layout, Program, compile_blocks
-from spaseq.matching.parameterized.table import LONGEST, Blocks
+from spaseq.matching.parameterized.program import LONGEST, Blocks, Layout, Program, compile_blocks
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ that section 4 allows, asking each condition by looking at all events. Nothing i
 is remembered between two questions. ``Reference`` wraps it as an evaluator that can be pushed to.
 """
 
+from spaseq.matching.reference.conditions import Entry, Events, Join, Leading, Mark, Partial, follow
 from spaseq.matching.reference.evaluator import Reference, matches
-from spaseq.matching.reference.partial import Entry, Events, Join, Leading, Mark, Partial, follow
 from spaseq.matching.reference.prospects import Prospects, horizon
 from spaseq.matching.reference.search import Search, found_of
 

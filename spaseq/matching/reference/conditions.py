@@ -1,11 +1,11 @@
-"""Whether a match may go on with an event, and whether what is absent from it is absent (section 4)."""
+"""What a search has in hand, and whether it may go on with an event, or with what is absent (section 4)."""
 
 from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from spaseq.automaton.nfa import Again, Enter, Leave
 from spaseq.automaton.pattern import (
@@ -22,10 +22,106 @@ from spaseq.automaton.pattern import (
     Within,
     units,
 )
+from spaseq.events import precedes
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
-from spaseq.matching.model import Bounds, Choice
-from spaseq.matching.reference.partial import Entry, Events, Join, Leading, Mark, Partial, follow
+from spaseq.matching.model import Bounds, Choice, Occurrence
+
+# What a search has in hand: a match so far, how it got there, and what is still to be asked of it.
+
+Events = Sequence[Occurrence]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How an element is reached: the operator before it, and what else that operator must not skip.
+
+    ``operator`` is None for the first element of the sequence. ``beside`` are the other sides of the ``|``s
+    around it, each with the partial match that stands before it.
+    """
+
+    operator: Strategy | None
+    beside: tuple[tuple[Node, Partial], ...] = ()
+
+
+#: An element that may be matched anywhere: its place is judged later, or does not matter.
+FREE = Entry(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """The other operands of an ``ALL`` that ends: their events, and the rows of all."""
+
+    events: tuple[Choice, ...]
+    rows: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An X that is absent, of ``X?`` or ``!X``: asked when the next element is there.
+
+    ``at`` is the match before it, ``entry`` how X would have been reached; ``steps`` are what Kleenes and
+    ``ALL``s did to the match since.
+    """
+
+    node: Absent | Maybe
+    at: Partial
+    entry: Entry
+    steps: tuple[Enter | Again | Leave | Join, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Leading:
+    """A mark before everything else, which its match's window bounds: asked when the match is complete.
+
+    ``node`` is the element that followed it, after the operator ``operator``.
+    """
+
+    mark: Mark
+    operator: Strategy
+    node: Node
+    before: Partial
+    after: Partial
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """A match so far. ``inside`` are the Kleenes in progress, ``pool`` the events it chooses from.
+
+    ``starts`` is what its first event must not have skipped after ``;`` (as ``Entry.beside``; None before
+    there is one). ``loose`` leaves out what depends on other operands of an ``ALL``: its filters, ``;``,
+    marks. ``key`` are its choices from the start, smaller ones preferred (AFTER MATCH SKIP).
+    """
+
+    events: tuple[Choice, ...]
+    rows: Rows
+    pool: Events
+    inside: tuple[int, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    leading: tuple[Leading, ...] = ()
+    starts: tuple[tuple[Node, Partial], ...] | None = None
+    loose: bool = False
+    key: tuple[object, ...] = ()
+
+    @property
+    def chosen(self) -> Events:
+        return tuple(event for _, event in self.events)
+
+    def since(self, earlier: Partial) -> Events:
+        """The events that it has chosen and an earlier one has not."""
+        return self.chosen[len(earlier.events) :]
+
+
+def follow(earlier: Iterable[Occurrence], later: Events) -> bool:
+    """Whether each of ``earlier`` precedes each of ``later``."""
+    for e in earlier:
+        for f in later:
+            if not precedes(e.stamp, f.stamp):
+                return False
+    return True
+
+
+# Whether a match may go on with an event, and whether what is absent from it is absent (section 4).
 
 #: What an element may begin with: units, each in the partial match that stands before it.
 Start = tuple[tuple[Node, Partial], ...]

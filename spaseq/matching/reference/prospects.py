@@ -27,8 +27,7 @@ from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Occurrence
-from spaseq.matching.reference.conditions import Start
-from spaseq.matching.reference.partial import Entry, Events, Mark, Partial, follow
+from spaseq.matching.reference.conditions import Entry, Events, Mark, Partial, Start, follow
 from spaseq.matching.reference.search import Search
 
 #: Arrival numbers of events that have not arrived.

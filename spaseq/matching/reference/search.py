@@ -25,8 +25,17 @@ from spaseq.automaton.pattern import (
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Order, Rows
 from spaseq.matching.model import Bounds, Found
-from spaseq.matching.reference.conditions import Conditions, Start
-from spaseq.matching.reference.partial import FREE, Entry, Events, Join, Leading, Mark, Partial
+from spaseq.matching.reference.conditions import (
+    FREE,
+    Conditions,
+    Entry,
+    Events,
+    Join,
+    Leading,
+    Mark,
+    Partial,
+    Start,
+)
 
 
 def found_of(m: Partial) -> Found:

@@ -34,9 +34,8 @@ from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Choice, Occurrence
 from spaseq.matching.reference import Leading
-from spaseq.matching.runs.absence import Absences
+from spaseq.matching.runs.absence import Absences, Memory, Path, simultaneous
 from spaseq.matching.runs.gathering import Gathering
-from spaseq.matching.runs.memory import Memory, Path, simultaneous
 from spaseq.matching.runs.program import Gate, Place, Program, Way
 from spaseq.matching.runs.state import (
     Frontier,

@@ -21,20 +21,17 @@ from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.plain import Sites
-from spaseq.matching.enumeration.alone import Alone
-from spaseq.matching.enumeration.automaton import Automaton, Configuration, Transition
+from spaseq.matching.enumeration.automaton import Automaton, Configuration, Transition, sites
 from spaseq.matching.enumeration.fits import keys
 from spaseq.matching.enumeration.memory import New, Share, least_of
-from spaseq.matching.enumeration.reading import Reading
-from spaseq.matching.enumeration.rest import Portion, divided
-from spaseq.matching.enumeration.sites import sites
-from spaseq.matching.enumeration.update import Ints, Update
+from spaseq.matching.enumeration.reading import Portion, Reading, divided
+from spaseq.matching.enumeration.update import Alone, Ints, Update
 from spaseq.matching.enumeration.walking import Walked, walked_together
 from spaseq.matching.runs.program import Place, Program
-from spaseq.matching.sharing.automata.merge import Merged, merge
-from spaseq.matching.sharing.automata.outlined import start
+from spaseq.matching.sharing.canonical import start
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
+from spaseq.matching.sharing.merge import Merged, merge
 from spaseq.matching.sharing.part import Part
 from spaseq.matching.templates.form import ByOutline
 

@@ -16,19 +16,17 @@ from spaseq.matching.columns.history import History
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.host import Key
 from spaseq.matching.kernel.evaluator import Kernel
+from spaseq.matching.kernel.exact import Path, Replay
 from spaseq.matching.kernel.matches import Ints, Matches, Runs, unrolled
 from spaseq.matching.kernel.records import header
 from spaseq.matching.kernel.records.tables import gates, places
-from spaseq.matching.kernel.replay import Path, Replay
-from spaseq.matching.kernel.tables.alike import like_tables
-from spaseq.matching.kernel.tables.compiling import compile_tables
+from spaseq.matching.kernel.tables.compiling import compile_tables, like_tables
 from spaseq.matching.model import Bounds
-from spaseq.matching.sharing.automata.merge import Tables, tables
-from spaseq.matching.sharing.automata.outlined import start
-from spaseq.matching.sharing.giving import Giving, Lot, Plain
+from spaseq.matching.sharing.canonical import start
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
-from spaseq.matching.sharing.part import Part
+from spaseq.matching.sharing.merge import Tables, tables
+from spaseq.matching.sharing.part import Giving, Lot, Part, Plain
 
 
 class KernelGroup(Group):

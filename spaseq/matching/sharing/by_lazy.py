@@ -18,17 +18,15 @@ from spaseq.matching.columns.evaluator import UnsolvedError
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.lazy.evaluator import Lazy
-from spaseq.matching.lazy.exact import Exact
-from spaseq.matching.lazy.matches import Looks, Matches, looks
+from spaseq.matching.lazy.matches import Exact, Looks, Matches, looks
 from spaseq.matching.lazy.plans import plans
 from spaseq.matching.lazy.records import outcome
 from spaseq.matching.lazy.tables import Compiled, compile_all
 from spaseq.matching.model import Bounds
-from spaseq.matching.sharing.automata.merge import together
-from spaseq.matching.sharing.giving import Giving, Lot, Plain
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
-from spaseq.matching.sharing.part import Part
+from spaseq.matching.sharing.merge import together
+from spaseq.matching.sharing.part import Giving, Lot, Part, Plain
 from spaseq.matching.templates.form import ByOutline
 
 Ints = npt.NDArray[np.int64]

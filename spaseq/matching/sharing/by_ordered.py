@@ -15,21 +15,19 @@ from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.history import History
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.host import Key
+from spaseq.matching.kernel.exact import Path, Replay
 from spaseq.matching.kernel.matches import Matches
-from spaseq.matching.kernel.replay import Path, Replay
-from spaseq.matching.kernel.tables.alike import like_tables
-from spaseq.matching.kernel.tables.compiling import compile_tables
+from spaseq.matching.kernel.tables.compiling import compile_tables, like_tables
 from spaseq.matching.model import Bounds
 from spaseq.matching.ordered.compiled import _kernel as k
 from spaseq.matching.ordered.evaluator import OrderedKernel, Preferred
 from spaseq.matching.ordered.records import preferences
 from spaseq.matching.ordered.tables import Members, Ordering, Step, ordering
-from spaseq.matching.sharing.automata.merge import Tables, tables
-from spaseq.matching.sharing.automata.outlined import start
-from spaseq.matching.sharing.giving import Giving, Lot, Plain
+from spaseq.matching.sharing.canonical import start
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
-from spaseq.matching.sharing.part import Part
+from spaseq.matching.sharing.merge import Tables, tables
+from spaseq.matching.sharing.part import Giving, Lot, Part, Plain
 
 Ints = npt.NDArray[np.int64]
 

@@ -20,7 +20,7 @@ from spaseq.matching.model import Bounds, bounds
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
-    from spaseq.matching.sharing.automata.canonical import Canonical, Numbers
+    from spaseq.matching.sharing.canonical import Canonical, Numbers
     from spaseq.matching.sharing.group import Group
     from spaseq.matching.sharing.member import Member
 
@@ -38,7 +38,7 @@ class Elements:
     def numbers(self) -> Numbers:
         """The numbers so far."""
         # Imported only here, because compiled code takes a while to load.
-        from spaseq.matching.sharing.automata.canonical import Numbers
+        from spaseq.matching.sharing.canonical import Numbers
 
         self._numbers = self._numbers or Numbers()
         return self._numbers
@@ -62,8 +62,8 @@ class Cohort:
     ) -> Member | None:
         """One query more; None if it can share no partial match. ``effort``: the bounds that it has."""
         # Imported only here, because compiled code takes a while to load.
-        from spaseq.matching.sharing.automata.canonical import Asked, beginning, under_common_names
         from spaseq.matching.sharing.bounded.member import BoundedMember
+        from spaseq.matching.sharing.canonical import Asked, beginning, under_common_names
         from spaseq.matching.sharing.member import Enumerated, Member, Waiting
 
         asked = {name: Asked(gpm.number, gpm.names) for name, gpm in gpms.items()}

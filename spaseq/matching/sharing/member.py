@@ -16,11 +16,11 @@ from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Enumerating, Immediate
 from spaseq.matching.context import Context
-from spaseq.matching.sharing.automata.canonical import Canonical
+from spaseq.matching.sharing.canonical import Canonical
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
-    from spaseq.matching.enumeration.rest import Portion
+    from spaseq.matching.enumeration.reading import Portion
     from spaseq.matching.sharing.by_enumeration import EnumerationPart
     from spaseq.matching.sharing.by_ordered import OrderedPart
     from spaseq.matching.sharing.cohort import Cohort

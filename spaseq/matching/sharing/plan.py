@@ -19,9 +19,9 @@ from spaseq.matching.conditions.postfix import BeyondTables
 from spaseq.matching.evaluators import choose
 from spaseq.matching.model import bounds
 from spaseq.matching.runs.program import Place, Program
-from spaseq.matching.sharing.automata.canonical import Asked, Canonical, Numbers, canonical
-from spaseq.matching.sharing.automata.merge import Merged, merge, tables
+from spaseq.matching.sharing.canonical import Asked, Canonical, Numbers, canonical
 from spaseq.matching.sharing.cohort import SHARING, kind
+from spaseq.matching.sharing.merge import Merged, merge, tables
 from spaseq.matching.templates.form import alone, form, template
 
 #: Queries that ask the same, and run as one.

@@ -20,7 +20,7 @@ from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.memory import Memory, runs_size
 from spaseq.matching.kernel.records import header as mem
-from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.kernel.tables.analysis import Compiled
 from spaseq.matching.obstacles import in_words
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_passes as k

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spaseq.effort import Policy
 from spaseq.matching.kernel.records import header as mem
-from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.kernel.tables.analysis import Compiled
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_known as cells
 from spaseq.matching.shedding.compiled import _kernel_passes as k

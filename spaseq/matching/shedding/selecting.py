@@ -13,7 +13,7 @@ from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.memory import Room, runs_size
 from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.records import partitions
-from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.kernel.tables.analysis import Compiled
 from spaseq.matching.shedding.account import Account
 from spaseq.matching.shedding.bounded import Bounded
 from spaseq.matching.shedding.compiled import _kernel_firsts as firsts

@@ -23,9 +23,8 @@ from spaseq.gpm.spectra.lookup import spread
 from spaseq.gpm.spectra.solutions import Mask, Solutions
 from spaseq.language.scope import conjuncts, mentioned, variables
 from spaseq.language.syntax import Binary, Expression, Filter, Pattern, Values, Var
-from spaseq.matching.templates.alone import OfOne, Rows, can_be_asked
 from spaseq.matching.templates.form import Template
-from spaseq.matching.templates.parameters import Parameters
+from spaseq.matching.templates.parameters import OfOne, Parameters, Rows, can_be_asked
 from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.values import NO_NUMBER
 

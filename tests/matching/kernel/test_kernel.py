@@ -19,8 +19,8 @@ from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.evaluators import choose
 from spaseq.matching.kernel.evaluator import Kernel
+from spaseq.matching.kernel.exact import Replay
 from spaseq.matching.kernel.records import header
-from spaseq.matching.kernel.replay import Replay
 from spaseq.matching.kernel.tables.compiling import obstacles
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.obstacles import in_words

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from spaseq.matching.kernel.replay import Replay
+from spaseq.matching.kernel.exact import Replay
 from spaseq.matching.kernel.tables.compiling import obstacles
 from spaseq.matching.model import Bounds
 from spaseq.matching.obstacles import Obstacle

@@ -9,7 +9,7 @@ from pyoxigraph import Literal, NamedNode
 from spaseq.events import Stamp
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.numbers import Numbers
-from spaseq.matching.kernel.replay import Replay
+from spaseq.matching.kernel.exact import Replay
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.kernel.test_kernel import count, made

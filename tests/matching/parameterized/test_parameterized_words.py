@@ -14,13 +14,14 @@ from spaseq.matching.parameterized.patterns import (
     Pattern,
     Term,
     Variable,
+    as_blocks,
     contains,
     least_upper_bound,
     normal_form,
+    search,
 )
-from spaseq.matching.parameterized.table import Cell, Condition, Constant, Edge, Kind, edges
+from spaseq.matching.parameterized.program import Cell, Condition, Constant, Edge, Kind, edges
 from spaseq.matching.parameterized.tree import PatternTree
-from spaseq.matching.parameterized.words import as_blocks, search
 from tests.conftest import examples
 
 parse = Pattern.parse

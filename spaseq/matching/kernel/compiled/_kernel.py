@@ -36,9 +36,8 @@ from spaseq.matching.conditions._kernel_values import (
     Ints,
     pointer,
 )
-from spaseq.matching.kernel.compiled._kernel_apply import apply
+from spaseq.matching.kernel.compiled._kernel_apply import apply, end_due, is_due
 from spaseq.matching.kernel.compiled._kernel_decide import decide
-from spaseq.matching.kernel.compiled._kernel_end import end_due, is_due
 from spaseq.matching.kernel.compiled._kernel_gaps import move_entry, remember, wanted
 from spaseq.matching.kernel.compiled._kernel_layout import (
     ASK,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, product
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.nfa import (
@@ -30,10 +30,13 @@ from spaseq.automaton.pattern import (
 )
 from spaseq.automaton.show import show
 from spaseq.language import scope
-from spaseq.language.syntax import Filter
+from spaseq.language.syntax import Duration, Filter
+from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.conditions.derived import Derived
 from spaseq.matching.conditions.postfix import (
     Accumulator,
     BeyondTables,
+    Lookup,
     Site,
     Step,
     needs,
@@ -45,6 +48,9 @@ from spaseq.matching.kernel.records.buckets import KEY_LIMIT
 from spaseq.matching.kernel.records.tables.parts import LIMIT as PART_LIMIT
 from spaseq.matching.kernel.tables.absences import Absences
 from spaseq.matching.runs.program import Gate, Place, Program, Way
+
+if TYPE_CHECKING:
+    from spaseq.matching.kernel.matches import Looks
 
 #: So many ways there may be to match an `&` of `|`.
 _MOST_ALTERNATIVES: Final = 16
@@ -335,3 +341,35 @@ def _parts(unit: Unit) -> list[tuple[Atom, ...]]:
     if max(map(len, found)) > PART_LIMIT or len(found) > _MOST_ALTERNATIVES:
         raise BeyondTables(f"& gathers at most {PART_LIMIT} GPMs", show(unit))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A query's tables, and what their numbers stand for.
+
+    ``columns`` are GPMs and variables; ``width`` and ``sums`` are the integers and floats of a wait. Of the
+    rows that negations look back at, ``entry`` are the integers of one, and ``offsets`` says where in it the
+    columns stand. ``derived`` are columns that are computed, ``lookups`` the expressions whose values are
+    asked for, ``limits`` bounds of time (``LIMITS`` is for what they are on the streams' clock).
+    ``ambiguous``: a match that waits may have the events of one that does not. ``analysis`` is what all of it
+    was written from. ``looks``: what was said of matches, by whether they are decided; tables that are alike
+    have it in common.
+    """
+
+    analysis: Analysis
+    tables: v.Ints
+    gpms: tuple[str, ...]
+    columns: tuple[tuple[int, str], ...]
+    candidates: tuple[Candidate, ...]
+    accepts: tuple[tuple[Action, ...], ...]
+    gates: int
+    constants: tuple[int, ...]
+    width: int
+    sums: int
+    entry: int
+    offsets: tuple[int, ...]
+    derived: Mapping[str, Derived]
+    lookups: tuple[Lookup, ...]
+    limits: tuple[Duration, ...]
+    ambiguous: bool
+    looks: dict[bool, Looks] = field(default_factory=dict)

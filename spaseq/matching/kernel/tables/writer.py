@@ -22,8 +22,7 @@ from spaseq.matching.kernel.records import entries, gaps
 from spaseq.matching.kernel.records.tables import actions
 from spaseq.matching.kernel.records.tables.gates import ANY, NEXT, STRICT
 from spaseq.matching.kernel.tables.absences import Absence
-from spaseq.matching.kernel.tables.analysis import Analysis, Candidate, Chain
-from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.kernel.tables.analysis import Analysis, Candidate, Chain, Compiled
 from spaseq.matching.runs.program import Gate
 from spaseq.terms.dictionary import Term
 

@@ -24,9 +24,15 @@ from spaseq.matching.conditions._kernel_values import (
     Floats,
     Ints,
 )
-from spaseq.matching.lazy.compiled._kernel_buffers import first_after, place
+from spaseq.matching.lazy.compiled._kernel_buffers import (
+    beyond,
+    bounded_column,
+    column_of,
+    first_after,
+    place,
+    set_bounds,
+)
 from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, NOTHING
-from spaseq.matching.lazy.compiled._kernel_ranges import beyond, bounded_column, column_of, set_bounds
 from spaseq.matching.lazy.records import counter, moment, ring, stored
 from spaseq.matching.lazy.records.query import absence, binding, condition, iteration, plan
 

@@ -8,11 +8,10 @@ from spaseq._jit import part
 from spaseq._kernel_events import LATEST
 from spaseq.matching.conditions._kernel_values import Floats, Ints
 from spaseq.matching.lazy.compiled._kernel_bind import earliest, latest
-from spaseq.matching.lazy.compiled._kernel_buffers import place
+from spaseq.matching.lazy.compiled._kernel_buffers import beyond, bounded_column, column_of, place
 from spaseq.matching.lazy.compiled._kernel_choice import find_linked, find_rows
 from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, NOTHING
 from spaseq.matching.lazy.compiled._kernel_passing import is_resumed, shows
-from spaseq.matching.lazy.compiled._kernel_ranges import beyond, bounded_column, column_of
 from spaseq.matching.lazy.records import counter, frame, moment, ordering, passing, ring, stored, waiting
 from spaseq.matching.lazy.records.query import element, plan
 

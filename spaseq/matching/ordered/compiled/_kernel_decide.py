@@ -15,9 +15,9 @@ from spaseq.matching.conditions._kernel_values import (
     Floats,
     Ints,
 )
-from spaseq.matching.kernel.compiled._kernel_actions import act, blur
 from spaseq.matching.kernel.compiled._kernel_apply import begin_bounds, bind
 from spaseq.matching.kernel.compiled._kernel_decide import note
+from spaseq.matching.kernel.compiled._kernel_gaps import act, blur
 from spaseq.matching.kernel.compiled._kernel_judge import judge
 from spaseq.matching.kernel.compiled._kernel_layout import (
     share_of,

@@ -22,8 +22,8 @@ from spaseq.matching.sharing.bounded.ledgers import Ledgers, weights
 from spaseq.matching.sharing.bounded.member import BoundedMember
 from spaseq.matching.sharing.bounded.together import BoundedGroup, Together, query_of
 from spaseq.matching.sharing.by_lazy import GatheringLazy, Ints, LazyGroup
-from spaseq.matching.sharing.giving import Lot
 from spaseq.matching.sharing.member import Member
+from spaseq.matching.sharing.part import Lot
 from spaseq.matching.shedding.buffered.evaluator import SheddingLazy
 from spaseq.matching.shedding.buffered.worth import LEAST_SAMPLED
 

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.kernel.records.tables import chains, gates, places
-from spaseq.matching.kernel.tables.analysis import Analysis, Chain
-from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.kernel.tables.analysis import Analysis, Chain, Compiled
 from spaseq.matching.shedding.compiled import _kernel_absent as k
 from spaseq.matching.shedding.learned.comparisons import BINARY
 

@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from spaseq.matching.conditions.postfix import Accumulator, Lookup, Site, Step
 from spaseq.matching.conditions.programs import Programs, Sections
-from spaseq.matching.kernel.tables.analysis import Analysis
-from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.kernel.tables.analysis import Analysis, Compiled
 from spaseq.matching.runs.program import Place
 from spaseq.matching.shedding.compiled import _kernel_known as k
 from spaseq.matching.shedding.compiled import _kernel_rehearsed as ghosts

@@ -18,8 +18,7 @@ from spaseq.automaton.nfa import Action
 from spaseq.automaton.pattern import Either, SequencePattern
 from spaseq.language.syntax import Strategy
 from spaseq.matching.conditions.postfix import BeyondTables
-from spaseq.matching.kernel.tables.analysis import Analysis, candidates, reachable
-from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.kernel.tables.analysis import Analysis, Compiled, candidates, reachable
 from spaseq.matching.kernel.tables.writer import write
 from spaseq.matching.runs.program import Gate, Place, Way
 from spaseq.terms.dictionary import Term
