@@ -1,15 +1,16 @@
 """Names for what stands in arrays of integers: an offset → what reads a field there, and what writes it.
 
 A record is a row of a table, or a stretch of an array or of what a pointer points at, which begins at some
-place. The module of a record names each of its fields once:
+place. A ``Record`` names each of its fields once:
 
-    top, set_top = reads(3), writes(3)   # of a table: top(nodes, row); of an array: top(block, place)
-    listed = reads_item(5, 2)            # of a list of pairs from 5 on: listed(block, place, number)
-    head = reads_row(0, 6)               # of the n-th record of six integers: head(rings, n)
-    used = reads_head(4)                 # of the record that an array begins with: used(block)
-    time = reads_column(2)               # of the column that begins where its place 2 says: time(block, n)
+    class node(Record):
+        top, set_top = reads(3), writes(3)  # of a table: top(nodes, row); of an array: top(block, place)
+        listed = reads_item(5, 2)           # of a list of pairs from 5 on: listed(block, place, number)
+        head = reads_row(0, 6)              # of the n-th record of six integers: head(rings, n)
+        used = reads_head(4)                # of the record that an array begins with: used(block)
+        time = reads_column(2)              # of the column that begins where its place 2 says: time(block, n)
 
-and kernels say ``node.top(nodes, row)``. For the compiler these are no functions, but an instruction where
+and kernels call ``node.top(nodes, row)``. For the compiler these are no functions, but an instruction where
 they stand: they take no time to compile and none to call. Places and numbers are never negative, so nothing
 asks whether they count from the end, as it does for an index.
 """
@@ -23,10 +24,23 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, typeof_impl
 from numba.np.arrayobj import load_item, make_array, store_item
 
 Ints = npt.NDArray[np.int64]
+
+
+class _RecordType(type):
+    """The type of records, by which Numba knows them."""
+
+
+class Record(metaclass=_RecordType):
+    """A record: the names of its fields and constants. It has no instances; kernels read it as a module."""
+
+
+@typeof_impl.register(_RecordType)
+def _(record: type[Record], _: Any) -> Any:
+    return types.Module(record)
 
 
 def reads(offset: int) -> Callable[[Ints, int], int]:

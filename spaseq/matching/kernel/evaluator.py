@@ -34,8 +34,7 @@ from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.exact import Exact, Path, Replay
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.memory import Memory, Room, memory, ranked
-from spaseq.matching.kernel.records import findings, header, partitions, questions
-from spaseq.matching.kernel.records.waits import DUE, NODE
+from spaseq.matching.kernel.records import findings, header, partitions, questions, waits
 from spaseq.matching.kernel.tables.analysis import Compiled
 from spaseq.matching.kernel.tables.compiling import compile_tables, tables_alike
 from spaseq.matching.kernel.trailing import Certain, Ended, Open, arranged
@@ -200,7 +199,7 @@ class Kernel:
             return False
         at = time if self._bounds.sliding else self._bounds.index(time)
         first = m.item(m.item(header.PARKED))
-        return at - m.item(first + DUE) > self._tables.item(v.LIMIT)
+        return at - m.item(first + waits.DUE) > self._tables.item(v.LIMIT)
 
     def advance(self, time: int) -> Iterator[Block]:
         """Time has come to ``time``: yields the matches whose windows have thereby ended."""
@@ -318,7 +317,7 @@ class Kernel:
         m = self._memory.ints
         if m.item(header.PARKED_COUNT):
             # A match that waits may span a window, and look back to what was before it there.
-            return min(axis, int(m[m[m[header.PARKED]] + DUE]) - limit) - limit
+            return min(axis, int(m[m[m[header.PARKED]] + waits.DUE]) - limit) - limit
         return axis - limit
 
     def _make_room(self, columns: Ints, decided: int) -> None:
@@ -364,7 +363,7 @@ class Kernel:
         for i in range(int(m[header.ANSWERED]), int(m[header.ASKED])):
             at = int(m[header.QUESTIONS]) + i * questions.SIZE
             wait, number, *positions = m[at : at + questions.SIZE].tolist()
-            path = self._memory.path(int(m[wait + NODE]))
+            path = self._memory.path(int(m[wait + waits.NODE]))
             parts = len(self._compiled.candidates[number].parts)
             step = [(positions[j], number + j) for j in range(parts)] or [(event, number)]
             m[m[header.ANSWERS] + i] = self._is_relevant(path, step, key)

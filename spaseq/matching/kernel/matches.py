@@ -22,8 +22,7 @@ from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_toget
 from spaseq.matching.kernel.compiled import _kernel as k
 from spaseq.matching.kernel.compiled import _kernel_laid as out
 from spaseq.matching.kernel.exact import Replay
-from spaseq.matching.kernel.records import findings, header, partitions
-from spaseq.matching.kernel.records.nodes import DEPTH
+from spaseq.matching.kernel.records import findings, header, nodes, partitions
 from spaseq.matching.kernel.tables.analysis import Compiled
 from spaseq.matching.model import Found, distinct
 
@@ -65,7 +64,7 @@ def unrolled(m: Ints, keys: int) -> Runs:
     """The runs found since the last call in a kernel's memory, which forgets them; ``keys`` a partition."""
     count = int(m[header.FOUND_COUNT])
     rows = m[m[header.FOUND] : m[header.FOUND] + count * findings.SIZE].reshape(-1, findings.SIZE)
-    depths = m[rows[:, 2] + DEPTH]
+    depths = m[rows[:, 2] + nodes.DEPTH]
     ends, ways = rows[:, :2].copy(), rows[:, 3].copy()
     values = m[rows[:, 1:2] + (partitions.KEY + np.arange(keys))]
     steps = np.zeros((int(depths.sum()), 3), dtype=np.int64)
@@ -151,7 +150,7 @@ class Matches:
         if not depth:
             return None
         runs = range(begin, begin + count * findings.SIZE, findings.SIZE)
-        ends = accumulate(m.item(m.item(run + findings.NODE) + DEPTH) for run in runs)
+        ends = accumulate(m.item(m.item(run + findings.NODE) + nodes.DEPTH) for run in runs)
         steps = self._steps[: 3 * depth].tolist()
         found = apart(self.sites, steps, [*ends], self._history)
         places = [m.item(run + findings.PARTITION) for run in runs]

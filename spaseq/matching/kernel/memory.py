@@ -20,11 +20,17 @@ from spaseq.matching.conditions.numbers import Numbers
 from spaseq.matching.host import Key
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.exact import Path
-from spaseq.matching.kernel.records import buckets, decisions, findings, header, partitions, questions
-from spaseq.matching.kernel.records.nodes import POSITION, PREVIOUS, WAY
-from spaseq.matching.kernel.records.nodes import SIZE as NODE_SIZE
-from spaseq.matching.kernel.records.tables.parts import LIMIT as PART_LIMIT
-from spaseq.matching.kernel.records.waits import STREAM, SUMS
+from spaseq.matching.kernel.records import (
+    buckets,
+    decisions,
+    findings,
+    header,
+    nodes,
+    partitions,
+    parts,
+    questions,
+    waits,
+)
 from spaseq.matching.kernel.tables.analysis import Compiled
 from spaseq.terms.dictionary import Dictionary
 
@@ -151,8 +157,8 @@ class Memory:
         """The events of a run, first to last, by its newest node."""
         path = []
         while node:
-            path.append((int(self.ints[node + POSITION]), int(self.ints[node + WAY])))
-            node = int(self.ints[node + PREVIOUS])
+            path.append((int(self.ints[node + nodes.POSITION]), int(self.ints[node + nodes.WAY])))
+            node = int(self.ints[node + nodes.PREVIOUS])
         return path[::-1]
 
     def key(self, size: int) -> Key:
@@ -246,18 +252,18 @@ def memory(
     """
     tables = compiled.tables
     width = partitions.KEY + int(tables[v.N_KEYS])
-    waits, nodes, _, entries = room
+    most_waits, most_nodes, _, entries = room
     sizes = _sections(compiled, room)
     bucket_count = sizes[header.BUCKETS] // buckets.SIZE
     most_partitions = sizes[header.PARTITIONS] // width
     found = sizes[header.FOUND] // findings.SIZE
     entries = sizes[header.ENTRIES] // max(compiled.entry, 1)
-    scratch = _Scratch(_KEYS, min(_DECISIONS, waits), 2 if compiled.lookups else 0)
+    scratch = _Scratch(_KEYS, min(_DECISIONS, most_waits), 2 if compiled.lookups else 0)
     if like is not None:
         scratch = _scratch(like.ints)
     start = header.SIZE + sum(sizes.values())
     size = start + sum(_scratch_sizes(scratch, width).values())
-    budget.takes("runs", 8 * (size + compiled.sums * (waits + 2)))
+    budget.takes("runs", 8 * (size + compiled.sums * (most_waits + 2)))
     m, is_zeros = allocate(size)
     fields, at = [0] * header.SIZE, header.SIZE
     for section, size in sizes.items():
@@ -270,9 +276,9 @@ def memory(
     fields[header.WIDTH] = compiled.width
     fields[header.TRIAL] = fields[header.WAITS] + compiled.width
     fields[header.NEXT_WAIT] = fields[header.TRIAL] + compiled.width
-    fields[header.MOST_WAITS] = waits
+    fields[header.MOST_WAITS] = most_waits
     fields[header.NEXT_NODE] = fields[header.NODES]
-    fields[header.MOST_NODES] = nodes
+    fields[header.MOST_NODES] = most_nodes
     fields[header.NEXT_ENTRY] = fields[header.ENTRIES]
     fields[header.MOST_ENTRIES] = entries
     fields[header.ENTRY_WIDTH] = compiled.entry
@@ -284,14 +290,14 @@ def memory(
     fields[header.MOST_FOUND] = found
     m[: header.SIZE] = fields
     m[m[header.OFFSETS] : m[header.OFFSETS] + len(compiled.offsets)] = compiled.offsets
-    m[m[header.WAITS] + STREAM] = lay.NOWHERE
+    m[m[header.WAITS] + waits.STREAM] = lay.NOWHERE
     m[m[header.PARTITIONS] + partitions.DROPPED] = -1
     # Those that are there from the first; a new one gets its floats when it is made, so that what is not
     # used is not even touched.
     first = 1 + 2 * v.DEEPEST
-    m[m[header.WAITS] + SUMS], m[m[header.TRIAL] + SUMS] = first, first + compiled.sums
+    m[m[header.WAITS] + waits.SUMS], m[m[header.TRIAL] + waits.SUMS] = first, first + compiled.sums
     m[header.NEXT_SUMS], m[header.SUMS_WIDTH] = first + 2 * compiled.sums, compiled.sums
-    f = np.zeros(first + compiled.sums * (waits + 2))
+    f = np.zeros(first + compiled.sums * (most_waits + 2))
     f[0] = compiled.sums
     f[first + 2 : first + compiled.sums : 3] = v.CALC
     _place_scratch(m, start, scratch)
@@ -313,20 +319,20 @@ def _sections(compiled: Compiled, room: Room) -> dict[int, int]:
     """How many integers each section has, in their order, up to scratch space."""
     tables = compiled.tables
     width = partitions.KEY + int(tables[v.N_KEYS])
-    waits, nodes, found, entries = room
+    waits, most_nodes, found, entries = room
     # All that wait may be due at once.
     parked = waits if tables[v.TRAILS] else 0
     entries = entries if tables[v.CHAINS] < tables[v.CHAINS_END] else 0
     most_partitions = waits + entries if width > partitions.KEY else 1
     return {
         header.WAITS: (waits + 2) * compiled.width,
-        header.NODES: nodes * NODE_SIZE,
+        header.NODES: most_nodes * nodes.SIZE,
         header.BUCKETS: _power(2 * (waits + entries)) * buckets.SIZE,
         header.PARTITIONS: most_partitions * width,
         header.FOUND: max(found, parked) * findings.SIZE,
         header.GATES_SEEN: compiled.gates,
         header.KINDS: v.STACK,
-        header.TRIED: 3 * PART_LIMIT,
+        header.TRIED: 3 * parts.LIMIT,
         header.PARKED: parked,
         header.ENTRIES: entries * compiled.entry,
         header.OFFSETS: len(compiled.offsets),

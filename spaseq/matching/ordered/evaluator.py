@@ -25,10 +25,7 @@ from spaseq.matching.kernel.compiled import _kernel_layout as status
 from spaseq.matching.kernel.exact import Path, Replay
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.memory import Memory, Room, memory, ranked
-from spaseq.matching.kernel.records import header, partitions, questions
-from spaseq.matching.kernel.records.nodes import DEPTH
-from spaseq.matching.kernel.records.tables import accepts
-from spaseq.matching.kernel.records.waits import NODE
+from spaseq.matching.kernel.records import accepts, header, nodes, partitions, questions, waits
 from spaseq.matching.model import Bounds
 from spaseq.matching.ordered.compiled import _kernel as k
 from spaseq.matching.ordered.compiled import _kernel_layout as lay
@@ -362,10 +359,10 @@ class OrderedKernel:
         k.found(m, every.rows, rows.ravel())
         order = (results.FIRST, results.LAST, results.RANK, results.TURN)
         rows = rows[np.lexsort(tuple(rows[:, column] for column in order))]
-        nodes = rows[:, results.NODE].copy()
-        depths = m[nodes + DEPTH]
+        ends = rows[:, results.NODE].copy()
+        depths = m[ends + nodes.DEPTH]
         steps = np.zeros((int(depths.sum()), 3), dtype=np.int64)
-        k.unroll(m, nodes, steps.ravel())
+        k.unroll(m, ends, steps.ravel())
         keys = m[rows[:, results.PARTITION, None] + (partitions.KEY + np.arange(self._keys))]
         ways = self._tables[rows[:, results.ACCEPT] + accepts.NUMBER]
         k.forget_found(m, every.rows)
@@ -418,7 +415,7 @@ class OrderedKernel:
         for i in range(int(m[header.ANSWERED]), int(m[header.ASKED])):
             at = int(m[header.QUESTIONS]) + i * questions.SIZE
             wait, asked = m[at : at + 2].tolist()
-            path = runs.path(int(m[wait + NODE]))
+            path = runs.path(int(m[wait + waits.NODE]))
             if asked >= 0:
                 m[m[header.ANSWERS] + i] = self._is_relevant(path, [(event, asked)], key)
                 continue

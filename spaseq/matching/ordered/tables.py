@@ -16,7 +16,7 @@ from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.postfix import Accumulator, BeyondTables, Site, with_nearer
 from spaseq.matching.conditions.postfix import Step as Operation
-from spaseq.matching.kernel.records.tables import accepts, gates, places
+from spaseq.matching.kernel.records import accepts, gates, places
 from spaseq.matching.kernel.tables.analysis import Analysis, Compiled
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.model import Bounds

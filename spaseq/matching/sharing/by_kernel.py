@@ -18,8 +18,7 @@ from spaseq.matching.host import Key
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kernel.exact import Path, Replay
 from spaseq.matching.kernel.matches import Ints, Matches, Runs, unrolled
-from spaseq.matching.kernel.records import header
-from spaseq.matching.kernel.records.tables import gates, places
+from spaseq.matching.kernel.records import gates, header, places
 from spaseq.matching.kernel.tables.compiling import compile_tables, like_tables
 from spaseq.matching.model import Bounds
 from spaseq.matching.sharing.canonical import start

@@ -220,13 +220,13 @@ def _of(member: Member) -> type[Group]:
 def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:
     """Members that begin alike, in as many groups as needed: but for ``kernel``, one has few GPMs."""
     from spaseq.matching.enumeration.fits import MOST_GPMS
-    from spaseq.matching.ordered.records.roster import MOST_MEMBERS
+    from spaseq.matching.ordered.records import roster
 
     some: list[Member] = []
     gpms: set[str] = set()
     for member in members:
         more = gpms.union(member.common.gpms.values())
-        most = MOST_MEMBERS if member.evaluator == "ordered" else len(members)
+        most = roster.MOST_MEMBERS if member.evaluator == "ordered" else len(members)
         if len(some) >= most or (member.evaluator != "kernel" and len(more) > MOST_GPMS):
             if len(some) > 1:
                 yield some

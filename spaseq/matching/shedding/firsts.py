@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.effort import Policy
-from spaseq.matching.kernel.records.waits import GATE
+from spaseq.matching.kernel.records import waits
 from spaseq.matching.shedding.compiled import _kernel_firsts as k
 from spaseq.matching.shedding.learned.sketch import Worth
 
@@ -44,7 +44,7 @@ def let_go(ints: Ints, rows: Ints, worth: Worth, share: float, policy: Policy, d
     gone = np.zeros(len(begins), dtype=np.bool_)
     gone[best] = (total > share * total[-1]) & (loads[best] > 0)
     shed = gone[number]
-    ints[rows[shed, k.L_WAIT] + GATE] = 0
+    ints[rows[shed, k.L_WAIT] + waits.GATE] = 0
     firsts = order[begins[gone]]
     return Gone(
         np.bincount(cells[shed], minlength=len(worth.loads)),

@@ -43,16 +43,22 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
 from spaseq.matching.kernel.compiled._kernel_memory import forget, new_node, new_wait, release, remove
 from spaseq.matching.kernel.compiled._kernel_places import park, place, pop, unpark
 from spaseq.matching.kernel.records import (
+    accepts,
+    candidates,
     decisions,
     entries,
     findings,
     gaps,
+    gates,
     header,
+    hold,
     nodes,
     partitions,
+    parts,
+    places,
+    units,
     waits,
 )
-from spaseq.matching.kernel.records.tables import accepts, candidates, gates, parts, places, units
 
 # The end of runs: as matches, at once or when their window has ended.
 
@@ -67,7 +73,7 @@ def _found(m: Ints, p: int, node: int, e: int, accept: int, unsure: int) -> int:
     findings.set_node(m, at, node)
     findings.set_accept(m, at, accept)
     findings.set_unsure(m, at, unsure)
-    nodes.hold(m, node)
+    hold(m, node)
     return int(at)
 
 
@@ -102,7 +108,7 @@ def end(t: Ints, m: Ints, w: int, e: int, accept: int) -> bool:
         if t[HOLDS] != 0 or _is_open(t, m, w):
             waits.set_gate(m, w, accept)
             waits.set_due(m, w, header.now(m) if t[HOLDS] != 0 else waits.first(m, w))
-            nodes.hold(m, waits.node(m, w))
+            hold(m, waits.node(m, w))
             park(m, w)
             return True
     complete(m, waits.partition(m, w), waits.node(m, w), e, accepts.number(t, accept), unsure)
@@ -211,7 +217,7 @@ def _extend(
     """A run takes the event: it ends where it may, and waits at the gates of its new place."""
     before = waits.node(m, w)
     if before != 0:
-        nodes.hold(m, before)
+        hold(m, before)
     node = follow(m, before, batch.start(b) + e, candidates.number(t, c), row)
     if _just_ends(t, candidates.place(t, c)):
         _end_all(t, m, e, p, candidates.place(t, c), node)
@@ -296,7 +302,7 @@ def _extend_all(
     if t[N_GAPS] != 0:
         begin(t, m, taken, time, stream, least)
     if before != 0:
-        nodes.hold(m, before)
+        hold(m, before)
     node = before
     # In the order in which the events came.
     last = NOWHERE
@@ -348,7 +354,7 @@ def _arrive(
         ):  # fmt: skip
             waits.set_gate(m, new, gate)
             waits.set_node(m, new, node)
-            nodes.hold(m, node)
+            hold(m, node)
             waits.set_first(m, new, first)
             waits.set_barred(m, new, 0)
             waits.set_taken(m, new, 0)

@@ -35,8 +35,17 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     is_orderly,
     is_over,
 )
-from spaseq.matching.kernel.records import buckets, decisions, header, partitions, waits
-from spaseq.matching.kernel.records.tables import candidates, gates, parts, places
+from spaseq.matching.kernel.records import (
+    buckets,
+    candidates,
+    decisions,
+    gates,
+    header,
+    partitions,
+    parts,
+    places,
+    waits,
+)
 
 
 @inlined

@@ -55,8 +55,17 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     value,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import find_bucket, move_partition
-from spaseq.matching.kernel.records import buckets, entries, gaps, header, waits
-from spaseq.matching.kernel.records.tables import actions, chains, checks, kleenes
+from spaseq.matching.kernel.records import (
+    actions,
+    buckets,
+    chains,
+    checks,
+    entries,
+    gaps,
+    header,
+    kleenes,
+    waits,
+)
 
 # --- what is remembered ---------------------------------------------------------------------------
 

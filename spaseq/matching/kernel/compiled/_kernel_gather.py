@@ -30,8 +30,18 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
 from spaseq.matching.kernel.compiled._kernel_memory import (
     find_bucket,
 )
-from spaseq.matching.kernel.records import buckets, decisions, entries, header, partitions, questions, waits
-from spaseq.matching.kernel.records.tables import candidates, parts, units
+from spaseq.matching.kernel.records import (
+    buckets,
+    candidates,
+    decisions,
+    entries,
+    header,
+    partitions,
+    parts,
+    questions,
+    units,
+    waits,
+)
 
 
 @part

@@ -44,8 +44,7 @@ from spaseq.matching.conditions.postfix import (
     touched,
     with_nearer,
 )
-from spaseq.matching.kernel.records.buckets import KEY_LIMIT
-from spaseq.matching.kernel.records.tables.parts import LIMIT as PART_LIMIT
+from spaseq.matching.kernel.records import buckets, parts
 from spaseq.matching.kernel.tables.absences import Absences
 from spaseq.matching.runs.program import Gate, Place, Program, Way
 
@@ -147,7 +146,7 @@ class Analysis:
         """The variables by which the runs at a gate are found."""
         partition = {variable.name for variable in self.pattern.query.partition}
         names = (name for name in gate.key if name not in partition and name not in self._derived)
-        return [name for name in names if name in self.slots][:KEY_LIMIT]
+        return [name for name in names if name in self.slots][: buckets.KEY_LIMIT]
 
     # --- what is absent -----------------------------------------------------------------------
 
@@ -167,7 +166,7 @@ class Analysis:
         partition = {variable.name for variable in self.pattern.query.partition}
         certain = scope.gpm_certain(self.pattern.gpms[atom.gpm].gpm)
         names = sorted((certain & self._joined) - partition - self.free.get(atom.id, frozenset()))
-        return Chain(atom.gpm, tuple(names[:KEY_LIMIT]))
+        return Chain(atom.gpm, tuple(names[: buckets.KEY_LIMIT]))
 
     # --- slots and aggregates -----------------------------------------------------------------
 
@@ -300,8 +299,8 @@ def candidates(gate: Gate) -> Iterator[tuple[tuple[Candidate, ...], bool]]:
     reached = set()
     for way in gate.ways:
         reached.add(way.unit.id)
-        for parts in _parts(way.unit):
-            yield _candidates(gate, way, parts, way.begins, way.inside, way.unit), way.unit.id in rivals
+        for given in _parts(way.unit):
+            yield _candidates(gate, way, given, way.begins, way.inside, way.unit), way.unit.id in rivals
     for rival in gate.rivals:
         if rival.unit.id not in reached:
             begins = tuple(Enter(kleene) for kleene in rival.entered)
@@ -338,8 +337,8 @@ def _parts(unit: Unit) -> list[tuple[Atom, ...]]:
                 raise BeyondTables("& gathers GPMs and nothing else", show(node))
 
     found = alternatives(unit)
-    if max(map(len, found)) > PART_LIMIT or len(found) > _MOST_ALTERNATIVES:
-        raise BeyondTables(f"& gathers at most {PART_LIMIT} GPMs", show(unit))
+    if max(map(len, found)) > parts.LIMIT or len(found) > _MOST_ALTERNATIVES:
+        raise BeyondTables(f"& gathers at most {parts.LIMIT} GPMs", show(unit))
     return found
 
 

@@ -18,15 +18,18 @@ from spaseq.matching.conditions.derived import Derived
 from spaseq.matching.conditions.postfix import Accumulator, Site, Step
 from spaseq.matching.conditions.programs import Programs, Reference, Sections
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
-from spaseq.matching.kernel.records import entries, gaps
-from spaseq.matching.kernel.records.tables import actions
-from spaseq.matching.kernel.records.tables.gates import ANY, NEXT, STRICT
+from spaseq.matching.kernel.records import actions, entries, gaps, gates
 from spaseq.matching.kernel.tables.absences import Absence
 from spaseq.matching.kernel.tables.analysis import Analysis, Candidate, Chain, Compiled
 from spaseq.matching.runs.program import Gate
 from spaseq.terms.dictionary import Term
 
-_STRATEGIES: Final = {Strategy.STRICT: STRICT, Strategy.NEXT: NEXT, Strategy.ANY: ANY, None: ANY}
+_STRATEGIES: Final = {
+    Strategy.STRICT: gates.STRICT,
+    Strategy.NEXT: gates.NEXT,
+    Strategy.ANY: gates.ANY,
+    None: gates.ANY,
+}
 _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 

@@ -36,8 +36,7 @@ from spaseq.matching.lazy.compiled._kernel_layout import (
 from spaseq.matching.lazy.compiled._kernel_passing import allow, pass_by, shows, spend
 from spaseq.matching.lazy.compiled._kernel_search import completed, search, take
 from spaseq.matching.lazy.compiled._kernel_waiting import drop_old, next_waiting, resume
-from spaseq.matching.lazy.records import counter, frame, ordering, passing, ring, stored
-from spaseq.matching.lazy.records.query import element, plan
+from spaseq.matching.lazy.records import counter, element, frame, ordering, passing, plan, ring, stored
 
 
 @part

@@ -33,8 +33,17 @@ from spaseq.matching.lazy.compiled._kernel_buffers import (
     set_bounds,
 )
 from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, NOTHING
-from spaseq.matching.lazy.records import counter, moment, ring, stored
-from spaseq.matching.lazy.records.query import absence, binding, condition, iteration, plan
+from spaseq.matching.lazy.records import (
+    absence,
+    binding,
+    condition,
+    counter,
+    iteration,
+    moment,
+    plan,
+    ring,
+    stored,
+)
 
 
 @inlined

@@ -9,8 +9,17 @@ from spaseq._kernel_events import reach_before
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import DOUBLE, N_GPMS, SHORT, Codes, Floats, Ints
 from spaseq.matching.lazy.compiled._kernel_layout import NOTHING, T_BUFFERS, T_ORDERED, T_VALUES
-from spaseq.matching.lazy.records import counter, passing, posting, ring, stored
-from spaseq.matching.lazy.records.query import interval, kept, lookup, summand
+from spaseq.matching.lazy.records import (
+    counter,
+    interval,
+    kept,
+    lookup,
+    passing,
+    posting,
+    ring,
+    stored,
+    summand,
+)
 
 # The bounds of the values that an item's rows may have, and the columns of doubles held against them.
 #

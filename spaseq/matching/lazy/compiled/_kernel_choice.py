@@ -16,8 +16,19 @@ from spaseq.matching.lazy.compiled._kernel_buffers import (
 )
 from spaseq.matching.lazy.compiled._kernel_layout import NOTHING, T_BUFFERS, T_VALUES
 from spaseq.matching.lazy.compiled._kernel_passing import is_shown
-from spaseq.matching.lazy.records import counter, frame, passing, posting, ring, stored
-from spaseq.matching.lazy.records.query import condition, element, kept, lookup, plan
+from spaseq.matching.lazy.records import (
+    condition,
+    counter,
+    element,
+    frame,
+    kept,
+    lookup,
+    passing,
+    plan,
+    posting,
+    ring,
+    stored,
+)
 
 
 @part

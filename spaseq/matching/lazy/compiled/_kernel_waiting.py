@@ -12,8 +12,18 @@ from spaseq.matching.lazy.compiled._kernel_buffers import beyond, bounded_column
 from spaseq.matching.lazy.compiled._kernel_choice import find_linked, find_rows
 from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, NOTHING
 from spaseq.matching.lazy.compiled._kernel_passing import is_resumed, shows
-from spaseq.matching.lazy.records import counter, frame, moment, ordering, passing, ring, stored, waiting
-from spaseq.matching.lazy.records.query import element, plan
+from spaseq.matching.lazy.records import (
+    counter,
+    element,
+    frame,
+    moment,
+    ordering,
+    passing,
+    plan,
+    ring,
+    stored,
+    waiting,
+)
 
 #: Fewer rows than these are looked at one by one.
 _FEW: Final = 32

@@ -8,8 +8,17 @@ from spaseq.matching.conditions._kernel_values import BEYOND, MANY, SINGLE, STAR
 from spaseq.matching.kernel.compiled._kernel_apply import copy, follow
 from spaseq.matching.kernel.compiled._kernel_gaps import may
 from spaseq.matching.kernel.compiled._kernel_memory import forget, mix
-from spaseq.matching.kernel.records import decisions, header, nodes, partitions, waits
-from spaseq.matching.kernel.records.tables import accepts, candidates, gates, places
+from spaseq.matching.kernel.records import (
+    accepts,
+    candidates,
+    decisions,
+    gates,
+    header,
+    hold,
+    partitions,
+    places,
+    waits,
+)
 from spaseq.matching.ordered.compiled._kernel_decide import follows, takes
 from spaseq.matching.ordered.compiled._kernel_deliver import call_soon, is_past, pass_over
 from spaseq.matching.ordered.compiled._kernel_families import append, drop, forget_best, new_family
@@ -127,7 +136,7 @@ def _take(
     takes(t, m, f, b, numbers, codes, e, key, taken, c, row)
     before = waits.node(m, w)
     if before != 0:
-        nodes.hold(m, before)
+        hold(m, before)
     node = follow(m, before, batch.start(b) + e, candidates.number(t, c), row)
     waits.set_node(m, taken, node)
     options = preferences.places(o) + 2 * ((candidates.place(t, c) - t[START]) // places.SIZE)
@@ -155,7 +164,7 @@ def _take(
             continue
         waits.set_gate(m, new, at)
         waits.set_node(m, new, node)
-        nodes.hold(m, node)
+        hold(m, node)
         waits.set_first(m, new, families.first(a, family))
         waits.set_barred(m, new, 0)
         if not is_gate:
@@ -189,7 +198,7 @@ def _is_match(m: Ints, f: Floats, a: Ints, family: int, w: int) -> None:
             best = copy(m, f, w, family, waits.time(m, w), waits.stream(m, w), one)
             waits.set_gate(m, best, waits.gate(m, w))
             waits.set_node(m, best, waits.node(m, w))
-            nodes.hold(m, waits.node(m, w))
+            hold(m, waits.node(m, w))
             waits.set_bucket(m, best, 0)
         waits.set_members(m, best, one)
         waits.set_link(m, best, families.best(a, family))

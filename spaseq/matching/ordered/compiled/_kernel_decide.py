@@ -22,8 +22,18 @@ from spaseq.matching.kernel.compiled._kernel_judge import judge
 from spaseq.matching.kernel.compiled._kernel_layout import (
     share_of,
 )
-from spaseq.matching.kernel.records import decisions, header, partitions, questions, waits
-from spaseq.matching.kernel.records.tables import accepts, candidates, gates, places, units
+from spaseq.matching.kernel.records import (
+    accepts,
+    candidates,
+    decisions,
+    gates,
+    header,
+    partitions,
+    places,
+    questions,
+    units,
+    waits,
+)
 from spaseq.matching.ordered.compiled._kernel_deliver import (
     is_past,
 )

@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.memory import Memory
-from spaseq.matching.lazy.records import counter, frame, moment, outcome, ring, waiting
-from spaseq.matching.lazy.records.query import plan
+from spaseq.matching.lazy.records import counter, frame, moment, outcome, plan, ring, waiting
 from spaseq.matching.lazy.tables import Compiled
 from spaseq.matching.shedding.buffered.worth import Worth
 from spaseq.matching.shedding.compiled import _kernel_rows as k

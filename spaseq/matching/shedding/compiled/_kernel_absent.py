@@ -22,8 +22,7 @@ from spaseq.matching.conditions._kernel_values import (
 from spaseq.matching.kernel.compiled._kernel_gaps import look_back
 from spaseq.matching.kernel.compiled._kernel_layout import FIRST_GAP, NOWHERE, value
 from spaseq.matching.kernel.compiled._kernel_memory import find_bucket, release, unlink
-from spaseq.matching.kernel.records import buckets, entries, gaps, header, nodes, waits
-from spaseq.matching.kernel.records.tables import checks, gates, units
+from spaseq.matching.kernel.records import buckets, checks, entries, gaps, gates, header, nodes, units, waits
 from spaseq.matching.shedding.compiled._kernel_known import (
     AGES,
     CODE,

@@ -6,8 +6,7 @@ from typing import Final
 
 from spaseq._jit import kernel, part
 from spaseq.matching.conditions._kernel_values import Ints, pointer
-from spaseq.matching.kernel.records import header, nodes, waits
-from spaseq.matching.kernel.records.tables import gates
+from spaseq.matching.kernel.records import gates, header, nodes, waits
 from spaseq.matching.shedding.compiled._kernel_known import AGES, CODE, age, is_live, known_at
 
 # Columns of what is listed: a wait, its partition, its first event's position and place on the window's axis,

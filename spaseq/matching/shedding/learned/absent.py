@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.conditions import _kernel_values as v
-from spaseq.matching.kernel.records.tables import chains, gates, places
+from spaseq.matching.kernel.records import chains, gates, places
 from spaseq.matching.kernel.tables.analysis import Analysis, Chain, Compiled
 from spaseq.matching.shedding.compiled import _kernel_absent as k
 from spaseq.matching.shedding.learned.comparisons import BINARY
