@@ -16,7 +16,7 @@ from spaseq.matching.context import Context, Rows
 from spaseq.matching.host import Key
 from spaseq.matching.kernel.tables.analysis import Candidate, Compiled
 from spaseq.matching.model import Bounds, Choice, Found, Occurrence
-from spaseq.matching.reference import Events, Partial, Search
+from spaseq.matching.search import Events, Partial, Search
 
 # What runs of the kernel are to ``Context``.
 
@@ -112,7 +112,7 @@ def gathered(
 
 # Whether nothing is there that a run says is absent: exactly, for what the tables could not tell.
 #
-# The reference is asked, with nothing to choose from but the run's events, each in its place.
+# A search is asked, with nothing to choose from but the run's events, each in its place.
 
 #: What may be chosen next, by how many events have been: places in the sequence, with an event for each.
 _Steps = dict[int, list[tuple[int, Occurrence]]]

@@ -25,10 +25,10 @@ from spaseq.matching.kernel.matches import plain_kleenes
 from spaseq.matching.lazy.plans import Item
 from spaseq.matching.lazy.records import outcome
 from spaseq.matching.model import Bounds, Found, Occurrence, distinct
-from spaseq.matching.reference import Events, Partial, Search, found_of
+from spaseq.matching.search import Events, Partial, Search, found_of
 from spaseq.terms.dictionary import Dictionary
 
-# What a candidate match means, exactly: the reference, with nothing to choose from but its events.
+# What a candidate match means, exactly: a search, with nothing to choose from but its events.
 
 #: The events of a match: positions, and the GPMs that they were chosen as, in order.
 Path = tuple[tuple[int, str], ...]

@@ -8,9 +8,9 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import Skip, SkipMode
 from spaseq.matching.context import Context, Order
 from spaseq.matching.model import Bounds, Found, Occurrence, distinct
-from spaseq.matching.reference.conditions import Events, Partial
-from spaseq.matching.reference.prospects import Prospects, horizon
-from spaseq.matching.reference.search import Search, found_of
+from spaseq.matching.search.conditions import Events, Partial
+from spaseq.matching.search.prospects import Prospects, horizon
+from spaseq.matching.search.search import Search, found_of
 
 # AFTER MATCH SKIP: of the matches of one first event the preferred one, and where the next may begin.
 

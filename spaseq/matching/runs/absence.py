@@ -13,9 +13,9 @@ from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Choice, Found, Occurrence
-from spaseq.matching.reference import Entry, Leading, Mark, Partial, Prospects, Search, follow, horizon
 from spaseq.matching.runs.program import Program, gpms_of
 from spaseq.matching.runs.state import Frontier, Gap, Run, chosen
+from spaseq.matching.search import Entry, Leading, Mark, Partial, Prospects, Search, follow, horizon
 
 # What an evaluator remembers of past events: for negations, and to read an ``ALL`` again.
 
@@ -127,7 +127,7 @@ def _time(event: Occurrence) -> int:
 
 # What a match says is absent, ``X?`` and ``!X``: asked of the remembered events.
 #
-# The questions are the reference's (a left join looks for any X that fits between a match and what
+# The questions are those of a ``search`` (a left join looks for any X that fits between a match and what
 # follows it), put to the events of the gap alone.
 
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from spaseq.automaton.pattern import AnyOrder
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Rows
-from spaseq.matching.reference import Join
 from spaseq.matching.runs.program import Way
 from spaseq.matching.runs.state import Gap, Part, Parts, Run, Wait
+from spaseq.matching.search import Join
 
 if TYPE_CHECKING:
     from spaseq.matching.runs.machine import Machine

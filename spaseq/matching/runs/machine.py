@@ -33,7 +33,6 @@ from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Choice, Occurrence
-from spaseq.matching.reference import Leading
 from spaseq.matching.runs.absence import Absences, Memory, Path, simultaneous
 from spaseq.matching.runs.gathering import Gathering
 from spaseq.matching.runs.program import Gate, Place, Program, Way
@@ -44,6 +43,7 @@ from spaseq.matching.runs.state import (
     Run,
     Wait,
 )
+from spaseq.matching.search import Leading
 
 #: What expires with an event: a waiting run, or the part of an ``ALL`` that has its number there.
 Member = Wait | Parts

@@ -10,8 +10,8 @@ from spaseq.events import Stamp, precedes
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Rows
 from spaseq.matching.model import Choice, Occurrence
-from spaseq.matching.reference import Leading, Mark
 from spaseq.matching.runs.program import Gate, Way
+from spaseq.matching.search import Leading, Mark
 
 if TYPE_CHECKING:
     from spaseq.matching.runs.machine import Machine

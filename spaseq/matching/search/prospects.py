@@ -27,8 +27,8 @@ from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Occurrence
-from spaseq.matching.reference.conditions import Entry, Events, Mark, Partial, Start, follow
-from spaseq.matching.reference.search import Search
+from spaseq.matching.search.conditions import Entry, Events, Mark, Partial, Start, follow
+from spaseq.matching.search.search import Search
 
 #: Arrival numbers of events that have not arrived.
 _COMING = 1 << 62

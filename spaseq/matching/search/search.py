@@ -25,7 +25,7 @@ from spaseq.automaton.pattern import (
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Order, Rows
 from spaseq.matching.model import Bounds, Found
-from spaseq.matching.reference.conditions import (
+from spaseq.matching.search.conditions import (
     FREE,
     Conditions,
     Entry,
