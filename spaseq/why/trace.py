@@ -16,8 +16,7 @@ from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Choice, Found, Occurrence
 from spaseq.matching.runs.absence import Path
 from spaseq.matching.runs.evaluator import Runs
-from spaseq.matching.runs.gathering import Gathering
-from spaseq.matching.runs.machine import Machine, Member
+from spaseq.matching.runs.machine import Gathering, Machine, Member
 from spaseq.matching.runs.program import Place, Program, Way
 from spaseq.matching.runs.state import Frontier, Run, Wait
 from spaseq.why.diagnosis import EdgeCount, StateCount

@@ -23,7 +23,7 @@ from spaseq.matching.kernel.compiled import _kernel as k
 from spaseq.matching.kernel.compiled import _kernel_laid as out
 from spaseq.matching.kernel.exact import Replay
 from spaseq.matching.kernel.records import findings, header, nodes, partitions
-from spaseq.matching.kernel.tables.analysis import Compiled
+from spaseq.matching.kernel.tables.analysis import Compiled, Looks
 from spaseq.matching.model import Found, distinct
 
 Ints = npt.NDArray[np.int64]
@@ -46,18 +46,6 @@ class Runs(NamedTuple):
     ways: Ints
     depths: Ints
     steps: Ints
-
-
-class Looks(NamedTuple):
-    """What matches consist of: the sites of their events, and whether these, and how one ended, are plain.
-
-    Which is so where an event adds its solution to Ω, and nothing else. ``simple``: of each candidate;
-    ``simple_ends``: of each way to end.
-    """
-
-    sites: Sites
-    simple: Mask
-    simple_ends: Mask
 
 
 def unrolled(m: Ints, keys: int) -> Runs:

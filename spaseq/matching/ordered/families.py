@@ -23,8 +23,7 @@ from spaseq.matching.ordered.preference import (
     preferred,
 )
 from spaseq.matching.runs.absence import Path
-from spaseq.matching.runs.gathering import Gathering
-from spaseq.matching.runs.machine import Machine, Member
+from spaseq.matching.runs.machine import Gathering, Machine, Member
 from spaseq.matching.runs.program import Gate, Program, Way
 from spaseq.matching.runs.state import Home, Run, Trace, Wait
 

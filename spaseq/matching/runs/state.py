@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from spaseq.events import Stamp, precedes
 from spaseq.language.syntax import Strategy
@@ -12,9 +12,6 @@ from spaseq.matching.context import Rows
 from spaseq.matching.model import Choice, Occurrence
 from spaseq.matching.runs.program import Gate, Way
 from spaseq.matching.search import Leading, Mark
-
-if TYPE_CHECKING:
-    from spaseq.matching.runs.machine import Machine
 
 #: A run's choices, newest first, shared between the runs that branched off each other.
 History = tuple["History", Choice] | None
@@ -88,8 +85,6 @@ class Home(Protocol):
 
     @property
     def found(self) -> Sequence[Mapping[int, Part]]: ...
-
-    def offer(self, machine: Machine, operand: int, run: Run, rows: Rows) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)

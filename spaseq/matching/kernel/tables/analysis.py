@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, product
-from typing import TYPE_CHECKING, Final
+from typing import Final, NamedTuple
 
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.nfa import (
@@ -29,8 +29,10 @@ from spaseq.automaton.pattern import (
     walk,
 )
 from spaseq.automaton.show import show
+from spaseq.gpm.spectra.solutions import Mask
 from spaseq.language import scope
 from spaseq.language.syntax import Duration, Filter
+from spaseq.matching.columns.blocks.plain import Sites
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.derived import Derived
 from spaseq.matching.conditions.postfix import (
@@ -47,9 +49,6 @@ from spaseq.matching.conditions.postfix import (
 from spaseq.matching.kernel.records import buckets, parts
 from spaseq.matching.kernel.tables.absences import Absences
 from spaseq.matching.runs.program import Gate, Place, Program, Way
-
-if TYPE_CHECKING:
-    from spaseq.matching.kernel.matches import Looks
 
 #: So many ways there may be to match an `&` of `|`.
 _MOST_ALTERNATIVES: Final = 16
@@ -372,3 +371,15 @@ class Compiled:
     limits: tuple[Duration, ...]
     ambiguous: bool
     looks: dict[bool, Looks] = field(default_factory=dict)
+
+
+class Looks(NamedTuple):
+    """What matches consist of: the sites of their events, and whether these, and how one ended, are plain.
+
+    Which is so where an event adds its solution to Ω, and nothing else. ``simple``: of each candidate;
+    ``simple_ends``: of each way to end.
+    """
+
+    sites: Sites
+    simple: Mask
+    simple_ends: Mask
