@@ -46,7 +46,7 @@ class _UserWide(caching.UserWideCacheLocator):
         return super().from_function(py_func, py_file) if known else None
 
 
-class _Places(caching.CompileResultCacheImpl):
+class _CachePlaces(caching.CompileResultCacheImpl):
     _locator_classes = [  # noqa: RUF012  # as it is called there
         *(
             _UserWide if locator is caching.UserWideCacheLocator else locator
@@ -100,7 +100,7 @@ class KernelCache(caching.FunctionCache):
     ``stamp`` says what all kernels are made of: what was compiled from anything else is not taken.
     """
 
-    _impl_class = _Places
+    _impl_class = _CachePlaces
 
     def __init__(self, function: Callable[..., Any], stamp: str) -> None:
         super().__init__(function)

@@ -15,11 +15,20 @@ from spaseq.events import Clock, EventBatch, Ids
 from spaseq.gpm.algebra import Row, Rows
 from spaseq.gpm.expressions.compiled import ExistsCallback
 from spaseq.gpm.expressions.walk import exists_in, expressions, patterns
-from spaseq.gpm.oxigraph import Background, General, prepare
-from spaseq.gpm.sharing import ByEvent, Part, Shared, Sharing, Values, question, renamed_columns, renamed_rows
+from spaseq.gpm.oxigraph import BackgroundGraphs, General, prepare
+from spaseq.gpm.sharing import (
+    ByEvent,
+    PatternPart,
+    Shared,
+    Sharing,
+    Values,
+    question,
+    renamed_columns,
+    renamed_rows,
+)
 from spaseq.gpm.spectra.joins import NO_CONTEXT, Route, Spectra, Views, covers, exists_on
 from spaseq.gpm.spectra.rowwise import Facts, NotByRows, Rowwise
-from spaseq.gpm.spectra.single import MOST_TRIPLES, Join, joined
+from spaseq.gpm.spectra.single import MOST_TRIPLES, SingleJoin, joined
 from spaseq.gpm.spectra.solutions import UNIT, Solutions, from_rows, union
 from spaseq.language.scope import occurring, variables
 from spaseq.language.syntax import Gpm, Graph, Group
@@ -46,7 +55,7 @@ class GpmEvaluator:
         gpm: Gpm,
         stateless: Group,
         dictionary: Dictionary,
-        kb: Background | None = None,
+        kb: BackgroundGraphs | None = None,
         streams: frozenset[int] | None = None,
         sharing: Sharing | None = None,
     ) -> None:
@@ -73,7 +82,7 @@ class GpmEvaluator:
         bare = self._time is self._graph is None
         #: What it asks, if that is nothing but a join of an event's triples, and of background graphs, and
         #: filters of what these bind.
-        self.join: Join | None = None
+        self.join: SingleJoin | None = None
         if reason is None:
             self._plan = Spectra(stateless, dictionary, kb)
             self.join = joined(stateless, self.names, dictionary, kb) if bare else None
@@ -154,7 +163,7 @@ class GpmEvaluator:
         names = self.names
         return tuple([tuple([row.get(name, UNBOUND) for name in names]) for row in rows])
 
-    def _by_columns(self, part: Part) -> Solutions:
+    def _by_columns(self, part: PatternPart) -> Solutions:
         found = self._of_batch(part.batch, part.views)
         if part.positions is None:
             return found

@@ -120,7 +120,7 @@ def _end() -> None:
 # ``GRAPH ?event { P }`` means the same as P on every event, else once per event.
 
 
-class Background(Knowledge, Protocol):
+class BackgroundGraphs(Knowledge, Protocol):
     """What this route asks of the background knowledge base."""
 
     def batch(self, dictionary: Dictionary) -> EventBatch:
@@ -158,7 +158,7 @@ def _may_take_no_step(triple: TriplePattern) -> bool:
 class General:
     """A pattern, ready to be evaluated on batches; a ``Route``."""
 
-    def __init__(self, pattern: Group, dictionary: Dictionary, kb: Background | None) -> None:
+    def __init__(self, pattern: Group, dictionary: Dictionary, kb: BackgroundGraphs | None) -> None:
         self.pattern = pattern
         self.dictionary = dictionary
         self.kb = kb
@@ -259,7 +259,7 @@ def _quads(batch: EventBatch, graphs: Sequence[NamedNode]) -> Iterator[Quad]:
 # Which route evaluates a pattern.
 
 
-def prepare(pattern: Group, dictionary: Dictionary, kb: Background | None) -> Route:
+def prepare(pattern: Group, dictionary: Dictionary, kb: BackgroundGraphs | None) -> Route:
     """The pattern on the SPECTRA route if that covers it, else on the general one."""
     if covers(pattern) is None:
         return Spectra(pattern, dictionary, kb)

@@ -12,7 +12,13 @@ from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import AnyOrder, Atom, Both, Kleene, SequencePattern, walk
 from spaseq.automaton.scopes import loops, passed
 from spaseq.events import Stamp
-from spaseq.gpm.expressions.aggregates import EarlyError, Iterations, Summary, errs_for_want_of, last_of
+from spaseq.gpm.expressions.aggregates import (
+    AggregateSummary,
+    EarlyError,
+    Iterations,
+    errs_for_want_of,
+    last_of,
+)
 from spaseq.gpm.expressions.compiled import ExpressionError, compile_filter
 from spaseq.language import scope
 from spaseq.language.rewrite import substitute
@@ -40,7 +46,7 @@ class _Condition:
 
     test: Callable[[Solution], bool]
     early: Callable[[Solution, frozenset[str]], bool]
-    summaries: tuple[tuple[str, Summary, str | None], ...]
+    summaries: tuple[tuple[str, AggregateSummary, str | None], ...]
     previous: tuple[tuple[str, Prev], ...]
     passed: frozenset[int]
     needs: frozenset[str]
@@ -70,13 +76,13 @@ class Filters:
 
     def _condition(self, item: Filter, over: frozenset[int]) -> _Condition:
         """Compiles a filter, its aggregates and PREVs taken out and replaced by variables."""
-        summaries: list[tuple[str, Summary, str | None]] = []
+        summaries: list[tuple[str, AggregateSummary, str | None]] = []
         previous: list[tuple[str, Prev]] = []
 
         def take_out(node: Expression) -> Expression | None:
             if isinstance(node, Aggregate):
                 name, group = f" {len(summaries)}aggregate", self._group_variable(node)
-                summaries.append((name, Summary(node, self._dictionary), group))
+                summaries.append((name, AggregateSummary(node, self._dictionary), group))
                 return Var(name)
             if isinstance(node, Prev):
                 name = f" {len(previous)}previous"
@@ -451,7 +457,7 @@ class Context(Filters):
         The function returns a term id; it raises ``ExpressionError`` where the aggregate has no value.
         """
         name = self._group_variable(node)
-        summary = Summary(node, self._dictionary)
+        summary = AggregateSummary(node, self._dictionary)
         is_left_out = self._is_left_out(name, self._all_loops)
 
         def over(rows: Sequence[Row]) -> int:

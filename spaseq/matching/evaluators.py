@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class MatcherChoice:
     """The evaluator for a query, and why; ``otherwise`` says what keeps the query from better ones."""
 
     name: str
@@ -37,24 +37,24 @@ class Choice:
     otherwise: tuple[tuple[str, tuple[Obstacle, ...]], ...]
 
 
-def choose(pattern: SequencePattern) -> Choice:
+def choose(pattern: SequencePattern) -> MatcherChoice:
     """The evaluator for a query: the first of those that take columns that can run it, else ``runs``."""
     if pattern.query.skip is not None:
         _able("ordered", pattern)
         against = _beyond_order_tables(pattern)
         if not against:
-            return Choice("ordered", f"{_BY_EVENTS['ordered']}, by tables over whole batches", ())
+            return MatcherChoice("ordered", f"{_BY_EVENTS['ordered']}, by tables over whole batches", ())
         reason = f"{_BY_EVENTS['ordered']}, event by event"
-        return Choice("ordered", reason, (("ordered by tables over whole batches", against),))
+        return MatcherChoice("ordered", reason, (("ordered by tables over whole batches", against),))
     otherwise: list[tuple[str, tuple[Obstacle, ...]]] = []
     for name in _PREFERRED:
         reason = _BY_COLUMNS[name][1]
         found = tuple(_obstacles(name, pattern)) or (_lazy_costs(pattern) if name == "lazy" else ())
         if not found:
-            return Choice(name, reason, tuple(otherwise))
+            return MatcherChoice(name, reason, tuple(otherwise))
         otherwise.append((name, found))
     _able("runs", pattern)
-    return Choice("runs", _BY_EVENTS["runs"], tuple(otherwise))
+    return MatcherChoice("runs", _BY_EVENTS["runs"], tuple(otherwise))
 
 
 def chosen(pattern: SequencePattern) -> str:

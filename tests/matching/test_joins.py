@@ -16,7 +16,7 @@ from spaseq.alone import Single
 from spaseq.events import Clock, Stamp
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.spectra.rowwise import Facts, Rowwise
-from spaseq.gpm.spectra.single import Join, joined
+from spaseq.gpm.spectra.single import SingleJoin, joined
 from spaseq.language.scope import variables
 from spaseq.language.syntax import (
     Binary,
@@ -66,7 +66,7 @@ def _column(batch: np.ndarray, column: int, rows: Sequence[int]) -> list[int]:
     return [int(batch[at + row]) for row in rows]
 
 
-def _asked(number: int, names: Sequence[str], join: Join) -> Asked:
+def _asked(number: int, names: Sequence[str], join: SingleJoin) -> Asked:
     """What a GPM asks that is this join."""
     return Asked(names, number, lambda event: [*join(event.terms)], join, None, True)
 
@@ -74,7 +74,7 @@ def _asked(number: int, names: Sequence[str], join: Join) -> Asked:
 @given(_PATTERNS, _GRAPHS, st.lists(_ONE, max_size=2), st.data())
 def test_as_by_tuples(patterns: list[list[TriplePattern]], graphs, known, data: st.DataObject) -> None:  # type: ignore[no-untyped-def]
     dictionary = Dictionary()
-    joins: list[Join] = []
+    joins: list[SingleJoin] = []
     names: list[list[str]] = []
     kb = KnowledgeBase({_KB: "\n"})
     kb.change(_KB, [Triple(s, p, o) for s in _NODES for p in _PREDICATES for o in _NODES[:2] if s != o])

@@ -104,7 +104,7 @@ class EarlyError(ExpressionError):
     """An aggregate has no value only because PREV has no such iteration, in any iteration."""
 
 
-class Summary:
+class AggregateSummary:
     """An aggregate, ready to be computed.
 
     Over iterations (``of_loop``), one in which the argument has no value contributes nothing, if the only

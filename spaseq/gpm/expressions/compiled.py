@@ -74,7 +74,7 @@ def compile_value(
     """
     if isinstance(expression, Var):
         return _variable_id(expression.name)
-    evaluate = _seeded(_Compiler(dictionary, exists).value(expression), expression)
+    evaluate = _seeded(_ExpressionCompiler(dictionary, exists).value(expression), expression)
     return lambda solution: dictionary.intern(evaluate(solution).term)
 
 
@@ -104,7 +104,7 @@ def compile_test(
     expression: Expression, dictionary: Dictionary, exists: ExistsCallback | None = None
 ) -> Callable[[Solution], bool]:
     """As ``compile_filter``, but an error is raised as ``ExpressionError``."""
-    return _seeded(_Compiler(dictionary, exists).test(expression), expression)
+    return _seeded(_ExpressionCompiler(dictionary, exists).test(expression), expression)
 
 
 def _seeded(evaluate: Callable[[Solution], _Result], expression: Expression) -> Callable[[Solution], _Result]:
@@ -125,7 +125,7 @@ def _variable_id(name: str) -> Callable[[Solution], int]:
     return get
 
 
-class _Compiler:
+class _ExpressionCompiler:
     """Turns expressions into closures: ``value`` gives typed values, ``test`` truth."""
 
     def __init__(self, dictionary: Dictionary, exists: ExistsCallback | None) -> None:

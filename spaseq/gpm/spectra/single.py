@@ -115,7 +115,7 @@ NEW: Final = -1
 CONSTANT: Final = -2
 
 
-class Step(NamedTuple):
+class JoinStep(NamedTuple):
     """A triple of a pattern. A place is a term, or where in a row it was bound before, or binds a new one."""
 
     predicate: int
@@ -128,7 +128,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class SingleJoin:
     """What gives a pattern's solutions in an event: triple by triple, each joined with those before.
 
     ``known``: what rows are joined with then; ``conditions``: which of them are solutions, as ``tests``
@@ -137,7 +137,7 @@ class Join:
     the terms of the event's triples, one after the other.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[JoinStep, ...]
     known: tuple[Continues, ...]
     conditions: tuple[Expression, ...]
     tests: tuple[Callable[[Solution], bool], ...]
@@ -162,7 +162,9 @@ class Join:
         return all(test(solution) for test in self.tests)
 
 
-def joined(pattern: Group, names: Sequence[str], dictionary: Dictionary, kb: Knowledge | None) -> Join | None:
+def joined(
+    pattern: Group, names: Sequence[str], dictionary: Dictionary, kb: Knowledge | None
+) -> SingleJoin | None:
     """What gives a pattern's solutions; None if it is more than a join of triples and GRAPHs, and filters.
 
     ``names``: its variables, in the order in which they are given.
@@ -187,7 +189,7 @@ def joined(pattern: Group, names: Sequence[str], dictionary: Dictionary, kb: Kno
         o, object_ = (NEW, UNBOUND) if is_loop else _place(triple.object, bound, dictionary)
         if o == NEW and not is_loop:
             bound[_name(triple.object)] = len(bound)
-        steps.append(Step(dictionary.pin(triple.predicate), subject, s, object_, o, is_loop))
+        steps.append(JoinStep(dictionary.pin(triple.predicate), subject, s, object_, o, is_loop))
     known = []
     for graph in graphs:
         one = None if kb is None else known_by(graph, tuple(bound), dictionary, kb)
@@ -197,7 +199,7 @@ def joined(pattern: Group, names: Sequence[str], dictionary: Dictionary, kb: Kno
         bound |= {name: len(bound) + i for i, name in enumerate(one.others)}
     if set(names) != {name for name in bound if not name.startswith("_:")}:
         return None
-    return Join(
+    return SingleJoin(
         tuple(steps),
         tuple(known),
         tuple(conditions),
@@ -209,7 +211,7 @@ def joined(pattern: Group, names: Sequence[str], dictionary: Dictionary, kb: Kno
 
 
 def _extended(
-    rows: list[tuple[int, ...]], terms: Sequence[int], step: Step, spending: Spending
+    rows: list[tuple[int, ...]], terms: Sequence[int], step: JoinStep, spending: Spending
 ) -> list[tuple[int, ...]]:
     """The rows joined with the event's triples of a predicate."""
     predicate, subject, s, object_, o, is_loop = step

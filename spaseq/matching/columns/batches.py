@@ -73,7 +73,7 @@ class Spare:
 _FEW: Final = 64
 
 
-class Columns:
+class BatchColumns:
     """The batches that matches may still have events of, and the numbers of the terms that are in them.
 
     ``read`` are the variables that tables read, each with the place of its GPM in ``gpms``, some of which

@@ -88,7 +88,7 @@ Ids = Ints | npt.NDArray[np.int32]
 _SPARSE: Final = 8
 
 
-class Names(NamedTuple):
+class MemberNames(NamedTuple):
     """A GPM that has the same solutions elsewhere: its number there, and what its variables are there."""
 
     number: int
@@ -271,7 +271,7 @@ class Renamed(Stretch):
     the names here, which is made when an event is looked at by itself.
     """
 
-    def __init__(self, whole: Stretch, gpms: Sequence[Names], rename: Callable[[Chunk], Chunk]) -> None:
+    def __init__(self, whole: Stretch, gpms: Sequence[MemberNames], rename: Callable[[Chunk], Chunk]) -> None:
         self.whole = whole
         self.begins = whole.begins
         self._gpms = gpms

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeGuard, runtim
 from spaseq.alone import Single
 from spaseq.events import Clock, EventBatch, Ids, Stamp
 from spaseq.gpm.sharing import Values
-from spaseq.gpm.spectra.single import Join
+from spaseq.gpm.spectra.single import SingleJoin
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
@@ -51,7 +51,7 @@ class Asked(NamedTuple):
     names: Sequence[str]
     number: int
     solve: Solve
-    join: Join | None
+    join: SingleJoin | None
     streams: frozenset[int] | None
     is_told: bool
     tell: Callable[[Ids, Ids], None] | None = None

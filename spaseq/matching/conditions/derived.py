@@ -50,7 +50,7 @@ class Lookups:
     """Answers the kernel's questions, whose rows are as ``_kernel_memo`` has them."""
 
     def __init__(self, lookups: Sequence[Lookup], dictionary: Dictionary) -> None:
-        self._expressions = [_Asked.of(one, dictionary) for one in lookups]
+        self._expressions = [_AskedValues.of(one, dictionary) for one in lookups]
         self._error, self._early = dictionary.pin(ERROR), dictionary.pin(EARLY)
 
     def answered(self, questions: Ints) -> Ints:
@@ -61,7 +61,7 @@ class Lookups:
             asked[rows, memo.ANSWER] = self._answers(self._expressions[number], asked[rows, memo.VALUES :])
         return asked
 
-    def _answers(self, asked: _Asked, ids: Ints) -> list[int]:
+    def _answers(self, asked: _AskedValues, ids: Ints) -> list[int]:
         columns = {name: np.maximum(ids[:, i], UNBOUND) for i, name in enumerate(asked.names)}
         solutions = asked.calls.extended(Solutions(len(ids), None, columns), {})
         return [
@@ -69,7 +69,7 @@ class Lookups:
             for solution, row in zip(solutions.by_row(), ids.tolist(), strict=True)
         ]
 
-    def _answer(self, asked: _Asked, solution: Solution, ids: Sequence[int]) -> int:
+    def _answer(self, asked: _AskedValues, solution: Solution, ids: Sequence[int]) -> int:
         try:
             return asked.evaluate(solution)
         except ExpressionError:
@@ -79,7 +79,7 @@ class Lookups:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AskedValues:
     """An expression that is looked up: its vectorized calls, and what computes the rest of a solution."""
 
     names: tuple[str, ...]
@@ -88,7 +88,7 @@ class _Asked:
     errs_early: Callable[[Solution, frozenset[str]], bool]
 
     @classmethod
-    def of(cls, lookup: Lookup, dictionary: Dictionary) -> _Asked:
+    def of(cls, lookup: Lookup, dictionary: Dictionary) -> _AskedValues:
         calls = VectorizedCalls(lookup.expression, dictionary)
         evaluate = compile_value(calls.rest, dictionary)
         return cls(lookup.names, calls, evaluate, errs_for_want_of(lookup.expression, dictionary))
@@ -163,10 +163,10 @@ class Split:
 
 def split(pattern: SequencePattern) -> Split:
     """Takes what one event decides out of filters."""
-    return _Splitter(pattern).split()
+    return _FilterSplitter(pattern).split()
 
 
-class _Splitter:
+class _FilterSplitter:
     def __init__(self, pattern: SequencePattern) -> None:
         self._pattern = pattern
         self._certain = {name: gpm_certain(part.gpm) for name, part in pattern.gpms.items()}

@@ -122,7 +122,7 @@ def steps(item: Filter, site: Site, owners: Owners) -> list[Step]:
     expression = item.condition
     body: list[Step] = []
     for condition in conjuncts(expression):
-        code = list(_Writer(site, owners).condition(condition))
+        code = list(_PostfixWriter(site, owners).condition(condition))
         if _depth(code) > DEEPEST:
             raise BeyondTables(
                 f"expressions between GPMs are at most {DEEPEST} deep",
@@ -178,7 +178,7 @@ def touched(expression: Expression, owners: Owners) -> frozenset[int]:
     return frozenset(kleene for name in names for kleene in owners.get(name, ()))
 
 
-class _Writer:
+class _PostfixWriter:
     """Writes the conditions of one site."""
 
     def __init__(self, site: Site, owners: Owners) -> None:

@@ -38,7 +38,7 @@ class Configuration:
 
 
 @dataclass(frozen=True, slots=True)
-class Transition:
+class DeterministicTransition:
     """A step of a run: what it does to Ω, and where it leads."""
 
     gate: Gate
@@ -47,7 +47,7 @@ class Transition:
     to: Configuration
 
 
-class Automaton:
+class DeterministicAutomaton:
     """``target[state, label]`` is -1 where it is not known yet; ``outgoing`` are labels as bits.
 
     ``unknown`` is how many steps there are that are not known yet.
@@ -70,7 +70,7 @@ class Automaton:
     def __len__(self) -> int:
         return len(self._states)
 
-    def transitions(self, configuration: Configuration) -> Iterator[Transition]:
+    def transitions(self, configuration: Configuration) -> Iterator[DeterministicTransition]:
         """The steps that are possible."""
         for gate in configuration.place.gates:
             ended = self._act(configuration.counts, gate.ends)
@@ -79,7 +79,7 @@ class Automaton:
                 assert ended is not None
                 counts = self._act(ended, way.begins)
                 if counts is not None:
-                    yield Transition(gate, way, way.unit, Configuration(way.target, counts))
+                    yield DeterministicTransition(gate, way, way.unit, Configuration(way.target, counts))
 
     def endings(self, configuration: Configuration) -> Iterator[tuple[Action, ...]]:
         """The ways to end a match there."""

@@ -21,11 +21,11 @@ from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked, Immediate, UnsolvedError
 from spaseq.matching.context import Context
-from spaseq.matching.enumeration.automaton import Automaton, sites
+from spaseq.matching.enumeration.automaton import DeterministicAutomaton, sites
 from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.fits import keys
-from spaseq.matching.enumeration.reading import Portion, Reading, divided
-from spaseq.matching.enumeration.update import Alone, Update
+from spaseq.matching.enumeration.reading import Portion, RootReading, divided
+from spaseq.matching.enumeration.update import SingleUpdate, Update
 from spaseq.matching.model import Bounds
 from spaseq.matching.runs.program import Program
 from spaseq.terms.dictionary import Dictionary
@@ -45,13 +45,13 @@ class Enumeration(Update, Immediate):
     ) -> None:
         program, told_apart_by = Program(compile_pattern(pattern)), keys(pattern)
         gpms = tuple(pattern.gpms)
-        automaton = Automaton(program.start, gpms)
+        automaton = DeterministicAutomaton(program.start, gpms)
         super().__init__(pattern, told_apart_by, automaton, bounds, context.budget, dictionary, context.apart)
-        self._reading = Reading(
-            pattern, sites(pattern, program.start), lambda: Automaton(program.start, gpms),
+        self._reading = RootReading(
+            pattern, sites(pattern, program.start), lambda: DeterministicAutomaton(program.start, gpms),
             told_apart_by, context, self.history, self.memory,
         )  # fmt: skip
-        self._alone = Alone(pattern, dictionary, bounds, self)
+        self._alone = SingleUpdate(pattern, dictionary, bounds, self)
 
     def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
         """See ``Update.take``."""

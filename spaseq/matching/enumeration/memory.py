@@ -9,7 +9,7 @@ import numpy as np
 
 from spaseq.events import EARLIEST
 from spaseq.limits import Budget
-from spaseq.matching.enumeration.automaton import Automaton
+from spaseq.matching.enumeration.automaton import DeterministicAutomaton
 from spaseq.matching.enumeration.compiled import _kernel_active as active_state
 from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.compiled import _kernel_layout as lay
@@ -64,10 +64,12 @@ class Roots:
         return given
 
 
-class Memory(Roots):
+class TecsMemory(Roots):
     """All partial matches of a query: see ``_kernel_layout`` for what the arrays hold."""
 
-    def __init__(self, automaton: Automaton, labels: int, keys: int, limit: int, budget: Budget) -> None:
+    def __init__(
+        self, automaton: DeterministicAutomaton, labels: int, keys: int, limit: int, budget: Budget
+    ) -> None:
         self._budget = budget
         self.automaton = automaton
         self.counters = np.zeros(counter.SIZE, dtype=np.int64)
@@ -195,7 +197,7 @@ class New(NamedTuple):
         return roots[self.tops[numbers] >= roots[:, root.LEAST]]
 
 
-class Share(Roots):
+class PartitionShare(Roots):
     """What one of several queries has found in a memory that they have together."""
 
     def __init__(self, memory: Roots) -> None:

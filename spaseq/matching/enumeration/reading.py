@@ -22,11 +22,11 @@ from spaseq.matching.columns.blocks.plain import Columns, Site, Sites
 from spaseq.matching.columns.chunk import Stretch
 from spaseq.matching.columns.history import History
 from spaseq.matching.context import Context, Rows
-from spaseq.matching.enumeration.automaton import Automaton
+from spaseq.matching.enumeration.automaton import DeterministicAutomaton
 from spaseq.matching.enumeration.compiled import _kernel_root as root
 from spaseq.matching.enumeration.compiled._kernel_keys import narrow
-from spaseq.matching.enumeration.memory import Roots, Share
-from spaseq.matching.enumeration.walking import Walk, Walked
+from spaseq.matching.enumeration.memory import PartitionShare, Roots
+from spaseq.matching.enumeration.walking import Walk, WalkedRoots
 from spaseq.matching.host import Key, emitted, kept, select
 from spaseq.matching.model import Found, Row
 
@@ -36,14 +36,19 @@ from spaseq.matching.model import Found, Row
 Choices = Sequence[tuple[int, str]]
 
 
-class Replay:
+class TecsReplay:
     """Runs NFA_scep once more over the events of a match, with its solutions.
 
     ``keys`` are the variables that tell runs apart, the first ``partition`` of them those of PARTITION BY.
     """
 
     def __init__(
-        self, automaton: Automaton, context: Context, history: History, keys: Sequence[str], partition: int
+        self,
+        automaton: DeterministicAutomaton,
+        context: Context,
+        history: History,
+        keys: Sequence[str],
+        partition: int,
     ) -> None:
         self._automaton = automaton
         self._context = context
@@ -102,7 +107,7 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-class Reading:
+class RootReading:
     """The matches of one query, those with the same last event in any order.
 
     ``sites`` are what labels tell, ``automaton`` makes that by which a match is run again if that is not all;
@@ -113,7 +118,7 @@ class Reading:
         self,
         pattern: SequencePattern,
         sites: Sites | None,
-        automaton: Callable[[], Automaton],
+        automaton: Callable[[], DeterministicAutomaton],
         keys: Sequence[str],
         context: Context,
         history: History,
@@ -133,16 +138,16 @@ class Reading:
         self._context = context
         self._walk = Walk()
         # Which one's roots were given to this one; and those that have roots of this one.
-        self._source: Reading | None = None
-        self._given: WeakSet[Reading] = WeakSet()
+        self._source: RootReading | None = None
+        self._given: WeakSet[RootReading] = WeakSet()
         # The copies that some of those have, and when they were made.
         self._copies: tuple[int, ref[Ints], ref[History]] | None = None
 
     @cached_property
-    def _replay(self) -> Replay:
-        return Replay(self._automaton(), self._context, self._history, self._keys, self._partition)
+    def _replay(self) -> TecsReplay:
+        return TecsReplay(self._automaton(), self._context, self._history, self._keys, self._partition)
 
-    def next(self) -> Walked | None:
+    def next(self) -> WalkedRoots | None:
         """Some more of the matches, as ``Walk.next`` gives them."""
         if self._source is not None:
             self._own.look(self._source._roots)
@@ -162,15 +167,15 @@ class Reading:
         walk, self._walk = self._walk, Walk()
         return roots, walk
 
-    def part(self) -> Reading:
+    def part(self) -> RootReading:
         """Another, for roots of this one that were given away: ``add`` says which."""
         other = copy(self)
-        other._roots, other._source, other._walk = Share(self._roots), self, Walk()
+        other._roots, other._source, other._walk = PartitionShare(self._roots), self, Walk()
         other._given = WeakSet()
         self._given.add(other)
         return other
 
-    def is_of(self, other: Reading) -> bool:
+    def is_of(self, other: RootReading) -> bool:
         """Whether it has roots that the other gave away."""
         return self._source is other
 
@@ -180,7 +185,7 @@ class Reading:
         if walk is not None:
             self._walk = walk
 
-    def know(self, walked: Walked, roots: int) -> None:
+    def know(self, walked: WalkedRoots, roots: int) -> None:
         """What so many roots have, which were walked before; they are its first ones, and others follow."""
         self._walk.know(walked, roots)
 
@@ -216,9 +221,9 @@ class Reading:
         return self._roots.unread
 
     @property
-    def _own(self) -> Share:
+    def _own(self) -> PartitionShare:
         """Its roots, which were given to it."""
-        assert isinstance(self._roots, Share)
+        assert isinstance(self._roots, PartitionShare)
         return self._roots
 
     def drop(self) -> None:
@@ -249,7 +254,7 @@ class Reading:
             yield from list(self._blocks(found)) if few is None else (few,)
         yield from self.unread()
 
-    def _few(self, walked: Walked) -> Block | None:
+    def _few(self, walked: WalkedRoots) -> Block | None:
         """What a walk brought, if it is a few plain matches."""
         roots = walked.roots
         if self._sites is None or len(roots) > FEW:
@@ -267,7 +272,7 @@ class Reading:
         found = apart(self._sites, steps, ends[1:], self._history)
         return Objects([*zip(keys, found, strict=True)])
 
-    def _blocks(self, walked: Walked) -> Iterator[Block]:
+    def _blocks(self, walked: WalkedRoots) -> Iterator[Block]:
         """What a walk brought."""
         positions, labels, roots = walked.positions, walked.labels, walked.roots
         partitions = np.zeros((len(roots), 0), dtype=np.int64)
@@ -298,7 +303,7 @@ class Reading:
         yield from mixed(block, odd, matches)
 
     def _rows(
-        self, stretch: Stretch, places: Ints, walked: Walked, partitions: Ints
+        self, stretch: Stretch, places: Ints, walked: WalkedRoots, partitions: Ints
     ) -> tuple[Ints | None, Mask | None]:
         """The solutions of events in their partitions: the first of each, and whether it is the only one.
 
@@ -377,13 +382,13 @@ class Portion(NamedTuple):
     has begun.
     """
 
-    reading: Reading
+    reading: RootReading
     roots: Ints
     walk: Walk | None
 
 
 def divided(
-    readings: Iterable[Reading], by_key: bool, keys: Collection[int] | None
+    readings: Iterable[RootReading], by_key: bool, keys: Collection[int] | None
 ) -> Iterator[tuple[int, Portion]]:
     """Takes what is not enumerated out of readings, by the first value of the keys: a portion for each.
 
@@ -404,7 +409,7 @@ class Rest:
     """The matches of one query that were left to it, in the order in which they were found."""
 
     def __init__(self) -> None:
-        self._readings: deque[Reading] = deque()
+        self._readings: deque[RootReading] = deque()
 
     def add(self, portion: Portion) -> None:
         """Further ones; others may have the same portion."""

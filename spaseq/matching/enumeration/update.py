@@ -18,12 +18,12 @@ from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.ranks import ranks
-from spaseq.matching.enumeration.automaton import Automaton
+from spaseq.matching.enumeration.automaton import DeterministicAutomaton
 from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.compiled import _kernel_layout as lay
 from spaseq.matching.enumeration.compiled import _kernel_root as root
 from spaseq.matching.enumeration.compiled._kernel import label_events, run, spread
-from spaseq.matching.enumeration.memory import Memory
+from spaseq.matching.enumeration.memory import TecsMemory
 from spaseq.matching.model import Bounds
 from spaseq.terms.dictionary import Dictionary
 
@@ -41,7 +41,7 @@ class Update:
         self,
         pattern: SequencePattern,
         keys: Sequence[str],
-        automaton: Automaton,
+        automaton: DeterministicAutomaton,
         bounds: Bounds,
         budget: Budget,
         dictionary: Dictionary,
@@ -53,7 +53,7 @@ class Update:
         self.partition = tuple(keys[: len(query.partition)])
         self._bounds = bounds
         self.history = History(self._gpms, self.partition, budget)
-        self.memory = Memory(automaton, len(self._gpms), len(keys), bounds.reach, budget)
+        self.memory = TecsMemory(automaton, len(self._gpms), len(keys), bounds.reach, budget)
         self.memory.counters[counter.SINGLE] = len(set(pattern.streams)) == 1
         self.memory.counters[counter.CONSUME] = query.consume is Consume.ANY
         self._dictionary, self.apart = dictionary, apart
@@ -75,7 +75,7 @@ class Update:
         self.memory.forget_read()
         self.go_on(self._columns(batch, start, solutions), start)
 
-    def go_on(self, columns: Columns, start: int) -> None:
+    def go_on(self, columns: LabelColumns, start: int) -> None:
         """Takes a batch as the kernel reads it."""
         m, c = self.memory, self.memory.counters
         c[counter.EVENT] = c[counter.KEY_NUMBER] = 0
@@ -108,7 +108,7 @@ class Update:
         oldest = axis - m.counters.item(counter.LIMIT)
         return min(oldest, int(m.found[m.counters[counter.READ], root.LEAST])) if m.unread else oldest
 
-    def _columns(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Columns:
+    def _columns(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> LabelColumns:
         tables = tuple(solutions.get(name, NO_SOLUTIONS) for name in self._gpms)
         sizes = np.cumsum([0, *map(len, tables)])
         labels = np.zeros(len(batch), dtype=np.int64)
@@ -128,7 +128,7 @@ class Update:
             np.stack([table.column(name) for name in self.keys], axis=1) for table in tables if self.keys
         ]
         flat = np.concatenate(values).ravel() if values else np.zeros(0, dtype=np.int64)
-        return Columns(
+        return LabelColumns(
             labels,
             np.ascontiguousarray(axis),
             batch.time,
@@ -142,7 +142,7 @@ class Update:
         )
 
 
-class Columns(NamedTuple):
+class LabelColumns(NamedTuple):
     """A batch as the kernel reads it."""
 
     labels: Ints
@@ -159,7 +159,7 @@ class Columns(NamedTuple):
 # Events that come alone, for the enumerating evaluator: each is a few numbers up to the kernel.
 
 
-class Alone:
+class SingleUpdate:
     """Gives such events to an ``Update``, one by one; ``taking`` knows what is asked of them."""
 
     def __init__(
@@ -194,7 +194,7 @@ class Alone:
             rows = self._spread(batch)
         count = abs(rows)
         self._axis[0], self._time[0], self._stream[0] = axis, at.time, at.stream
-        columns = Columns(
+        columns = LabelColumns(
             self._label, self._axis, self._time, self._stream, self._events[:count],
             self._keys[: count * self._n_keys], self._ranks[: max(rows, 0)], self._cursors, self._ends,
         )  # fmt: skip

@@ -28,7 +28,7 @@ _AHEAD_TOGETHER: Final = 2 * walk.AHEAD
 _MOST_TOGETHER: Final = 1 << 20
 
 
-class Walked(NamedTuple):
+class WalkedRoots(NamedTuple):
     """Some matches: the positions of their events, and the labels of these.
 
     Match i has those from ``offsets[i]`` to ``offsets[i + 1]``, and belongs to root number ``roots[i]``.
@@ -67,7 +67,7 @@ class Walk:
         self._matches = _MATCHES
         self._events = _EVENTS * _MATCHES
         # What the first roots have, if these were walked before, and how many they are.
-        self._before: tuple[Walked, int] | None = None
+        self._before: tuple[WalkedRoots, int] | None = None
 
     @property
     def has_begun(self) -> bool:
@@ -80,7 +80,7 @@ class Walk:
         other._state, other._stack, other._path = self._state.copy(), self._stack.copy(), self._path.copy()
         return other
 
-    def know(self, walked: Walked, roots: int) -> None:
+    def know(self, walked: WalkedRoots, roots: int) -> None:
         """What so many roots have, which were walked before; they are the first of a memory."""
         self._before = walked, roots
 
@@ -88,7 +88,7 @@ class Walk:
         """Other roots may come to be the first."""
         self._before = None
 
-    def next(self, memory: Roots) -> Walked | None:
+    def next(self, memory: Roots) -> WalkedRoots | None:
         """Some more of the matches that were found; None when there are no more."""
         if not memory.unread:
             return None
@@ -116,7 +116,7 @@ class Walk:
                 if status == walk.FULL and self._matches < _MOST_MATCHES:
                     self._matches *= 4
                 # The labels of one are kept longest.
-                return Walked(
+                return WalkedRoots(
                     positions[:used], labels[:width].copy() if width else labels[:used],
                     None if width else offsets[: count + 1].copy(), roots[:count],
                 )  # fmt: skip
@@ -129,7 +129,7 @@ class Walk:
                 self._events *= 2
 
 
-def walked_together(memory: Roots, found: Sequence[lay.Ints]) -> list[tuple[Walked, int] | None]:
+def walked_together(memory: Roots, found: Sequence[lay.Ints]) -> list[tuple[WalkedRoots, int] | None]:
     """What each of several has found, some at least: the matches of its first roots, and how many these are.
 
     None where there was no room for those of the first. All have found some.
@@ -149,7 +149,7 @@ def walked_together(memory: Roots, found: Sequence[lay.Ints]) -> list[tuple[Walk
         memory.counters, memory.nodes, np.concatenate(found), bounds, rooms, _EVENTS, state, stack, path,
         positions, labels, ends, roots, np.empty((_AHEAD_TOGETHER, 2), dtype=np.int64),
     )  # fmt: skip
-    given: list[tuple[Walked, int] | None] = []
+    given: list[tuple[WalkedRoots, int] | None] = []
     columns = [walk.ROOT, walk.WHOLE, walk.WHOLE_USED, walk.WIDTH]
     for (reached, count, used, width), begin, first in zip(
         state[:, columns].tolist(), rooms.tolist(), bounds.tolist(), strict=False
@@ -161,6 +161,6 @@ def walked_together(memory: Roots, found: Sequence[lay.Ints]) -> list[tuple[Walk
         events = slice(_EVENTS * begin, _EVENTS * begin + used)
         of_one = labels[events][: width or used].copy()
         offsets = None if width else np.concatenate([[0], ends[begin : begin + count]])
-        walked = Walked(positions[events].copy(), of_one, offsets, roots[begin : begin + count] - first)
+        walked = WalkedRoots(positions[events].copy(), of_one, offsets, roots[begin : begin + count] - first)
         given.append((walked, reached - first))
     return given

@@ -19,7 +19,7 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone._kernel_alone import alone
 from spaseq.matching.columns.alone.singles import Counts
-from spaseq.matching.columns.batches import Columns
+from spaseq.matching.columns.batches import BatchColumns
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked, UnsolvedError
 from spaseq.matching.conditions import _kernel_values as v
@@ -31,8 +31,8 @@ from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.compiled import _kernel as k
 from spaseq.matching.kernel.compiled import _kernel_laid as out
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
-from spaseq.matching.kernel.exact import Exact, Path, Replay
-from spaseq.matching.kernel.matches import Matches
+from spaseq.matching.kernel.exact import ExactRun, Path, RunReplay
+from spaseq.matching.kernel.matches import RunMatches
 from spaseq.matching.kernel.memory import Memory, Room, memory, ranked
 from spaseq.matching.kernel.records import findings, header, partitions, questions, waits
 from spaseq.matching.kernel.tables.analysis import Compiled
@@ -89,12 +89,16 @@ class Kernel:
         for i, limit in enumerate(self._compiled.limits):
             self._tables[self._tables[v.LIMITS] + i] = bounds.lasts(limit)
         c = self._compiled
-        self._columns = Columns(dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, self._budget)
+        self._columns = BatchColumns(
+            dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, self._budget
+        )
         self._lookups = Lookups(c.lookups, dictionary)
         history = self._columns.history
-        self._exact = Exact(pattern, c, context, history, bounds)
-        self._replay = Replay(lambda: compiled or compile_tables(pattern, dictionary.pin), context, history)
-        self._matches = Matches(pattern, c, history, self._replay, context.order)
+        self._exact = ExactRun(pattern, c, context, history, bounds)
+        self._replay = RunReplay(
+            lambda: compiled or compile_tables(pattern, dictionary.pin), context, history
+        )
+        self._matches = RunMatches(pattern, c, history, self._replay, context.order)
         self._trails = bool(self._tables[v.TRAILS])
         self._order = context.order
         self._several = may_end_together(pattern)

@@ -24,7 +24,7 @@ from spaseq.matching.search import Events, Partial, Search
 Path = Sequence[tuple[int, int]]
 
 
-class Replay:
+class RunReplay:
     """Gives runs that the kernel found, or asks about, to ``Context``: exactly, whatever the tables say."""
 
     def __init__(self, own: Callable[[], Compiled], context: Context, history: History) -> None:
@@ -118,7 +118,7 @@ def gathered(
 _Steps = dict[int, list[tuple[int, Occurrence]]]
 
 
-class Exact:
+class ExactRun:
     """Judges runs of one query that have ended."""
 
     def __init__(
@@ -142,7 +142,7 @@ class Exact:
             ]
             steps[len(events)] = [(atom.id, event) for atom, event in zip(atoms, seen, strict=True)]
             events |= {(atom.gpm, event): None for atom, event in zip(atoms, seen, strict=True)}
-        told = _Told(self._pattern, self._context, self._bounds, self._around(events, key))
+        told = _ToldRun(self._pattern, self._context, self._bounds, self._around(events, key))
         told.steps = steps
         found = told.partials(told.pool)
         return any(len(m.events) == len(events) and not told.broken(m) for m in found)
@@ -169,7 +169,7 @@ class Exact:
                     yield Occurrence(stamp, position, solutions, batch, index, chunk)
 
 
-class _Told(Search):
+class _ToldRun(Search):
     """A search that knows which events to choose; what must not be is looked for among all events."""
 
     #: Stands for the events to choose.

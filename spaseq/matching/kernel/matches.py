@@ -21,7 +21,7 @@ from spaseq.matching.conditions.postfix import needs
 from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
 from spaseq.matching.kernel.compiled import _kernel as k
 from spaseq.matching.kernel.compiled import _kernel_laid as out
-from spaseq.matching.kernel.exact import Replay
+from spaseq.matching.kernel.exact import RunReplay
 from spaseq.matching.kernel.records import findings, header, nodes, partitions
 from spaseq.matching.kernel.tables.analysis import Compiled, Looks
 from spaseq.matching.model import Found, distinct
@@ -60,7 +60,7 @@ def unrolled(m: Ints, keys: int) -> Runs:
     return Runs(ends, values, ways, depths, steps)
 
 
-class Matches:
+class RunMatches:
     """Makes matches of the runs that a kernel found.
 
     A match whose events gave one solution each, and which no filter of WHERE has a say in, is nothing but
@@ -72,7 +72,7 @@ class Matches:
         pattern: SequencePattern,
         compiled: Compiled,
         history: History,
-        replay: Replay,
+        replay: RunReplay,
         order: InOrder,
         decided: bool = False,
     ) -> None:
@@ -241,7 +241,7 @@ class Matches:
 
 
 def _looks(pattern: SequencePattern, compiled: Compiled, decided: bool) -> Looks:
-    """What is the same for the matches of all queries whose tables are alike; see ``Matches``."""
+    """What is the same for the matches of all queries whose tables are alike; see ``RunMatches``."""
     kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
     plain = plain_kleenes(pattern)
     sites: list[Site] = []

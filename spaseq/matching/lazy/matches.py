@@ -34,7 +34,7 @@ from spaseq.terms.dictionary import Dictionary
 Path = tuple[tuple[int, str], ...]
 
 
-class Exact:
+class ExactMatch:
     """Judges candidates of one query."""
 
     def __init__(self, pattern: SequencePattern, context: Context, bounds: Bounds, history: History) -> None:
@@ -62,7 +62,7 @@ class Exact:
     def match(self, path: Path, key: Key) -> Found | None:
         """The match of these events, in all the ways in which they are one; None if they are none."""
         chosen = [self._chosen(position, gpm, key) for position, gpm in path]
-        told = _Told(self._pattern, self._context, self._bounds, self._around(chosen, key))
+        told = _ToldMatch(self._pattern, self._context, self._bounds, self._around(chosen, key))
         told.chosen = chosen if self._in_order else None
         found = distinct(
             found_of(m) for m in told.partials(chosen) if len(m.events) == len(path) and not told.broken(m)
@@ -94,7 +94,7 @@ class Exact:
                     yield Occurrence(stamp, position, solutions, chunk.batch, index, chunk)
 
 
-class _Told(Search):
+class _ToldMatch(Search):
     """A search that knows which events to choose; what must not be is looked for among all events."""
 
     #: The events to choose, one after the other, if that is their order.
@@ -114,14 +114,14 @@ Ints = npt.NDArray[np.int64]
 
 
 #: The events of a match, see ``Found.path``.
-class Looks(NamedTuple):
+class LazyLooks(NamedTuple):
     """What matches consist of: their sites, and whether none needs to be looked at by itself."""
 
     sites: Sites
     are_simple: bool
 
 
-def looks(pattern: SequencePattern, items: Sequence[Item]) -> Looks:
+def looks(pattern: SequencePattern, items: Sequence[Item]) -> LazyLooks:
     """Those of a query; ``items`` are those of all plans, one plan after the other."""
     plain, gpms = plain_kleenes(pattern), tuple(pattern.gpms)
     sites = [
@@ -135,18 +135,18 @@ def looks(pattern: SequencePattern, items: Sequence[Item]) -> Looks:
         for item in items
     ]
     simple = all(item.kleene is None or item.kleene.id in plain for item in items)
-    return Looks(Sites(sites, gpms), simple)
+    return LazyLooks(Sites(sites, gpms), simple)
 
 
-class Matches:
+class LazyMatches:
     """Makes matches of what the kernel found, see ``kernel.matches.Matches``: as they are, or exactly."""
 
     def __init__(
         self,
         pattern: SequencePattern,
-        look: Looks,
+        look: LazyLooks,
         history: History,
-        exact: Exact,
+        exact: ExactMatch,
         order: InOrder,
         dictionary: Dictionary,
         apart: int = 0,

@@ -14,7 +14,7 @@ from spaseq.events import EARLIEST, END, LATEST, Clock, EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.singles import Counts
-from spaseq.matching.columns.batches import Columns
+from spaseq.matching.columns.batches import BatchColumns
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked, UnsolvedError
 from spaseq.matching.conditions import _kernel_values as v
@@ -22,14 +22,14 @@ from spaseq.matching.conditions.derived import Lookups
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.kernel.compiled import _kernel_layout as status
-from spaseq.matching.kernel.exact import Path, Replay
-from spaseq.matching.kernel.matches import Matches
+from spaseq.matching.kernel.exact import Path, RunReplay
+from spaseq.matching.kernel.matches import RunMatches
 from spaseq.matching.kernel.memory import Memory, Room, memory, ranked
 from spaseq.matching.kernel.records import accepts, header, nodes, partitions, questions, waits
 from spaseq.matching.model import Bounds
 from spaseq.matching.ordered.compiled import _kernel as k
 from spaseq.matching.ordered.compiled import _kernel_layout as lay
-from spaseq.matching.ordered.ranked import Ranked, Ready
+from spaseq.matching.ordered.ranked import RankedEvents, Ready
 from spaseq.matching.ordered.records import families, preferences, results, roster
 from spaseq.matching.ordered.tables import Ordering, order_tables
 from spaseq.terms.dictionary import Dictionary
@@ -158,12 +158,14 @@ class OrderedKernel:
         self._dictionary = dictionary
         self._clock = Clock.TICKS
         self._keys = len(pattern.query.partition)
-        self._columns = Columns(dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, budget)
+        self._columns = BatchColumns(dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, budget)
         self._lookups = Lookups(c.lookups, dictionary)
-        self._replay = Replay(lambda: c, context, self._columns.history)
-        self._matches = Matches(pattern, c, self._columns.history, self._replay, context.order, decided=True)
+        self._replay = RunReplay(lambda: c, context, self._columns.history)
+        self._matches = RunMatches(
+            pattern, c, self._columns.history, self._replay, context.order, decided=True
+        )
         several = len(set(pattern.streams)) > 1
-        self._ranked = Ranked(c.gpms, context.rank, dictionary) if several else None
+        self._ranked = RankedEvents(c.gpms, context.rank, dictionary) if several else None
         # What an event completed that was too large to be taken alone, before it was taken.
         self._before: list[Block] = []
         self.families = Families(ordering, budget)
@@ -261,7 +263,7 @@ class OrderedKernel:
         return self._go_on(columns, start, ended)
 
     def _take_ranked(
-        self, ranked: Ranked, at: Stamp, graph: int, terms: Sequence[int], event: Single | None
+        self, ranked: RankedEvents, at: Stamp, graph: int, terms: Sequence[int], event: Single | None
     ) -> Iterator[Block] | None:
         """Takes an event of one of several streams, or holds it as long as others may come before it."""
         taking, time, rank = self._columns.taking, at.time, ranked.rank(at.stream)
@@ -284,7 +286,7 @@ class OrderedKernel:
         found += self._complete(columns, ranked.step()) or ()
         return iter(found) if found else None
 
-    def _released(self, ranked: Ranked, time: int) -> Iterator[Block]:
+    def _released(self, ranked: RankedEvents, time: int) -> Iterator[Block]:
         """What those complete that were held before a time."""
         yield from self._in_order(ranked.advance(time))
         for held in ranked.due(time):
@@ -294,7 +296,7 @@ class OrderedKernel:
             )
             yield from self._complete(columns, ranked.step()) or ()
 
-    def _gather(self, ranked: Ranked) -> None:
+    def _gather(self, ranked: RankedEvents) -> None:
         """Makes a batch of what is held and came alone, and counts it."""
         if not ranked.held:
             return

@@ -25,7 +25,7 @@ from spaseq.matching.ordered.preference import (
 from spaseq.matching.runs.absence import Path
 from spaseq.matching.runs.machine import Gathering, Machine, Member
 from spaseq.matching.runs.program import Gate, Program, Way
-from spaseq.matching.runs.state import Home, Run, Trace, Wait
+from spaseq.matching.runs.state import ChoiceTrace, Home, Run, Wait
 
 #: Before all events.
 ALWAYS: Final[Moment] = (-math.inf,)
@@ -72,7 +72,7 @@ class FamilyMachine(Machine):
         trace = self._preference.gathered(run.trace, gate.order, [part.trace for part in parts])
         return self._traced(run, run.took(choices), trace)
 
-    def _traced(self, before: Run, run: Run, trace: Trace) -> Run:
+    def _traced(self, before: Run, run: Run, trace: ChoiceTrace) -> Run:
         first = before.first
         if first is None:
             # Among simultaneous events the first is that of the first stream, whichever came first.
@@ -106,7 +106,7 @@ class FamilyMachine(Machine):
         return any(True for _ in self._alive(first))
 
     def cut(
-        self, first: Occurrence, best: Trace | None = None, now: Moment = ALWAYS, tick: Moment = ALWAYS
+        self, first: Occurrence, best: ChoiceTrace | None = None, now: Moment = ALWAYS, tick: Moment = ALWAYS
     ) -> bool:
         """Ends the runs of a first event that cannot become a match preferred to the best; if some are left.
 
@@ -127,7 +127,7 @@ class FamilyMachine(Machine):
         _, members = self._families.get(first.position, (first, {}))
         if len(members) <= FEW:
             return
-        kept: dict[object, tuple[Wait, Trace]] = {}
+        kept: dict[object, tuple[Wait, ChoiceTrace]] = {}
         for wait in [member for member in members.values() if isinstance(member, Wait)]:
             key = self._merging.key(wait)
             if key is None:
@@ -152,12 +152,12 @@ class FamilyMachine(Machine):
             for moment in self._takes(wait, begun, atom, tick)
         }
 
-    def begins(self, first: Moment, now: Moment, tick: Moment) -> list[Trace]:
+    def begins(self, first: Moment, now: Moment, tick: Moment) -> list[ChoiceTrace]:
         """Choices of which one is less than that of any match that begins with an event and one to come."""
         waits = [w for w in self._starts.values() if any(isinstance(way.unit, Both) for way, *_ in w.begun)]
         return [self._bound(wait, now, tick, first) for wait in waits]
 
-    def _rough_bound(self, wait: Wait, now: Moment, tick: Moment) -> Trace:
+    def _rough_bound(self, wait: Wait, now: Moment, tick: Moment) -> ChoiceTrace:
         """As ``_bound``, without asking which events in hand could be taken: for many runs of one future."""
         match wait.gate.ways[0].unit:
             case Atom():
@@ -168,7 +168,7 @@ class FamilyMachine(Machine):
                 chosen = least(unit, lambda _: None, tick)
         return self._preference.bound(wait.run.trace, wait.gate.order, chosen, now)
 
-    def _bound(self, member: Member, now: Moment, tick: Moment, first: Moment = ALWAYS) -> Trace:
+    def _bound(self, member: Member, now: Moment, tick: Moment, first: Moment = ALWAYS) -> ChoiceTrace:
         """No match that this leads to is preferred to it, of those without events before ``first``."""
         outer, gathering = _outermost(member)
         chosen = self._least(outer, gathering or self._gatherings.get(outer.number), now, tick, first)

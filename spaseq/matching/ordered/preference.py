@@ -16,7 +16,7 @@ from spaseq.language.syntax import Aggregate, Exists, Filter, Prev, Skip, SkipMo
 from spaseq.matching.model import Found
 from spaseq.matching.runs.absence import Path
 from spaseq.matching.runs.program import Gate
-from spaseq.matching.runs.state import Trace, Wait
+from spaseq.matching.runs.state import ChoiceTrace, Wait
 
 # Where the next match may begin (semantics, section 6, AFTER MATCH SKIP).
 
@@ -173,13 +173,15 @@ class Preference:
         """Where an event stands in the order of all events."""
         return moment(stamp, self._rank)
 
-    def step(self, before: Trace | None, order: tuple[int, ...], path: Path) -> Trace:
+    def step(self, before: ChoiceTrace | None, order: tuple[int, ...], path: Path) -> ChoiceTrace:
         """A run takes an event, or several at a time, see ``Path``."""
         chosen = tuple(self.moment(item) if isinstance(item, Stamp) else item for item in path)
         earliest = min(self.moment(item) for item in path if isinstance(item, Stamp))
-        return Trace(before, (order, chosen), earliest, _depth(before))
+        return ChoiceTrace(before, (order, chosen), earliest, _depth(before))
 
-    def gathered(self, before: Trace | None, order: tuple[int, ...], parts: Sequence[Trace | None]) -> Trace:
+    def gathered(
+        self, before: ChoiceTrace | None, order: tuple[int, ...], parts: Sequence[ChoiceTrace | None]
+    ) -> ChoiceTrace:
         """A run takes what an ``ALL`` gathered: the steps of its operands in time order, ties by operand.
 
         What an operand decides behind a step, up to its next one, belongs to that step.
@@ -189,20 +191,20 @@ class Preference:
             for operand, part in enumerate(parts)
             for moment, choice in _decided_behind(_steps(part))
         )
-        return Trace(before, (order, tuple(steps)), steps[0][0], _depth(before))
+        return ChoiceTrace(before, (order, tuple(steps)), steps[0][0], _depth(before))
 
-    def ended(self, before: Trace | None, order: tuple[int, ...]) -> Trace:
+    def ended(self, before: ChoiceTrace | None, order: tuple[int, ...]) -> ChoiceTrace:
         """A run leaves the sequence, or an operand of an ``ALL``."""
-        return Trace(before, (order, ()), _NEVER, _depth(before))
+        return ChoiceTrace(before, (order, ()), _NEVER, _depth(before))
 
     def bound(
-        self, before: Trace | None, order: tuple[int, ...], chosen: tuple[object, ...], now: Moment
-    ) -> Trace:
+        self, before: ChoiceTrace | None, order: tuple[int, ...], chosen: tuple[object, ...], now: Moment
+    ) -> ChoiceTrace:
         """No choice is less of a run that still takes its next step, which is ``chosen`` at least."""
-        return Trace(before, (order, chosen), now, _depth(before))
+        return ChoiceTrace(before, (order, chosen), now, _depth(before))
 
 
-def preferred(one: Trace, other: Trace) -> bool:
+def preferred(one: ChoiceTrace, other: ChoiceTrace) -> bool:
     """Whether a run is preferred to another one of the same first event.
 
     Two runs may have made equal choices apart: where they part first, by what they chose, decides.
@@ -212,7 +214,7 @@ def preferred(one: Trace, other: Trace) -> bool:
         x = x.before
     while y.depth > x.depth and y.before is not None:
         y = y.before
-    parted: tuple[Trace, Trace] | None = None
+    parted: tuple[ChoiceTrace, ChoiceTrace] | None = None
     while x is not y:
         if x.choice != y.choice:
             parted = x, y
@@ -223,11 +225,11 @@ def preferred(one: Trace, other: Trace) -> bool:
     return one.depth < other.depth if parted is None else parted[0].choice < parted[1].choice
 
 
-def _depth(before: Trace | None) -> int:
+def _depth(before: ChoiceTrace | None) -> int:
     return 1 if before is None else before.depth + 1
 
 
-def _steps(trace: Trace | None) -> list[Trace]:
+def _steps(trace: ChoiceTrace | None) -> list[ChoiceTrace]:
     found = []
     while trace is not None:
         found.append(trace)
@@ -235,14 +237,14 @@ def _steps(trace: Trace | None) -> list[Trace]:
     return found[::-1]
 
 
-def _decided_behind(steps: Sequence[Trace]) -> Iterator[tuple[Moment, tuple[object, ...]]]:
+def _decided_behind(steps: Sequence[ChoiceTrace]) -> Iterator[tuple[Moment, tuple[object, ...]]]:
     """When each step of an operand is, and its choices: the way to it, the event, the way on from there."""
     for i, (step, after) in enumerate(pairwise(steps)):
         order, chosen = step.choice
         yield step.moment, (order if i == 0 else (), chosen, after.choice[0])
 
 
-def gathered(part: Trace | None) -> tuple[Moment, tuple[object, ...]]:
+def gathered(part: ChoiceTrace | None) -> tuple[Moment, tuple[object, ...]]:
     """When the one step of an operand of an ``ALL`` is, and its choices, see ``Preference.gathered``."""
     return next(_decided_behind(_steps(part)))
 

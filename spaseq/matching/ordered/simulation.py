@@ -22,14 +22,14 @@ from spaseq.matching.ordered.families import ALWAYS, FamilyMachine
 from spaseq.matching.ordered.preference import Merging, Moment, Preference, preferred, resumed_at
 from spaseq.matching.runs.evaluator import found_of
 from spaseq.matching.runs.program import Program
-from spaseq.matching.runs.state import Run, Trace
+from spaseq.matching.runs.state import ChoiceTrace, Run
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PreferredRun:
     """A match, and the choices that made it; ``waits``: something that is absent may still come."""
 
-    trace: Trace
+    trace: ChoiceTrace
     run: Run
     found: Found
     waits: bool
@@ -41,8 +41,8 @@ class Family:
 
     first: Occurrence
     moment: Moment
-    best: Candidate | None = None
-    waiting: list[Candidate] = field(default_factory=list)
+    best: PreferredRun | None = None
+    waiting: list[PreferredRun] = field(default_factory=list)
 
 
 class Ordered:
@@ -155,9 +155,9 @@ class Ordered:
         family = self._family(run.first)
         found = found_of(run, rows)
         if family is not None and not self._machine.absences.led(run, found):
-            self._offer(family, Candidate(run.trace, run, found, bool(run.gaps)))
+            self._offer(family, PreferredRun(run.trace, run, found, bool(run.gaps)))
 
-    def _offer(self, family: Family, candidate: Candidate) -> None:
+    def _offer(self, family: Family, candidate: PreferredRun) -> None:
         """One match more: of all that are certain, a family keeps the preferred one."""
         best = family.best
         if candidate.waits:

@@ -28,7 +28,7 @@ from spaseq.matching.host import Key
 from spaseq.matching.model import Bounds, Found
 from spaseq.matching.parameterized import _kernel as k
 from spaseq.matching.parameterized.query import compile_query
-from spaseq.matching.parameterized.text import Alone, Partitions, Text, Values, read
+from spaseq.matching.parameterized.text import Partitions, SingleSymbols, SymbolValues, Text, read
 from spaseq.terms.dictionary import Dictionary
 
 #: Occurrences that the kernel hands over at a time.
@@ -53,10 +53,10 @@ class Parameterized(Immediate):
         sites = [Site(self._gpms.index(atom.gpm), atom.gpm) for atom in self._compiled.atoms]
         self._sites = Sites(sites, self._gpms)
         self._history = History(self._gpms, self._keys, context.budget)
-        self._values = Values(dictionary)
+        self._values = SymbolValues(dictionary)
         width = k.HEADER + self._size * (self._compiled.program.tracks + 2)
         self._partitions = Partitions(width, bool(self._keys), context.budget)
-        self._alone = Alone(pattern, self._compiled, dictionary, self._history)
+        self._alone = SingleSymbols(pattern, self._compiled, dictionary, self._history)
         self._found = np.zeros((_ROOM, self._size + 2), dtype=np.int64)
         self._stops = np.zeros(self._size + 2, dtype=np.int64)
         dictionary.hold(self)

@@ -15,7 +15,7 @@ import numpy as np
 
 from spaseq.errors import PatternError
 from spaseq.matching.parameterized import _kernel as k
-from spaseq.matching.parameterized.program import LONGEST, Blocks, Layout, Program, compile_blocks
+from spaseq.matching.parameterized.program import LONGEST, Blocks, KmpProgram, Layout, compile_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ _ROOM: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class WordSearch:
     """What was found, and what it took.
 
     Every symbol of the word was compared once (``comparisons``). ``stops[l]`` says how often the search
@@ -206,7 +206,7 @@ class Search:
     stops: tuple[int, ...]
 
 
-def search(pattern: Pattern, word: Sequence[Hashable]) -> Search:
+def search(pattern: Pattern, word: Sequence[Hashable]) -> WordSearch:
     """All occurrences of a pattern in a word. Raises ``PatternError`` for a pattern of over 62 symbols."""
     program, codes = compile_pattern(pattern)
     numbers: dict[Hashable, int] = {}
@@ -215,7 +215,7 @@ def search(pattern: Pattern, word: Sequence[Hashable]) -> Search:
     return search_numbers(program, np.stack([of_symbol[symbols], symbols]), len(pattern))
 
 
-def compile_pattern(pattern: Pattern) -> tuple[Program, dict[Hashable, int]]:
+def compile_pattern(pattern: Pattern) -> tuple[KmpProgram, dict[Hashable, int]]:
     """A pattern for the kernel, and the codes of its constants.
 
     A word is two tracks: the codes of its symbols (0 for those not in the pattern), and the symbols as
@@ -256,7 +256,7 @@ def as_blocks(pattern: Pattern) -> tuple[Blocks, dict[Hashable, int]]:
     return blocks, codes
 
 
-def search_numbers(program: Program, symbols: k.Ints, size: int) -> Search:
+def search_numbers(program: KmpProgram, symbols: k.Ints, size: int) -> WordSearch:
     """A search in a word that is given as two tracks; see ``compile_pattern``."""
     count = symbols.shape[1]
     stops = np.zeros(size + 2, dtype=np.int64)
@@ -285,7 +285,7 @@ def search_numbers(program: Program, symbols: k.Ints, size: int) -> Search:
         )
         occurrences += found[:new, 0].tolist()
     *stopped, masks = stops.tolist()
-    return Search(occurrences, count, masks, tuple(stopped))
+    return WordSearch(occurrences, count, masks, tuple(stopped))
 
 
 def _shown(pair: frozenset[Hashable]) -> list[str]:

@@ -35,17 +35,17 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class PatternConstant:
     """A symbol that occurs in the pattern, by its code (1 and up)."""
 
     code: int
 
 
 #: What a place of the pattern says about a symbol of the text: which one it is, or another cell like it.
-Known = Cell | Constant
+Known = Cell | PatternConstant
 
 
-class Kind(StrEnum):
+class ConditionKind(StrEnum):
     """What a condition asks."""
 
     IS = "is"
@@ -55,10 +55,10 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class EdgeCondition:
     """About one cell and a constant (``IS``, ``IS_NOT``) or about two cells (``SAME``, ``APART``)."""
 
-    kind: Kind
+    kind: ConditionKind
     cell: Cell
     other: Known
 
@@ -89,7 +89,7 @@ class Blocks:
         return found
 
 
-def asked(pattern: Blocks) -> tuple[tuple[Condition, ...], ...]:
+def asked(pattern: Blocks) -> tuple[tuple[EdgeCondition, ...], ...]:
     """What each place of a pattern asks of the text, about its own symbol and those before."""
     nothing = _Diagonal(pattern, 0, known=False)
     found = []
@@ -101,7 +101,7 @@ def asked(pattern: Blocks) -> tuple[tuple[Condition, ...], ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class KmpEdge:
     """An edge at one stop.
 
     ``length`` counts symbols, the current one included; ``conditions`` are Θmin, in which cells stand for the
@@ -110,7 +110,7 @@ class Edge:
 
     length: int
     distance: int
-    conditions: tuple[Condition, ...]
+    conditions: tuple[EdgeCondition, ...]
     substitution: Mapping[int, Known]
 
 
@@ -120,12 +120,12 @@ class Added:
 
     stop: int
     distance: int
-    condition: Condition
+    condition: EdgeCondition
     current: bool
 
 
 @dataclass(slots=True)
-class Table:
+class EdgeTable:
     """Which distances have an edge at each stop, the default one included, and all they need.
 
     Stop ``len(pattern)`` is a match: there is no current symbol.
@@ -135,10 +135,10 @@ class Table:
     added: list[Added]
 
 
-def table(pattern: Blocks) -> Table:
+def table(pattern: Blocks) -> EdgeTable:
     """The table of edges, in time quadratic in the length of the pattern."""
     size = len(pattern)
-    found = Table([[] for _ in range(size + 1)], [])
+    found = EdgeTable([[] for _ in range(size + 1)], [])
     for distance in range(1, size + 1):
         # The default edge, of length 0, passes over all symbols, the current one too.
         found.distances[distance - 1].append(distance)
@@ -158,7 +158,7 @@ def table(pattern: Blocks) -> Table:
     return found
 
 
-def edges(pattern: Blocks, stop: int) -> Iterator[Edge]:
+def edges(pattern: Blocks, stop: int) -> Iterator[KmpEdge]:
     """The edges at one stop, written out, the shortest first."""
     size = len(pattern)
     for distance in range(min(stop + 1, size), 0, -1):
@@ -170,7 +170,7 @@ def edges(pattern: Blocks, stop: int) -> Iterator[Edge]:
                 continue
             diagonal.extend(stop, current=True)
         length = stop + (stop < size) - distance
-        yield Edge(length, distance, tuple(diagonal.conditions), diagonal.images)
+        yield KmpEdge(length, distance, tuple(diagonal.conditions), diagonal.images)
 
 
 @dataclass(slots=True)
@@ -181,7 +181,7 @@ class _Diagonal:
     distance: int
     known: bool = True
     images: dict[int, Known] = field(default_factory=dict)
-    conditions: list[Condition] = field(default_factory=list)
+    conditions: list[EdgeCondition] = field(default_factory=list)
     _firsts: dict[int, Cell] = field(default_factory=dict)
     _fixed: dict[Cell, int] = field(default_factory=dict)
     _matched: int = 0
@@ -189,7 +189,7 @@ class _Diagonal:
     def __post_init__(self) -> None:
         self._firsts = self.pattern.firsts()
 
-    def with_current(self, offset: int) -> list[Condition] | None:
+    def with_current(self, offset: int) -> list[EdgeCondition] | None:
         """What is needed about the current symbol at an offset; None if nothing would do."""
         images, fixed, count = len(self.images), len(self._fixed), len(self.conditions)
         fits = self.extend(offset, current=True)
@@ -205,25 +205,25 @@ class _Diagonal:
         """One symbol of the text more; False if it cannot match whatever it is."""
         p = offset - self.distance
         self._matched = offset + (not current)
-        needed: list[tuple[Kind, Known, Known]] = [
-            (Kind.IS, self._at(offset, track, current), Constant(code))
+        needed: list[tuple[ConditionKind, Known, Known]] = [
+            (ConditionKind.IS, self._at(offset, track, current), PatternConstant(code))
             for track, code in self.pattern.constants[p].items()
         ]
         new = []
         for track, variable in self.pattern.variables[p].items():
             image = self._at(offset, track, current)
             if variable in self.images:
-                needed.append((Kind.SAME, image, self.images[variable]))
+                needed.append((ConditionKind.SAME, image, self.images[variable]))
             else:
                 self.images[variable] = image
                 new.append(variable)
         for x, y in self.pattern.unequal:
             if (x in new or y in new) and x in self.images and y in self.images:
                 last, other = (x, y) if x in new else (y, x)
-                needed.append((Kind.APART, self.images[last], self.images[other]))
+                needed.append((ConditionKind.APART, self.images[last], self.images[other]))
         for x, code in self.pattern.unlike:
             if x in new:
-                needed.append((Kind.IS_NOT, self.images[x], Constant(code)))
+                needed.append((ConditionKind.IS_NOT, self.images[x], PatternConstant(code)))
         return all(self._need(*condition) for condition in needed)
 
     def _at(self, offset: int, track: int, current: bool) -> Known:
@@ -231,31 +231,35 @@ class _Diagonal:
         if self.known and not current:
             code = self.pattern.constants[offset].get(track)
             if code is not None:
-                return Constant(code)
+                return PatternConstant(code)
             variable = self.pattern.variables[offset].get(track)
             if variable is not None:
                 return self._firsts[variable]
         return Cell(offset, track)
 
-    def _need(self, kind: Kind, one: Known, other: Known) -> bool:
+    def _need(self, kind: ConditionKind, one: Known, other: Known) -> bool:
         """Notes a condition unless the pattern itself decides it; False if it can never hold."""
-        alike = kind in (Kind.IS, Kind.SAME)
+        alike = kind in (ConditionKind.IS, ConditionKind.SAME)
         if one == other:
             return alike
-        if isinstance(one, Constant):
+        if isinstance(one, PatternConstant):
             one, other = other, one
-        if isinstance(one, Constant):
+        if isinstance(one, PatternConstant):
             return not alike
-        if isinstance(other, Constant):
+        if isinstance(other, PatternConstant):
             if alike and self._fixed.setdefault(one, other.code) != other.code:
                 return False
             if not alike and self._unlike(one, other.code):
                 return True
-            self.conditions.append(Condition(Kind.IS if alike else Kind.IS_NOT, one, other))
+            self.conditions.append(
+                EdgeCondition(ConditionKind.IS if alike else ConditionKind.IS_NOT, one, other)
+            )
             return True
         if self._unequal(one, other):
             return not alike
-        self.conditions.append(Condition(Kind.SAME if alike else Kind.APART, one, other))
+        self.conditions.append(
+            EdgeCondition(ConditionKind.SAME if alike else ConditionKind.APART, one, other)
+        )
         return True
 
     def _unequal(self, one: Cell, other: Cell) -> bool:
@@ -273,12 +277,17 @@ class _Diagonal:
 
 # A pattern as arrays for the kernel: its steps, and bit arrays that choose the longest applicable edge.
 
-_KINDS: Final = {Kind.IS: k.IS, Kind.IS_NOT: k.IS_NOT, Kind.SAME: k.SAME, Kind.APART: k.APART}
+_KINDS: Final = {
+    ConditionKind.IS: k.IS,
+    ConditionKind.IS_NOT: k.IS_NOT,
+    ConditionKind.SAME: k.SAME,
+    ConditionKind.APART: k.APART,
+}
 _ALL: Final = (1 << LONGEST + 1) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class KmpProgram:
     """See ``_kernel``; ``tracks`` are those of the text that it reads."""
 
     rows: k.Ints
@@ -296,12 +305,12 @@ class Layout:
     symbols: Sequence[int]
 
 
-def compile_blocks(pattern: Blocks, layout: Layout) -> Program:
+def compile_blocks(pattern: Blocks, layout: Layout) -> KmpProgram:
     """The arrays of a pattern of at most ``LONGEST`` places."""
-    return _Compiler(pattern, layout).program()
+    return _TableWriter(pattern, layout).program()
 
 
-class _Compiler:
+class _TableWriter:
     def __init__(self, pattern: Blocks, layout: Layout) -> None:
         self._pattern = pattern
         self._layout = layout
@@ -311,13 +320,13 @@ class _Compiler:
         self._single: dict[Cell, list[int]] = {}
         self._pairs: dict[tuple[Cell, Cell], list[int]] = {}
 
-    def program(self) -> Program:
+    def program(self) -> KmpProgram:
         size = len(self._pattern)
         found = table(self._pattern)
         at = [self._sections([self._step(c) for c in conditions] for conditions in asked(self._pattern))]
         alive = [sum(1 << d for d in distances) for distances in found.distances]
-        lasting: list[list[tuple[int, Condition]]] = [[] for _ in range(size + 1)]
-        passing: list[list[tuple[int, Condition]]] = [[] for _ in range(size + 1)]
+        lasting: list[list[tuple[int, EdgeCondition]]] = [[] for _ in range(size + 1)]
+        passing: list[list[tuple[int, EdgeCondition]]] = [[] for _ in range(size + 1)]
         for item in found.added:
             (passing if item.current else lasting)[item.stop].append((item.distance, item.condition))
         probes, pairs = [], []
@@ -334,7 +343,7 @@ class _Compiler:
         width = max(map(len, at))
         filled = [[*section, *[section[-1]] * (width - len(section))] for section in at]
         layout = self._layout
-        return Program(
+        return KmpProgram(
             rows=np.array(self._rows, dtype=np.int64).reshape(-1, 6),
             at=np.array(filled, dtype=np.int64),
             alive=np.array(alive, dtype=np.int64),
@@ -349,27 +358,27 @@ class _Compiler:
             starts.append(len(self._rows))
         return starts
 
-    def _step(self, condition: Condition) -> tuple[int, ...]:
+    def _step(self, condition: EdgeCondition) -> tuple[int, ...]:
         kind, cell, other = _KINDS[condition.kind], condition.cell, condition.other
-        if isinstance(other, Constant):
+        if isinstance(other, PatternConstant):
             return (kind, self._layout.codes[cell.track], 0, 0, other.code, 0)
         # The symbol that is asked about is the later one.
         earlier, later = sorted((cell, other))
         symbols = self._layout.symbols
         return (kind, symbols[later.track], earlier.offset, symbols[earlier.track], 0, 0)
 
-    def _note(self, needed: Iterable[tuple[int, Condition]]) -> None:
+    def _note(self, needed: Iterable[tuple[int, EdgeCondition]]) -> None:
         for distance, condition in needed:
             bit, cell, other = 1 << distance, condition.cell, condition.other
-            if isinstance(other, Constant):
+            if isinstance(other, PatternConstant):
                 row = self._single.setdefault(cell, [_ALL] * (self._pattern.codes + 1))
                 for code in range(len(row)):
-                    if (code == other.code) != (condition.kind is Kind.IS):
+                    if (code == other.code) != (condition.kind is ConditionKind.IS):
                         row[code] &= ~bit
             else:
                 both = (min(cell, other), max(cell, other))
                 masks = self._pairs.setdefault(both, [_ALL, _ALL])
-                masks[condition.kind is Kind.SAME] &= ~bit
+                masks[condition.kind is ConditionKind.SAME] &= ~bit
 
     def _probes(self, alive: int) -> Iterable[tuple[int, ...]]:
         """The latest symbols first: they rule out most."""

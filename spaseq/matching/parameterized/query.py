@@ -18,7 +18,7 @@ from spaseq.language.syntax import Binary, Consume, Expression, Ref, Sequence, S
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.obstacles import Obstacle, filter_of, other_operators, subsequences
 from spaseq.matching.parameterized._kernel import RELEVANT
-from spaseq.matching.parameterized.program import LONGEST, Blocks, Layout, Program, compile_blocks
+from spaseq.matching.parameterized.program import LONGEST, Blocks, KmpProgram, Layout, compile_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Track:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedVariable:
     """A question: a GPM that asks it, which track tells its relevance, what the tracks after it are."""
 
     gpm: str
@@ -39,15 +39,15 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class KmpQuery:
     """A query for the kernel: the GPMs at the places of the pattern, and what its tracks hold.
 
     ``witnesses`` are the GPMs that only say of what partitions an event is.
     """
 
-    program: Program
+    program: KmpProgram
     atoms: tuple[Atom, ...]
-    questions: tuple[Asked, ...]
+    questions: tuple[AskedVariable, ...]
     witnesses: tuple[str, ...]
 
 
@@ -79,9 +79,9 @@ def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
     yield from _filter_obstacles(pattern, atoms)
 
 
-def compile_query(pattern: SequencePattern) -> Compiled:
+def compile_query(pattern: SequencePattern) -> KmpQuery:
     """A query without obstacles for the kernel."""
-    return _Compiler(pattern).compiled()
+    return _QueryCompiler(pattern).compiled()
 
 
 def _filter_obstacles(pattern: SequencePattern, atoms: list[Atom]) -> Iterator[Obstacle]:
@@ -119,7 +119,7 @@ def _pairs(condition: Expression) -> Iterator[tuple[str, str] | None]:
             yield None
 
 
-class _Compiler:
+class _QueryCompiler:
     def __init__(self, pattern: SequencePattern) -> None:
         self._pattern = pattern
         self._atoms = tuple(node for node in walk(pattern.root) if isinstance(node, Atom))
@@ -130,12 +130,12 @@ class _Compiler:
         self._joined = {name for name, count in places.items() if count > 1} - keys
         self._compared = {name for pair in self._unequal for name in pair}
 
-    def compiled(self) -> Compiled:
+    def compiled(self) -> KmpQuery:
         names = self._questions()
         wanted: dict[object, dict[tuple[int, bool], None]] = {}
         for key, number, by_value, _, _ in self._uses(names):
             wanted.setdefault(key, {})[number, by_value] = None
-        asked: list[Asked] = []
+        asked: list[AskedVariable] = []
         track_of: dict[object, int] = {}
         at = 0
         for atom in self._atoms:
@@ -145,7 +145,9 @@ class _Compiler:
             tracks = tuple(wanted.get(key, ()))
             track_of[key] = at
             track_of.update({(key, *track): at + 1 + i for i, track in enumerate(tracks)})
-            asked.append(Asked(atom.gpm, at, tuple(Track(order[n], by_value) for n, by_value in tracks)))
+            asked.append(
+                AskedVariable(atom.gpm, at, tuple(Track(order[n], by_value) for n, by_value in tracks))
+            )
             at += 1 + len(tracks)
         variables: list[dict[int, int]] = [{} for _ in self._atoms]
         numbers: dict[tuple[str, bool], int] = {}
@@ -161,7 +163,7 @@ class _Compiler:
         )
         # A track holds either codes or symbols.
         program = compile_blocks(blocks, Layout(codes=range(at), symbols=range(at)))
-        return Compiled(program, self._atoms, tuple(asked), tuple(sorted(self._pattern.witnesses)))
+        return KmpQuery(program, self._atoms, tuple(asked), tuple(sorted(self._pattern.witnesses)))
 
     def _variables(self, atom: Atom) -> frozenset[str]:
         return self._pattern.gpms[atom.gpm].variables

@@ -22,7 +22,7 @@ from spaseq.matching.conditions.numbers import Numbers
 from spaseq.matching.host import Key
 from spaseq.matching.parameterized import _kernel as k
 from spaseq.matching.parameterized._kernel import NEWEST, RELEVANT, Ints
-from spaseq.matching.parameterized.query import Compiled
+from spaseq.matching.parameterized.query import KmpQuery
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 from spaseq.terms.values import BLANK, DECIMAL, INTEGER, IRI, LANG, STRING, Value
 
@@ -45,7 +45,7 @@ class Text:
     ambiguous: Mask
 
 
-class Values:
+class SymbolValues:
     """Terms as numbers that are the same iff ``=`` holds of them, for the terms where that is simple."""
 
     def __init__(self, dictionary: Dictionary) -> None:
@@ -84,7 +84,7 @@ def _number(identifier: int, value: Value) -> int | None:
 
 
 def read(
-    compiled: Compiled, keys: Sequence[str], size: int, tables: Mapping[str, Solutions], values: Values
+    compiled: KmpQuery, keys: Sequence[str], size: int, tables: Mapping[str, Solutions], values: SymbolValues
 ) -> Text:
     """A batch of so many events; ``tables`` are the solutions of GPMs, each with its event."""
     asked = [(question, tables[question.gpm]) for question in compiled.questions]
@@ -196,11 +196,11 @@ class Partitions:
 _FIRST: Final = np.zeros(1, dtype=np.int64)
 
 
-class Alone:
+class SingleSymbols:
     """Reads such events, one by one; ``taking`` knows what is asked of them."""
 
     def __init__(
-        self, pattern: SequencePattern, compiled: Compiled, dictionary: Dictionary, history: History
+        self, pattern: SequencePattern, compiled: KmpQuery, dictionary: Dictionary, history: History
     ) -> None:
         self._compiled = compiled
         self._keys = tuple(variable.name for variable in pattern.query.partition)
@@ -229,7 +229,7 @@ class Alone:
 
     def take(
         self, at: Stamp, graph: int, terms: Sequence[int], start: int, last: int, oldest: int,
-        event: Single | None, values: Values,
+        event: Single | None, values: SymbolValues,
     ) -> Text | None:  # fmt: skip
         """Takes an event, which nobody needs once ``oldest`` is behind ``last``; None if it is large.
 
@@ -247,7 +247,7 @@ class Alone:
             return self._text
         return self._nothing if found == k.NONE else self._otherwise(batch, values)
 
-    def _otherwise(self, batch: k.Ints, values: Values) -> Text:
+    def _otherwise(self, batch: k.Ints, values: SymbolValues) -> Text:
         """An event of several partitions, or one with a term that is compared in no simple way."""
         begin, end = batch[batch[heads.SHARES] :][:2].tolist()
         row = {batch.item(at): batch.item(at + 1) for at in range(begin, end, heads.SHARE)}

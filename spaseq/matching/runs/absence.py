@@ -23,7 +23,7 @@ from spaseq.matching.search import Entry, Leading, Mark, Partial, Prospects, Sea
 _PAUSE = 256
 
 
-class Memory:
+class EventMemory:
     """Past events in processing order: those of some GPMs, and all if a program asks for it."""
 
     def __init__(self, program: Program, bounds: Bounds) -> None:
@@ -157,7 +157,9 @@ class _Question(Search):
 class Absences:
     """Asks for one automaton. ``memory`` has the events."""
 
-    def __init__(self, pattern: SequencePattern, context: Context, bounds: Bounds, memory: Memory) -> None:
+    def __init__(
+        self, pattern: SequencePattern, context: Context, bounds: Bounds, memory: EventMemory
+    ) -> None:
         self._pattern = pattern
         self._context = context
         self._bounds = bounds

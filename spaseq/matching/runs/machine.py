@@ -21,9 +21,9 @@ from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Choice, Occurrence
-from spaseq.matching.runs.absence import Absences, Memory, Path, simultaneous
+from spaseq.matching.runs.absence import Absences, EventMemory, Path, simultaneous
 from spaseq.matching.runs.program import Gate, Place, Program, Way
-from spaseq.matching.runs.state import Frontier, Gap, Index, Part, Parts, Run, Wait
+from spaseq.matching.runs.state import Frontier, Gap, Part, Parts, Run, Wait, WaitIndex
 from spaseq.matching.search import Join, Leading
 
 #: What expires with an event: a waiting run, or the part of an ``ALL`` that has its number there.
@@ -47,7 +47,7 @@ class Machine:
         single: bool,
         allowed: frozenset[int] | None = None,
     ) -> None:
-        self.memory = Memory(program, bounds)
+        self.memory = EventMemory(program, bounds)
         self.absences = Absences(program.pattern, context, bounds, self.memory)
         self._program = program
         self.context = context
@@ -61,7 +61,7 @@ class Machine:
 
     def reset(self) -> None:
         """Forgets every run, but not the events that negations look back at."""
-        self._indices = {id(gate): Index(gate) for gate in self._program.gates}
+        self._indices = {id(gate): WaitIndex(gate) for gate in self._program.gates}
         self._neighbours: dict[int, Wait] = {}
         self._barred: dict[int, Wait] = {}
         self._now: list[Occurrence] = []

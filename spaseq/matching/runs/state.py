@@ -88,14 +88,14 @@ class Home(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trace:
+class ChoiceTrace:
     """The choices that made a run, newest first, shared between the runs that branched off each other.
 
     A ``choice`` is of the sequence (see ``Accept.order``), then of events, the earliest of which is at
     ``moment``. Of two runs the one is preferred whose choice is the less where they part.
     """
 
-    before: Trace | None
+    before: ChoiceTrace | None
     choice: tuple[object, ...]
     moment: tuple[float, ...]
     depth: int
@@ -118,7 +118,7 @@ class Run:
     gaps: tuple[Gap, ...] = ()
     leading: tuple[Leading, ...] = ()
     home: tuple[Home, int] | None = None
-    trace: Trace | None = None
+    trace: ChoiceTrace | None = None
     since: Mapping[int, int | None] = field(default_factory=dict)
     before: tuple[Choice, ...] = ()
     began: frozenset[int] = frozenset()
@@ -209,7 +209,7 @@ class Wait:
         return any(all_precede(blocker, stamps) for blocker in self.blockers)
 
 
-class Index:
+class WaitIndex:
     """The runs that wait at a gate, by the values of its key."""
 
     def __init__(self, gate: Gate) -> None:

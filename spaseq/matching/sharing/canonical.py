@@ -31,7 +31,7 @@ _DERIVING: Final = ByOutline[bool]()
 _KEPT: Final = 1_024
 
 
-class Numbers:
+class OutlineNumbers:
     """Numbers things: equal ones alike."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedBeginning:
     """What a GPM asks of an event: a number, equal for those that ask the same; its variables in order."""
 
     number: int
@@ -69,7 +69,7 @@ class Canonical:
     gpms: Mapping[str, str]
 
 
-def beginning(pattern: SequencePattern, asked: Mapping[str, Asked]) -> tuple[int, ...] | None:
+def beginning(pattern: SequencePattern, asked: Mapping[str, AskedBeginning]) -> tuple[int, ...] | None:
     """What the GPMs of a query's first element ask: the same for queries that begin alike, and soon known.
 
     None if the query surely shares no partial matches (``canonical``).
@@ -86,7 +86,9 @@ def beginning(pattern: SequencePattern, asked: Mapping[str, Asked]) -> tuple[int
     return tuple(asked[node.gpm].number for node in walk(root.items[0]) if isinstance(node, Atom))
 
 
-def canonical(pattern: SequencePattern, asked: Mapping[str, Asked], numbers: Numbers) -> Canonical | None:
+def canonical(
+    pattern: SequencePattern, asked: Mapping[str, AskedBeginning], numbers: OutlineNumbers
+) -> Canonical | None:
     """A query under the names that ``numbers`` gives; None if it is none that can share partial matches.
 
     Those can that are elements one after the other, of GPMs, Kleenes and alternatives, by ``;`` and ``:``.
@@ -97,7 +99,7 @@ def canonical(pattern: SequencePattern, asked: Mapping[str, Asked], numbers: Num
 
 
 def under_common_names(
-    pattern: SequencePattern, asked: Mapping[str, Asked], numbers: Numbers
+    pattern: SequencePattern, asked: Mapping[str, AskedBeginning], numbers: OutlineNumbers
 ) -> Canonical | None:
     """The same of a query that has a ``beginning``."""
     assert isinstance(pattern.root, Chain)
@@ -123,7 +125,9 @@ class _Element:
 
 
 class _Canonical:
-    def __init__(self, pattern: SequencePattern, asked: Mapping[str, Asked], numbers: Numbers) -> None:
+    def __init__(
+        self, pattern: SequencePattern, asked: Mapping[str, AskedBeginning], numbers: OutlineNumbers
+    ) -> None:
         self._pattern = pattern
         self._asked = asked
         self._numbers = numbers

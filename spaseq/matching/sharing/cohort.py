@@ -20,7 +20,7 @@ from spaseq.matching.model import Bounds, bounds
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
-    from spaseq.matching.sharing.canonical import Canonical, Numbers
+    from spaseq.matching.sharing.canonical import Canonical, OutlineNumbers
     from spaseq.matching.sharing.group import Group
     from spaseq.matching.sharing.member import Member
 
@@ -32,15 +32,15 @@ class Elements:
     """Numbers the elements of sequences, equal ones of all queries of an engine alike."""
 
     def __init__(self) -> None:
-        self._numbers: Numbers | None = None
+        self._numbers: OutlineNumbers | None = None
 
     @property
-    def numbers(self) -> Numbers:
+    def numbers(self) -> OutlineNumbers:
         """The numbers so far."""
         # Imported only here, because compiled code takes a while to load.
-        from spaseq.matching.sharing.canonical import Numbers
+        from spaseq.matching.sharing.canonical import OutlineNumbers
 
-        self._numbers = self._numbers or Numbers()
+        self._numbers = self._numbers or OutlineNumbers()
         return self._numbers
 
 
@@ -63,10 +63,10 @@ class Cohort:
         """One query more; None if it can share no partial match. ``effort``: the bounds that it has."""
         # Imported only here, because compiled code takes a while to load.
         from spaseq.matching.sharing.bounded.member import BoundedMember
-        from spaseq.matching.sharing.canonical import Asked, beginning, under_common_names
+        from spaseq.matching.sharing.canonical import AskedBeginning, beginning, under_common_names
         from spaseq.matching.sharing.member import Enumerated, Member, Waiting
 
-        asked = {name: Asked(gpm.number, gpm.names) for name, gpm in gpms.items()}
+        asked = {name: AskedBeginning(gpm.number, gpm.names) for name, gpm in gpms.items()}
         begins = beginning(pattern, asked)
         if begins is None:
             return None

@@ -13,7 +13,7 @@ from spaseq.limits import UNLIMITED, Budget
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks._kernel_found import arrange
 from spaseq.matching.columns.blocks.plain import Columns, Sites
-from spaseq.matching.columns.chunk import Chunk, Names, Renamed, Stretch
+from spaseq.matching.columns.chunk import Chunk, MemberNames, Renamed, Stretch
 from spaseq.matching.columns.history import History
 from spaseq.matching.sharing import _kernel_given as k
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 
 
-class Part:
+class GroupPart:
     """A member in a group. Events, solutions and names are its own, positions the group's.
 
     ``offset``: what the member's own positions lack in the group's. ``since``: the own position from which on
@@ -38,7 +38,7 @@ class Part:
         self.offset = offset
         self.since = 0
         own = tuple(member.pattern.gpms)
-        self._names = [Names(gpms.index(member.common.gpms[gpm]), self._columns(gpm)) for gpm in own]
+        self._names = [MemberNames(gpms.index(member.common.gpms[gpm]), self._columns(gpm)) for gpm in own]
         # The group's columns are its own, too, under other names: they are counted there.
         keys = tuple(variable.name for variable in member.pattern.query.partition)
         self.history = History(own, keys, Budget(UNLIMITED))
@@ -108,7 +108,7 @@ Mask = npt.NDArray[np.bool_]
 _FEW: Final = 16
 
 
-class Plain(NamedTuple):
+class PlainSites(NamedTuple):
     """What makes a member's matches where these are events with one solution each, and nothing else.
 
     ``own``: of each of the group's sites the member's, among its ``sites``; -1 for those of others.
@@ -136,7 +136,7 @@ class Giving:
     ``gpms``: of each of the group's sites the number of its GPM.
     """
 
-    def __init__(self, parts: Sequence[Part], plain: Sequence[Plain | None], gpms: Ints) -> None:
+    def __init__(self, parts: Sequence[GroupPart], plain: Sequence[PlainSites | None], gpms: Ints) -> None:
         self._parts = parts
         self._plain = plain
         self._gpms = gpms

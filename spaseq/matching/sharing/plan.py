@@ -19,7 +19,7 @@ from spaseq.matching.conditions.postfix import BeyondTables
 from spaseq.matching.evaluators import choose
 from spaseq.matching.model import bounds
 from spaseq.matching.runs.program import Place, Program
-from spaseq.matching.sharing.canonical import Asked, Canonical, Numbers, canonical
+from spaseq.matching.sharing.canonical import AskedBeginning, Canonical, OutlineNumbers, canonical
 from spaseq.matching.sharing.cohort import SHARING, kind
 from spaseq.matching.sharing.merge import Merged, merge, tables
 from spaseq.matching.templates.form import alone, form, template
@@ -239,13 +239,13 @@ def _same(queries: Mapping[str, Query]) -> Same:
 
 def _prefixes(units: Mapping[_Unit, Query], reasons: dict[_Unit, str]) -> list[Prefix]:
     """The queries that share partial matches; ``reasons`` gets why others do not."""
-    numbers: dict[frozenset[str], tuple[Numbers, Numbers]] = {}
+    numbers: dict[frozenset[str], tuple[OutlineNumbers, OutlineNumbers]] = {}
     alike: dict[tuple[frozenset[str], str, object], list[_Member]] = {}
     for unit, query in units.items():
         pattern = normalise(query)
         evaluator = choose(pattern).name
         streams = frozenset(stream.iri.value for stream in query.streams)
-        questions, elements = numbers.setdefault(streams, (Numbers(), Numbers()))
+        questions, elements = numbers.setdefault(streams, (OutlineNumbers(), OutlineNumbers()))
         common = canonical(pattern, _asked(pattern, questions), elements) if evaluator in SHARING else None
         if evaluator not in SHARING:
             reasons.setdefault(unit, f"{evaluator} shares no partial matches")
@@ -261,20 +261,20 @@ def _prefixes(units: Mapping[_Unit, Query], reasons: dict[_Unit, str]) -> list[P
     ]
 
 
-def _asked(pattern: SequencePattern, questions: Numbers) -> dict[str, Asked]:
+def _asked(pattern: SequencePattern, questions: OutlineNumbers) -> dict[str, AskedBeginning]:
     known = frozenset(pattern.query.knowledge)
     every = frozenset(pattern.streams)
     asked = {}
     for name, part in pattern.gpms.items():
         found = question(part.gpm, part.stateless)
         streams = None if part.streams == every else frozenset(part.streams)
-        asked[name] = Asked(questions.of((found.key, streams, known)), found.names)
+        asked[name] = AskedBeginning(questions.of((found.key, streams, known)), found.names)
     return asked
 
 
 def _prefix(members: Sequence[_Member], evaluator: str) -> Prefix | None:
     patterns = [common.pattern for _, _, common in members]
-    terms = Numbers()
+    terms = OutlineNumbers()
     try:
         starts = [Program(compile_pattern(pattern)).start for pattern in patterns]
         if evaluator in ("kernel", "ordered"):

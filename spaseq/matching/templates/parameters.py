@@ -15,8 +15,8 @@ from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.expressions.compiled import Solution, compile_filter
 from spaseq.gpm.expressions.walk import exists_in
 from spaseq.gpm.sharing import Values
-from spaseq.gpm.spectra.lookup import BUCKETS, Lookup
-from spaseq.gpm.spectra.single import Join
+from spaseq.gpm.spectra.lookup import BUCKETS, RowIndex
+from spaseq.gpm.spectra.single import SingleJoin
 from spaseq.gpm.spectra.solutions import Mask
 from spaseq.language.syntax import Expression
 from spaseq.limits import Spending
@@ -146,7 +146,7 @@ _FEW: Final = 64
 _SHIFT: Final = 63
 
 
-class Rows:
+class ParameterRows:
     """The rows of a table that have the values which an event's have at ``places``; see ``Known``."""
 
     is_shared = False
@@ -171,10 +171,10 @@ class Rows:
         return self._table.version
 
     def packed(self) -> Ids:
-        """They for compiled code: see ``Lookup.packed``."""
+        """They for compiled code: see ``RowIndex.packed``."""
         columns = {name: self._table.column(name) for name in self.others}
         if self._keys:
-            return Lookup([self._table.column(key) for key in self._keys]).packed(columns)
+            return RowIndex([self._table.column(key) for key in self._keys]).packed(columns)
         head = np.array([_SHIFT, BUCKETS + 2, 0, len(self._table)], dtype=np.int64)
         return np.concatenate([head, np.array([*columns.values()], dtype=np.int64).T.ravel()])
 
@@ -207,7 +207,7 @@ class OfOne:
     def __init__(
         self,
         evaluator: GpmEvaluator,
-        rows: Callable[[Sequence[str]], Rows],
+        rows: Callable[[Sequence[str]], ParameterRows],
         asked: Sequence[Expression],
         dictionary: Dictionary,
     ) -> None:
@@ -216,7 +216,7 @@ class OfOne:
         self._rows = rows(evaluator.names)
         self._tests: list[Callable[[Solution], bool]] = [compile_filter(c, dictionary) for c in asked]
         self.names = (*evaluator.names, *self._rows.others)
-        self.join: Join | None = None
+        self.join: SingleJoin | None = None
         own = evaluator.join
         if own is not None:
             known = rows(own.bound)

@@ -20,7 +20,14 @@ from spaseq.matching.parameterized.patterns import (
     normal_form,
     search,
 )
-from spaseq.matching.parameterized.program import Cell, Condition, Constant, Edge, Kind, edges
+from spaseq.matching.parameterized.program import (
+    Cell,
+    ConditionKind,
+    EdgeCondition,
+    KmpEdge,
+    PatternConstant,
+    edges,
+)
 from spaseq.matching.parameterized.tree import PatternTree
 from tests.conftest import examples
 
@@ -139,7 +146,7 @@ def test_the_longest_pattern() -> None:
 # --- the table of edges ---------------------------------------------------------------------------
 
 
-def _edges(text: str, stop: int) -> list[Edge]:
+def _edges(text: str, stop: int) -> list[KmpEdge]:
     return list(edges(as_blocks(parse(text))[0], stop))
 
 
@@ -149,7 +156,7 @@ def test_edges() -> None:
     shortest, one, longest = edges(blocks, 5)
     assert (shortest.length, shortest.conditions) == (0, ())
     assert one.length == 1
-    assert one.conditions == (Condition(Kind.IS, Cell(5, 0), Constant(codes["a"])),)
+    assert one.conditions == (EdgeCondition(ConditionKind.IS, Cell(5, 0), PatternConstant(codes["a"])),)
     assert (longest.length, longest.conditions) == (3, ())
     assert longest.substitution == {0: Cell(5, 0)}
 
@@ -157,10 +164,10 @@ def test_edges() -> None:
 def test_an_edge_asks_about_variables() -> None:
     """Moved by 3, the first two symbols of @x.b.@y.@z.@z must be equal to @z and b."""
     found = {edge.length: edge for edge in _edges("@x.b.@y.@z.@z", 5)}
-    assert found[2].conditions == (Condition(Kind.IS, Cell(3, 0), Constant(1)),)
+    assert found[2].conditions == (EdgeCondition(ConditionKind.IS, Cell(3, 0), PatternConstant(1)),)
     assert found[2].substitution == {0: Cell(3, 0)}
     same = {edge.length: edge for edge in _edges("@x.@x.@y.@z", 4)}
-    assert same[2].conditions == (Condition(Kind.SAME, Cell(3, 0), Cell(2, 0)),)
+    assert same[2].conditions == (EdgeCondition(ConditionKind.SAME, Cell(3, 0), Cell(2, 0)),)
 
 
 def test_no_edge_where_constants_differ() -> None:
@@ -190,14 +197,14 @@ def _prefix_matches(pattern: Pattern, word: str, length: int) -> bool:
     return length == 0 or Pattern(part, frozenset(pairs)).matches(word)
 
 
-def _applies(edge: Edge, read: str, codes: dict[Term, int]) -> bool:
-    def holds(condition: Condition) -> bool:
+def _applies(edge: KmpEdge, read: str, codes: dict[Term, int]) -> bool:
+    def holds(condition: EdgeCondition) -> bool:
         symbol, other = read[condition.cell.offset], condition.other
-        if isinstance(other, Constant):
+        if isinstance(other, PatternConstant):
             same = codes.get(symbol) == other.code
         else:
             same = symbol == read[other.offset]
-        return same == (condition.kind in (Kind.IS, Kind.SAME))
+        return same == (condition.kind in (ConditionKind.IS, ConditionKind.SAME))
 
     return all(map(holds, edge.conditions))
 

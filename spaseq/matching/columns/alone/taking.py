@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spaseq.alone import Single
 from spaseq.events import Clock, Stamp
 from spaseq.gpm.sharing import Values
-from spaseq.gpm.spectra.single import MOST_TRIPLES, Continues, Join
+from spaseq.gpm.spectra.single import MOST_TRIPLES, Continues, SingleJoin
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.scope import mentioned
 from spaseq.language.syntax import Filter
@@ -171,7 +171,9 @@ class Joins:
             self._table[at + k.KEPT], self._table[at + k.ROOM] = begin, room
 
 
-def _compiled(join: Join | None, programs: Programs) -> tuple[Join, tuple[Cell, Cell], list[int]] | None:
+def _compiled(
+    join: SingleJoin | None, programs: Programs
+) -> tuple[SingleJoin, tuple[Cell, Cell], list[int]] | None:
     """A join, where the program of its filters begins and ends, and where in a row what it reads is.
 
     None if there is none, or filters are beyond tables.
@@ -183,7 +185,7 @@ def _compiled(join: Join | None, programs: Programs) -> tuple[Join, tuple[Cell, 
     return None
 
 
-def _program(join: Join, programs: Programs) -> tuple[tuple[Cell, Cell], list[int]]:
+def _program(join: SingleJoin, programs: Programs) -> tuple[tuple[Cell, Cell], list[int]]:
     place = {name: i for i, name in enumerate(join.bound)}
     code: list[Step] = []
     for condition in join.conditions:

@@ -68,7 +68,7 @@ def mixed(
 FEW: Final = 32
 
 
-class _Kept:
+class _KeptMatch:
     """Keeps the terms of events that came alone as long as it is referenced; batches keep those of theirs."""
 
     __slots__ = ("__weakref__", "_events")
@@ -91,7 +91,7 @@ class Few(Found):
     _sites: Sequence[Site]
     _steps: Sequence[int]
     _held: Sequence[Chunk | Lone]
-    _kept: _Kept
+    _kept: _KeptMatch
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Few(Found):
         ``held``: where each is, or what it is if it came alone.
         """
         lone = [event for event in held if isinstance(event, Lone)]
-        kept = _Kept(lone)
+        kept = _KeptMatch(lone)
         put = object.__setattr__
         put(self, "_sites", sites)
         put(self, "_steps", steps)

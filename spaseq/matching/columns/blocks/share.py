@@ -16,7 +16,7 @@ from spaseq.matching.columns.blocks.found import (
     Block,
     Chosen,
     Events,
-    Joined,
+    JoinedBlock,
     Named,
     Solved,
     Times,
@@ -65,7 +65,7 @@ class _OfGpm(NamedTuple):
     streams: tuple[str, ...]
 
 
-class _Numbered(NamedTuple):
+class _NumberedShare(NamedTuple):
     """The solutions of all shares, dictionary-encoded for each by itself; see ``Encoded``.
 
     ``rows`` and ``ends``: where the rows and the ids of each begin, and those of the last one end. Without
@@ -92,7 +92,7 @@ class _Whole(Columns):
         # What was asked for last, and that: all shares are asked for the same.
         self._events: tuple[Sequence[str], Clock, list[_OfGpm]] | None = None
         self._solved: dict[tuple[str, ...], Solved] = {}
-        self._encoded: _Numbered | None = None
+        self._encoded: _NumberedShare | None = None
 
     @cached_property
     def all_spans(self) -> tuple[Ints, Ints]:
@@ -128,7 +128,7 @@ class _Whole(Columns):
             self._solved[key] = Solved(solved.offsets, {n: all_ids(c) for n, c in solved.columns.items()})
         return self._solved[key]
 
-    def all_encoded(self, names: Sequence[str], dictionary: Dictionary) -> _Numbered:
+    def all_encoded(self, names: Sequence[str], dictionary: Dictionary) -> _NumberedShare:
         """As ``encoded``, for each share by itself."""
         known = self._encoded
         if known is None or known.names is not names:
@@ -138,7 +138,7 @@ class _Whole(Columns):
                 [all_ids(c) for c in columns.values()], rows, dictionary.limit
             )
             listed = None if offsets is self.one_each else rows.tolist()
-            known = _Numbered(
+            known = _NumberedShare(
                 names, offsets, [*zip(columns, numbers, strict=True)], listed, used, ends.tolist()
             )
             self._encoded = known
@@ -332,10 +332,10 @@ def cut_out(block: Block) -> tuple[Block, Moved] | None:
 
     Whoever reads the old block meanwhile goes on with that.
     """
-    if isinstance(block, Joined):
+    if isinstance(block, JoinedBlock):
         parts = [(part, cut_out(part)) for part in block.parts]
         moved = {key: to for _, cut in parts if cut for key, to in cut[1].items()}
-        return (Joined([cut[0] if cut else part for part, cut in parts]), moved) if moved else None
+        return (JoinedBlock([cut[0] if cut else part for part, cut in parts]), moved) if moved else None
     if isinstance(block, Share):
         block = block.alone
     if not isinstance(block, Columns) or not len(block):

@@ -96,7 +96,7 @@ class Picked:
         return out
 
 
-class Pieces:
+class ColumnPieces:
     """Columns one after the other, which are not put together until they are asked for."""
 
     __slots__ = ("parts",)
@@ -112,12 +112,12 @@ class Pieces:
         return np.concatenate([all_ids(part) for part in self.parts])
 
 
-Column = Ints | Picked | Pieces
+Column = Ints | Picked | ColumnPieces
 
 
 def all_ids(column: Column) -> Ints:
     """A column of Ω."""
-    return column.ids() if isinstance(column, Picked | Pieces) else column
+    return column.ids() if isinstance(column, Picked | ColumnPieces) else column
 
 
 # Columns of ids of terms → dictionary-encoded ones: the ids that are there, and numbers of them.
@@ -167,7 +167,7 @@ def _encoded(column: Column, places: Ints, used: Ints) -> Numbers:
 
 
 def _encode(column: Column, places: Ints, used: Ints, out: Numbers) -> None:
-    if isinstance(column, Pieces):
+    if isinstance(column, ColumnPieces):
         begin = 0
         for part in column.parts:
             _encode(part, places, used, out[begin : begin + len(part)])

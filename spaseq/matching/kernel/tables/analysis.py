@@ -47,7 +47,7 @@ from spaseq.matching.conditions.postfix import (
     with_nearer,
 )
 from spaseq.matching.kernel.records import buckets, parts
-from spaseq.matching.kernel.tables.absences import Absences
+from spaseq.matching.kernel.tables.absences import AbsenceTables
 from spaseq.matching.runs.program import Gate, Place, Program, Way
 
 #: So many ways there may be to match an `&` of `|`.
@@ -112,7 +112,7 @@ class Analysis:
         self.gates = [gate for place in self.places for gate in place.gates]
         #: Matches may wait for the end of their window.
         self.trails = may_trail(pattern.root)
-        self.absences = Absences(self.start, self.trails)
+        self.absences = AbsenceTables(self.start, self.trails)
         self.free = {
             check.atom.id: check.free for a in self.absences.all for check in self.absences.checks(a)
         }
