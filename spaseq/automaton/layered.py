@@ -152,7 +152,7 @@ _SWEEPS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DrawnPlace:
     """A box or a circle: its layer, half of its width, half of its height; what is written below it.
 
     ``below`` is the height of that text, and ``under`` half of its width.
@@ -185,7 +185,9 @@ class Layers:
     ``room`` there is more than a usual drawing needs.
     """
 
-    def __init__(self, places: Sequence[Place], labels: Mapping[Pair, Sequence[str]], room: int = 0) -> None:
+    def __init__(
+        self, places: Sequence[DrawnPlace], labels: Mapping[Pair, Sequence[str]], room: int = 0
+    ) -> None:
         self.places = places
         self._labels = labels
         self._row = _ROW * (1 + room / 2)

@@ -20,7 +20,7 @@ from spaseq.matching.obstacles import Feature, Obstacle, features, in_words, oth
 from spaseq.matching.ordered.simulation import Ordered
 from spaseq.matching.reference import Reference
 from spaseq.matching.runs.evaluator import Runs
-from spaseq.matching.runs.program import Program
+from spaseq.matching.runs.program import RunsProgram
 from spaseq.matching.templates.form import shape
 from spaseq.terms.dictionary import Dictionary
 
@@ -263,10 +263,10 @@ def by_events(
     Raises ValueError for any other name.
     """
     if name == "runs":
-        program = Program(compile_pattern(pattern))
+        program = RunsProgram(compile_pattern(pattern))
         return lambda: Runs(program, pattern, context, bounds)
     if name == "ordered":
-        program = Program(compile_pattern(pattern))
+        program = RunsProgram(compile_pattern(pattern))
         return lambda: Ordered(program, pattern, context, bounds)
     if name == "reference":
         return lambda: Reference(pattern, context, bounds)

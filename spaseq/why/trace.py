@@ -17,8 +17,8 @@ from spaseq.matching.model import Bounds, Choice, Found, Occurrence
 from spaseq.matching.runs.absence import Path
 from spaseq.matching.runs.evaluator import Runs
 from spaseq.matching.runs.machine import Gathering, Machine, Member
-from spaseq.matching.runs.program import Place, Program, Way
-from spaseq.matching.runs.state import Frontier, Run, Wait
+from spaseq.matching.runs.program import GateEdge, Place, RunsProgram
+from spaseq.matching.runs.state import MatchEnd, PartialMatch, Wait
 from spaseq.why.diagnosis import EdgeCount, StateCount
 
 #: What a partial match ends of, besides the strategy after it.
@@ -40,7 +40,7 @@ class Trace:
     """The counts of an automaton, for all partitions together; of an ALL's operands only their matches."""
 
     nfa: NFA
-    program: Program
+    program: RunsProgram
     taken: Counter[Edge] = field(default_factory=Counter)
     operands: Counter[tuple[Edge, int]] = field(default_factory=Counter)
     ended: Counter[int] = field(default_factory=Counter)
@@ -87,7 +87,7 @@ class Trace:
         return EdgeCount(edge.source, edge.target, label(edge), self.taken[edge], operands)
 
 
-def _ways(nfa: NFA, state: int, place: Place) -> Iterator[tuple[Edge, Way]]:
+def _ways(nfa: NFA, state: int, place: Place) -> Iterator[tuple[Edge, GateEdge]]:
     """The edges out of a state, and what became of each in the program."""
     edges = list(nfa.leaving(state))
     for gate in place.gates:
@@ -110,7 +110,7 @@ def trace_of(pattern: SequencePattern) -> Trace:
     Runs are not found by keys, so that events that do not join are seen to be refused.
     """
     nfa = compile_pattern(pattern).everywhere(_keyless)
-    return Trace(nfa, Program(nfa))
+    return Trace(nfa, RunsProgram(nfa))
 
 
 def _keyless(nfa: NFA) -> NFA:
@@ -126,7 +126,7 @@ class TracedRuns(Runs):
         trace.bounds = bounds
         single = len(set(pattern.streams)) == 1
         self._machine = _Traced(trace, context, bounds, single)
-        self._machine.start(Run(), context.start)
+        self._machine.start(PartialMatch(), context.start)
 
     def push(self, occurrence: Occurrence) -> list[Found]:
         """See ``Evaluator.push``."""
@@ -150,7 +150,7 @@ class _Traced(Machine):
         self._home: Gathering | None = None
         super().__init__(trace.program, context, bounds, single)
 
-    def arrive(self, place: Place, run: Run, rows: Rows) -> None:
+    def arrive(self, place: Place, run: PartialMatch, rows: Rows) -> None:
         """See ``Machine.arrive``."""
         home, self._home = self._home, None
         if home is not None and place is home.way.target:
@@ -171,7 +171,7 @@ class _Traced(Machine):
         if visit is not None:
             visit.on = True
 
-    def _end(self, run: Run, rows: Rows, order: tuple[int, ...]) -> None:
+    def _end(self, run: PartialMatch, rows: Rows, order: tuple[int, ...]) -> None:
         if self._here is not None and run.home is None:
             self._here.on = True
             self._trace.ended[self._here.state] += 1
@@ -185,13 +185,15 @@ class _Traced(Machine):
         super()._end(run, rows, order)
         self._home = None
 
-    def _decide(self, run: Run, rows: Rows, owner: int, inside: tuple[int, ...]) -> Run | None:
+    def _decide(
+        self, run: PartialMatch, rows: Rows, owner: int, inside: tuple[int, ...]
+    ) -> PartialMatch | None:
         decided = super()._decide(run, rows, owner, inside)
         if decided is None and self._here is not None:
             self._here.fate = NEGATION
         return decided
 
-    def remember(self, number: int, run: Run, member: Member) -> None:
+    def remember(self, number: int, run: PartialMatch, member: Member) -> None:
         """See ``Machine.remember``."""
         if self._here is not None and isinstance(member, Wait):
             self._here.fate = None
@@ -209,7 +211,7 @@ class _Traced(Machine):
         unit: Unit,
         rows: Rows,
         inside: tuple[int, ...],
-        after: Frontier | None,
+        after: MatchEnd | None,
         event: Occurrence,
         loose: bool,
     ) -> list[tuple[tuple[Choice, ...], Rows, Path]]:
@@ -232,7 +234,7 @@ class _Traced(Machine):
             visit.fate = str(wait.gate.strategy or Strategy.STRICT)
         super()._bar(wait, blocker)
 
-    def _step(self, way: Way, run: Run, rows: Rows, last: Occurrence) -> None:
+    def _step(self, way: GateEdge, run: PartialMatch, rows: Rows, last: Occurrence) -> None:
         edge = self._trace.edges.get(id(way))
         within = run.first is None or self.bounds.together(run.first, last)
         if edge is not None and within:

@@ -19,7 +19,7 @@ from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Atom, Kleene, SequencePattern, walk
 from spaseq.matching.columns.blocks.plain import Site, Sites
 from spaseq.matching.kernel.matches import plain_kleenes
-from spaseq.matching.runs.program import Gate, Place, Way
+from spaseq.matching.runs.program import Gate, GateEdge, Place
 
 Ints = npt.NDArray[np.int64]
 
@@ -42,7 +42,7 @@ class DeterministicTransition:
     """A step of a run: what it does to Ω, and where it leads."""
 
     gate: Gate
-    way: Way
+    way: GateEdge
     unit: Atom
     to: Configuration
 

@@ -27,7 +27,7 @@ from spaseq.matching.enumeration.fits import keys
 from spaseq.matching.enumeration.reading import Portion, RootReading, divided
 from spaseq.matching.enumeration.update import SingleUpdate, Update
 from spaseq.matching.model import Bounds
-from spaseq.matching.runs.program import Program
+from spaseq.matching.runs.program import RunsProgram
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
@@ -43,7 +43,7 @@ class Enumeration(Update, Immediate):
     def __init__(
         self, pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
     ) -> None:
-        program, told_apart_by = Program(compile_pattern(pattern)), keys(pattern)
+        program, told_apart_by = RunsProgram(compile_pattern(pattern)), keys(pattern)
         gpms = tuple(pattern.gpms)
         automaton = DeterministicAutomaton(program.start, gpms)
         super().__init__(pattern, told_apart_by, automaton, bounds, context.budget, dictionary, context.apart)

@@ -24,8 +24,8 @@ from spaseq.matching.ordered.preference import (
 )
 from spaseq.matching.runs.absence import Path
 from spaseq.matching.runs.machine import Gathering, Machine, Member
-from spaseq.matching.runs.program import Gate, Program, Way
-from spaseq.matching.runs.state import ChoiceTrace, Home, Run, Wait
+from spaseq.matching.runs.program import Gate, GateEdge, RunsProgram
+from spaseq.matching.runs.state import ChoiceTrace, Home, PartialMatch, Wait
 
 #: Before all events.
 ALWAYS: Final[Moment] = (-math.inf,)
@@ -43,7 +43,7 @@ class FamilyMachine(Machine):
 
     def __init__(
         self,
-        program: Program,
+        program: RunsProgram,
         context: Context,
         bounds: Bounds,
         single: bool,
@@ -64,15 +64,17 @@ class FamilyMachine(Machine):
         self._gatherings: dict[int, Gathering] = {}
         super().reset()
 
-    def took(self, gate: Gate, run: Run, choices: Sequence[Choice], path: Path) -> Run:
+    def took(self, gate: Gate, run: PartialMatch, choices: Sequence[Choice], path: Path) -> PartialMatch:
         trace = self._preference.step(run.trace, gate.order, path)
         return self._traced(run, run.took(choices), trace)
 
-    def gathered(self, gate: Gate, run: Run, choices: Sequence[Choice], parts: Sequence[Run]) -> Run:
+    def gathered(
+        self, gate: Gate, run: PartialMatch, choices: Sequence[Choice], parts: Sequence[PartialMatch]
+    ) -> PartialMatch:
         trace = self._preference.gathered(run.trace, gate.order, [part.trace for part in parts])
         return self._traced(run, run.took(choices), trace)
 
-    def _traced(self, before: Run, run: Run, trace: ChoiceTrace) -> Run:
+    def _traced(self, before: PartialMatch, run: PartialMatch, trace: ChoiceTrace) -> PartialMatch:
         first = before.first
         if first is None:
             # Among simultaneous events the first is that of the first stream, whichever came first.
@@ -80,7 +82,7 @@ class FamilyMachine(Machine):
             first = min(events, key=lambda event: self._preference.moment(event.stamp))
         return replace(run, first=first, trace=trace)
 
-    def remember(self, number: int, run: Run, member: Member) -> None:
+    def remember(self, number: int, run: PartialMatch, member: Member) -> None:
         super().remember(number, run, member)
         if run.first is not None:
             self.begun[run.first.position] = run.first
@@ -96,7 +98,7 @@ class FamilyMachine(Machine):
         self._gatherings.pop(wait.number, None)
         super()._discard(wait)
 
-    def _end(self, run: Run, rows: Rows, order: tuple[int, ...]) -> None:
+    def _end(self, run: PartialMatch, rows: Rows, order: tuple[int, ...]) -> None:
         super()._end(replace(run, trace=self._preference.ended(run.trace, order)), rows, order)
 
     # --- families -----------------------------------------------------------------------------
@@ -192,7 +194,9 @@ class FamilyMachine(Machine):
 
         return least(unit, old, now)
 
-    def _takes(self, wait: Wait, begun: tuple[Way, Run, Rows], atom: Node, tick: Moment) -> Iterator[Moment]:
+    def _takes(
+        self, wait: Wait, begun: tuple[GateEdge, PartialMatch, Rows], atom: Node, tick: Moment
+    ) -> Iterator[Moment]:
         """Of the events in hand, when those are that a GPM of an ``&`` may take."""
         way, run, rows = begun
         if isinstance(atom, Atom):

@@ -21,8 +21,8 @@ from spaseq.matching.model import Bounds, Found, Occurrence
 from spaseq.matching.ordered.families import ALWAYS, FamilyMachine
 from spaseq.matching.ordered.preference import Merging, Moment, Preference, preferred, resumed_at
 from spaseq.matching.runs.evaluator import found_of
-from spaseq.matching.runs.program import Program
-from spaseq.matching.runs.state import ChoiceTrace, Run
+from spaseq.matching.runs.program import RunsProgram
+from spaseq.matching.runs.state import ChoiceTrace, PartialMatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class PreferredRun:
     """A match, and the choices that made it; ``waits``: something that is absent may still come."""
 
     trace: ChoiceTrace
-    run: Run
+    run: PartialMatch
     found: Found
     waits: bool
 
@@ -51,7 +51,9 @@ class Ordered:
     ``program`` is shared by the partitions of a query.
     """
 
-    def __init__(self, program: Program, pattern: SequencePattern, context: Context, bounds: Bounds) -> None:
+    def __init__(
+        self, program: RunsProgram, pattern: SequencePattern, context: Context, bounds: Bounds
+    ) -> None:
         if pattern.query.skip is None:
             raise ValueError("without AFTER MATCH SKIP no match is preferred")
         self._skip = pattern.query.skip
@@ -83,7 +85,7 @@ class Ordered:
         # The first events of this time that have had their match.
         self._done: set[Moment] = set()
         self._machine.time = -math.inf
-        self._machine.start(Run(), self._context.start)
+        self._machine.start(PartialMatch(), self._context.start)
 
     @property
     def kept(self) -> tuple[int, int]:
@@ -147,7 +149,7 @@ class Ordered:
             insort(self._families, family, key=attrgetter("moment"))
         return family
 
-    def _end(self, run: Run, rows: Rows) -> None:
+    def _end(self, run: PartialMatch, rows: Rows) -> None:
         """A run has ended: it is a match, if the filters that are left hold."""
         rows = self._context.complete(rows)
         if not rows or run.first is None or run.trace is None:

@@ -13,8 +13,8 @@ from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Choice, Found, Occurrence
-from spaseq.matching.runs.program import Program, gpms_of
-from spaseq.matching.runs.state import Frontier, Gap, Run, chosen
+from spaseq.matching.runs.program import RunsProgram, gpms_of
+from spaseq.matching.runs.state import Gap, MatchEnd, PartialMatch, chosen
 from spaseq.matching.search import Entry, Leading, Mark, Partial, Prospects, Search, follow, horizon
 
 # What an evaluator remembers of past events: for negations, and to read an ``ALL`` again.
@@ -26,7 +26,7 @@ _PAUSE = 256
 class EventMemory:
     """Past events in processing order: those of some GPMs, and all if a program asks for it."""
 
-    def __init__(self, program: Program, bounds: Bounds) -> None:
+    def __init__(self, program: RunsProgram, bounds: Bounds) -> None:
         self._bounds = bounds
         self._of: dict[str, list[Occurrence]] = {gpm: [] for gpm in program.remembered}
         self._log: list[Occurrence] | None = [] if program.logged else None
@@ -49,7 +49,7 @@ class EventMemory:
         for events in (*self._of.values(), *([self._log] if self._log is not None else [])):
             del events[: bisect_left(events, oldest, key=self._bounds.measure)]
 
-    def log(self, after: Frontier | None, first: Occurrence, last: Occurrence) -> Iterator[Occurrence]:
+    def log(self, after: MatchEnd | None, first: Occurrence, last: Occurrence) -> Iterator[Occurrence]:
         """All events up to ``last`` that come after a match so far, or else from ``first`` on."""
         events = self._log or []
         for i in range(bisect_left(events, after.time if after else first.time, key=_time), len(events)):
@@ -166,7 +166,7 @@ class Absences:
         self._memory = memory
         self._nodes = {node.id: node for node in walk(pattern.root)}
 
-    def begin(self, action: Forbid | Omit, run: Run, rows: Rows, start: Rows) -> Gap:
+    def begin(self, action: Forbid | Omit, run: PartialMatch, rows: Rows, start: Rows) -> Gap:
         """What is absent behind a run; ``start`` are its rows at the operator before it."""
         at = Partial(_events(run), rows, (), action.inside)
         if isinstance(action, Forbid):
@@ -179,7 +179,7 @@ class Absences:
             beside.append((side.node, replace(at, rows=entered, inside=side.inside)))
         return Gap(Mark(action.optional, at, Entry(action.strategy, tuple(beside))), run.frontier)
 
-    def decide(self, gap: Gap, run: Run, rows: Rows, inside: tuple[int, ...]) -> Leading | bool:
+    def decide(self, gap: Gap, run: PartialMatch, rows: Rows, inside: tuple[int, ...]) -> Leading | bool:
         """Whether it is absent, now that the next element is there; at a match's beginning, what to ask."""
         after = Partial(_events(run), rows, (), inside)
         wanted = chosen(run.history, gap.begun)
@@ -198,14 +198,14 @@ class Absences:
             return not question.bars(gap.mark, new, after)
         return not question.could(gap.mark, gap.strategy, node, wanted)
 
-    def led(self, run: Run, match: Found) -> bool:
+    def led(self, run: PartialMatch, match: Found) -> bool:
         """Whether something absent at a match's beginning is there, in its window."""
         if not run.leading:
             return False
         window = self._window(match)
         return any(self._question(self._memory.window(_read(x), *window)).led(x) for x in run.leading)
 
-    def trailed(self, run: Run, match: Found) -> bool:
+    def trailed(self, run: PartialMatch, match: Found) -> bool:
         """Whether something absent at a match's end is there, in its window."""
         m, window = _complete(run, match), self._window(match)
         return any(
@@ -213,7 +213,7 @@ class Absences:
             for gap in run.gaps
         )
 
-    def early(self, run: Run) -> bool:
+    def early(self, run: PartialMatch) -> bool:
         """Whether what is absent at the end of a match may be decided before its window ends."""
         return all(
             gap.mark.entry.operator is Strategy.STRICT
@@ -225,7 +225,7 @@ class Absences:
             for gap in run.gaps
         )
 
-    def open(self, run: Run, match: Found, newest: Occurrence, at: int, time: int) -> bool:
+    def open(self, run: PartialMatch, match: Found, newest: Occurrence, at: int, time: int) -> bool:
         """Whether what is absent at a match's end may still come; see ``Evaluator.advance``."""
         coming = horizon(self._context, self._bounds, newest, at, time)
         events = self._memory.everything
@@ -252,9 +252,9 @@ def _read(leading: Leading) -> frozenset[str] | None:
     return None if leading.operator is Strategy.STRICT else _gpms(leading.mark)
 
 
-def _events(run: Run) -> tuple[Choice, ...]:
+def _events(run: PartialMatch) -> tuple[Choice, ...]:
     return (*run.before, *run.choices)
 
 
-def _complete(run: Run, match: Found) -> Partial:
+def _complete(run: PartialMatch, match: Found) -> Partial:
     return Partial(_events(run), match.rows, (), marks=tuple(gap.mark for gap in run.gaps))

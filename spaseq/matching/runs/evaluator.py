@@ -10,8 +10,8 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Found, Occurrence, distinct
 from spaseq.matching.runs.machine import Machine
-from spaseq.matching.runs.program import Program
-from spaseq.matching.runs.state import Run
+from spaseq.matching.runs.program import RunsProgram
+from spaseq.matching.runs.state import PartialMatch
 
 
 @dataclass(eq=False, slots=True)
@@ -21,7 +21,7 @@ class _Waiting:
     """
 
     closing: int
-    ways: list[tuple[Run, Found]]
+    ways: list[tuple[PartialMatch, Found]]
     early: bool
 
 
@@ -31,7 +31,9 @@ class Runs:
     ``program`` is shared by the partitions of a query.
     """
 
-    def __init__(self, program: Program, pattern: SequencePattern, context: Context, bounds: Bounds) -> None:
+    def __init__(
+        self, program: RunsProgram, pattern: SequencePattern, context: Context, bounds: Bounds
+    ) -> None:
         self._context = context
         self._bounds = bounds
         self._machine = Machine(program, context, bounds, len(set(pattern.streams)) == 1)
@@ -41,7 +43,7 @@ class Runs:
         self._waiting: list[tuple[int, int, _Waiting]] = []
         self._early: list[_Waiting] = []
         self._undecided = 0
-        self._machine.start(Run(), context.start)
+        self._machine.start(PartialMatch(), context.start)
 
     @property
     def kept(self) -> tuple[int, int]:
@@ -67,7 +69,7 @@ class Runs:
 
     def _ended(self) -> list[Found]:
         found = []
-        waiting: dict[object, list[tuple[Run, Found]]] = {}
+        waiting: dict[object, list[tuple[PartialMatch, Found]]] = {}
         for run, rows in self._machine.ended:
             complete = self._context.complete(rows)
             if not complete or run.history is None:
@@ -88,7 +90,7 @@ class Runs:
                     self._wait(ways)
         return found
 
-    def _wait(self, ways: list[tuple[Run, Found]]) -> None:
+    def _wait(self, ways: list[tuple[PartialMatch, Found]]) -> None:
         closing = self._bounds.closing(ways[0][1].first)
         waits = _Waiting(closing, ways, any(self._machine.absences.early(run) for run, _ in ways))
         self._undecided += 1
@@ -136,19 +138,19 @@ class Runs:
         self._early.clear()
         self._undecided = 0
         self._machine.reset()
-        self._machine.start(Run(), self._context.start)
+        self._machine.start(PartialMatch(), self._context.start)
 
 
-def led(machine: Machine, run: Run, match: Found) -> bool:
+def led(machine: Machine, run: PartialMatch, match: Found) -> bool:
     """Whether something that a match says is absent before it is there, in its window."""
     return machine.absences.led(run, match)
 
 
-def trailed(machine: Machine, run: Run, match: Found) -> bool:
+def trailed(machine: Machine, run: PartialMatch, match: Found) -> bool:
     """Whether something that a match says is absent after it is there, in its window."""
     return machine.absences.trailed(run, match)
 
 
-def found_of(run: Run, rows: Rows) -> Found:
+def found_of(run: PartialMatch, rows: Rows) -> Found:
     """A run that ended, with its Ω, as a match."""
     return Found(tuple(sorted(run.choices, key=lambda choice: choice[1].position)), rows)

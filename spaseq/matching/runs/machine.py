@@ -22,8 +22,8 @@ from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Choice, Occurrence
 from spaseq.matching.runs.absence import Absences, EventMemory, Path, simultaneous
-from spaseq.matching.runs.program import Gate, Place, Program, Way
-from spaseq.matching.runs.state import Frontier, Gap, Part, Parts, Run, Wait, WaitIndex
+from spaseq.matching.runs.program import Gate, GateEdge, Place, RunsProgram
+from spaseq.matching.runs.state import Gap, MatchEnd, Part, PartialMatch, Parts, Wait, WaitIndex
 from spaseq.matching.search import Join, Leading
 
 #: What expires with an event: a waiting run, or the part of an ``ALL`` that has its number there.
@@ -41,7 +41,7 @@ class Machine:
 
     def __init__(
         self,
-        program: Program,
+        program: RunsProgram,
         context: Context,
         bounds: Bounds,
         single: bool,
@@ -53,7 +53,7 @@ class Machine:
         self.context = context
         self.bounds = bounds
         self._single = single
-        self.ended: list[tuple[Run, Rows]] = []
+        self.ended: list[tuple[PartialMatch, Rows]] = []
         self._allowed = allowed
         self._numbers = count()
         self._time: int | None = None
@@ -71,7 +71,7 @@ class Machine:
         #: How many runs wait, and about how many bytes they take.
         self.waiting = self.size = 0
 
-    def start(self, run: Run, rows: Rows) -> None:
+    def start(self, run: PartialMatch, rows: Rows) -> None:
         """Sets a run at the beginning of the automaton."""
         self.arrive(self._program.start, run, rows)
 
@@ -112,7 +112,7 @@ class Machine:
                     member.found.pop(number, None)
             del self._families[position]
 
-    def remember(self, number: int, run: Run, member: Member) -> None:
+    def remember(self, number: int, run: PartialMatch, member: Member) -> None:
         """Lets something expire with the run's first event."""
         if run.first is not None:
             family = self._families.setdefault(run.first.position, (run.first, {}))
@@ -172,7 +172,7 @@ class Machine:
         unit: Unit,
         rows: Rows,
         inside: tuple[int, ...],
-        after: Frontier | None,
+        after: MatchEnd | None,
         event: Occurrence,
         loose: bool,
     ) -> list[tuple[tuple[Choice, ...], Rows, Path]]:
@@ -184,12 +184,14 @@ class Machine:
         found = simultaneous(self.context, unit, rows, inside, now, loose)
         return [match for match in found if any(e is event for _, e in match[0])]
 
-    def took(self, gate: Gate, run: Run, choices: Sequence[Choice], path: Path) -> Run:
+    def took(self, gate: Gate, run: PartialMatch, choices: Sequence[Choice], path: Path) -> PartialMatch:
         """A run with the events of one step; ``path`` says how they were chosen."""
         del gate, path
         return run.took(choices)
 
-    def gathered(self, gate: Gate, run: Run, choices: Sequence[Choice], parts: Sequence[Run]) -> Run:
+    def gathered(
+        self, gate: Gate, run: PartialMatch, choices: Sequence[Choice], parts: Sequence[PartialMatch]
+    ) -> PartialMatch:
         """A run with the events of an ``ALL``; ``parts`` are the matches of its operands."""
         del gate, parts
         return run.took(choices)
@@ -207,11 +209,11 @@ class Machine:
         else:
             self._barred[wait.number] = wait
 
-    def _step(self, way: Way, run: Run, rows: Rows, last: Occurrence) -> None:
+    def _step(self, way: GateEdge, run: PartialMatch, rows: Rows, last: Occurrence) -> None:
         if run.first is None or self.bounds.together(run.first, last):
             self.arrive(way.target, run, rows)
 
-    def arrive(self, place: Place, run: Run, rows: Rows) -> None:
+    def arrive(self, place: Place, run: PartialMatch, rows: Rows) -> None:
         """A run is in a state: it ends there if it may, and waits at the gates out of it."""
         for ends, order in zip(place.accepts, place.orders, strict=True):
             acted = self._act(run, rows, ends)
@@ -222,7 +224,7 @@ class Machine:
             if acted is not None:
                 self._wait(gate, *acted)
 
-    def _end(self, run: Run, rows: Rows, order: tuple[int, ...]) -> None:
+    def _end(self, run: PartialMatch, rows: Rows, order: tuple[int, ...]) -> None:
         del order
         if run.home is None:
             self.ended.append((run, rows))
@@ -231,7 +233,7 @@ class Machine:
             assert isinstance(home, Gathering)
             home.offer(self, operand, run, rows)
 
-    def _wait(self, gate: Gate, run: Run, rows: Rows) -> None:
+    def _wait(self, gate: Gate, run: PartialMatch, rows: Rows) -> None:
         wait = Wait(self.number(), gate, run, rows)
         for way in gate.ways:
             begun = self._act(run, rows, way.begins)
@@ -254,8 +256,8 @@ class Machine:
         gathering.start(self)
 
     def reread(
-        self, program: Program, run: Run, rows: Rows, choices: Sequence[Choice]
-    ) -> list[tuple[Run, Rows]]:
+        self, program: RunsProgram, run: PartialMatch, rows: Rows, choices: Sequence[Choice]
+    ) -> list[tuple[PartialMatch, Rows]]:
         """The ways in which a program finds a match of just these events after a run."""
         events = [event for _, event in choices]
         allowed = frozenset(event.position for event in events)
@@ -269,7 +271,9 @@ class Machine:
 
     # --- actions ------------------------------------------------------------------------------
 
-    def _act(self, run: Run, rows: Rows, actions: tuple[Action, ...]) -> tuple[Run, Rows] | None:
+    def _act(
+        self, run: PartialMatch, rows: Rows, actions: tuple[Action, ...]
+    ) -> tuple[PartialMatch, Rows] | None:
         """A run and its Ω after some actions, or None if one of them forbids to go on."""
         start = rows
         for action in actions:
@@ -316,7 +320,9 @@ class Machine:
                         return None
         return run, rows
 
-    def _decide(self, run: Run, rows: Rows, owner: int, inside: tuple[int, ...]) -> Run | None:
+    def _decide(
+        self, run: PartialMatch, rows: Rows, owner: int, inside: tuple[int, ...]
+    ) -> PartialMatch | None:
         """Closes the gaps before a complete element; None if what was absent in one of them is there."""
         closed = [gap for gap in run.gaps if gap.owner == owner]
         if not closed:
@@ -331,7 +337,7 @@ class Machine:
         return replace(run, gaps=tuple(gap for gap in run.gaps if gap.owner != owner), leading=tuple(leading))
 
 
-def _stepped(run: Run, step: Again | Leave) -> Run:
+def _stepped(run: PartialMatch, step: Again | Leave) -> PartialMatch:
     """Remembers for what is absent what has happened since."""
     if not run.gaps:
         return run
@@ -354,7 +360,7 @@ class Gathering:
     Kept by the runs of its operands, and by nothing else.
     """
 
-    def __init__(self, wait: Wait, way: Way, run: Run, marked: Rows) -> None:
+    def __init__(self, wait: Wait, way: GateEdge, run: PartialMatch, marked: Rows) -> None:
         if not isinstance(way.unit, AnyOrder):
             raise TypeError(f"not an ALL: {way.unit}")
         self._node = way.unit
@@ -371,15 +377,15 @@ class Gathering:
         return self._wait
 
     @property
-    def way(self) -> Way:
+    def way(self) -> GateEdge:
         """The edge of the ``ALL``."""
         return self._way
 
     @property
-    def _fresh(self) -> Run:
+    def _fresh(self) -> PartialMatch:
         """A run that has nothing of the ``ALL`` yet."""
         run = self._run
-        return Run(first=run.first, frontier=run.frontier, before=(*run.before, *run.choices))
+        return PartialMatch(first=run.first, frontier=run.frontier, before=(*run.before, *run.choices))
 
     def start(self, machine: Machine) -> None:
         """Lets every operand begin, right after the run."""
@@ -387,7 +393,7 @@ class Gathering:
             begun = replace(self._fresh, home=(self, i))
             machine.arrive(operand.start, begun, self._marked)
 
-    def offer(self, machine: Machine, operand: int, run: Run, rows: Rows) -> None:
+    def offer(self, machine: Machine, operand: int, run: PartialMatch, rows: Rows) -> None:
         """Takes a match of an operand, and joins it with those of the others that are there."""
         part = (replace(run, home=None), rows)
         options = [list(parts.values()) for parts in self.found]
@@ -421,7 +427,7 @@ class Gathering:
             common = context.common([rows for _, rows in given])
             self._arrive(machine, took, given, context.join([common], node, inside))
 
-    def _arrive(self, machine: Machine, took: Run, parts: tuple[Part, ...], rows: Rows) -> None:
+    def _arrive(self, machine: Machine, took: PartialMatch, parts: tuple[Part, ...], rows: Rows) -> None:
         """All operands are there: the run goes on, with what they leave undecided."""
         if rows:
             gaps = list(took.gaps)

@@ -27,7 +27,7 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Way:
+class GateEdge:
     """An edge behind its gate. ``operands`` are those of an ``ALL``, else empty."""
 
     begins: tuple[Action, ...]
@@ -57,7 +57,7 @@ class Gate:
     inside: tuple[int, ...]
     key: tuple[str, ...]
     loose: bool
-    ways: tuple[Way, ...]
+    ways: tuple[GateEdge, ...]
     gpms: frozenset[str]
     plain: bool
     order: tuple[int, ...]
@@ -72,9 +72,9 @@ class Operand:
         self.start = start
 
     @cached_property
-    def strict(self) -> Program:
+    def strict(self) -> RunsProgram:
         """The operand by itself, every operator read as it stands."""
-        return Program(self._nfa)
+        return RunsProgram(self._nfa)
 
     @cached_property
     def independent(self) -> bool:
@@ -89,7 +89,7 @@ class Operand:
         )
 
 
-class Program:
+class RunsProgram:
     """What runs are interpreted by.
 
     ``woken`` gives the gates that must see an event of a GPM. ``remembered`` are the GPMs whose events
@@ -151,13 +151,13 @@ class Program:
             order=first.order,
         )
 
-    def _way(self, nfa: NFA, edge: Edge, target: Place) -> Way:
+    def _way(self, nfa: NFA, edge: Edge, target: Place) -> GateEdge:
         unit = edge.predicate.unit
         operands: tuple[Operand, ...] = ()
         if isinstance(unit, AnyOrder):
             parts = [nfa.parts[operand.id] for operand in unit.operands]
             operands = tuple(Operand(part, self._places(part, loose=True)) for part in parts)
-        return Way(edge.begins, unit, edge.inside, target, operands)
+        return GateEdge(edge.begins, unit, edge.inside, target, operands)
 
 
 def gpms_of(node: Node) -> frozenset[str]:

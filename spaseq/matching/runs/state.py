@@ -10,7 +10,7 @@ from spaseq.events import Stamp, precedes
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Rows
 from spaseq.matching.model import Choice, Occurrence
-from spaseq.matching.runs.program import Gate, Way
+from spaseq.matching.runs.program import Gate, GateEdge
 from spaseq.matching.search import Leading, Mark
 
 #: A run's choices, newest first, shared between the runs that branched off each other.
@@ -24,7 +24,7 @@ _ROW: Final = 300
 _ITEM: Final = 50
 
 
-class Frontier(NamedTuple):
+class MatchEnd(NamedTuple):
     """The end of a match so far: what every further event must follow. ``stream`` -1: of several."""
 
     time: int
@@ -38,15 +38,15 @@ class Frontier(NamedTuple):
         return stamp.stream == self.stream and stamp.n > self.n
 
 
-def frontier(stamps: Sequence[Stamp]) -> Frontier:
+def frontier(stamps: Sequence[Stamp]) -> MatchEnd:
     """The end of some events: those of the latest time are all that matters."""
     if len(stamps) == 1:
-        return Frontier(*stamps[0])
+        return MatchEnd(*stamps[0])
     time = max(stamp.time for stamp in stamps)
     last = [stamp for stamp in stamps if stamp.time == time]
     if len({stamp.stream for stamp in last}) > 1:
-        return Frontier(time, _SEVERAL, 0)
-    return Frontier(time, last[0].stream, max(stamp.n for stamp in last))
+        return MatchEnd(time, _SEVERAL, 0)
+    return MatchEnd(time, last[0].stream, max(stamp.n for stamp in last))
 
 
 def head(stamps: Sequence[Stamp]) -> tuple[Stamp, ...]:
@@ -68,7 +68,7 @@ class Gap(NamedTuple):
     """
 
     mark: Mark
-    after: Frontier | None
+    after: MatchEnd | None
     owner: int | None = None
     strategy: Strategy | None = None
     begun: History = None
@@ -102,7 +102,7 @@ class ChoiceTrace:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PartialMatch:
     """A match so far, without its Ω.
 
     ``counts`` are the counters of the Kleenes in progress, ``since`` the times at which bounded elements
@@ -113,7 +113,7 @@ class Run:
 
     history: History = None
     first: Occurrence | None = None
-    frontier: Frontier | None = None
+    frontier: MatchEnd | None = None
     counts: Mapping[int, int] = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
     leading: tuple[Leading, ...] = ()
@@ -128,11 +128,11 @@ class Run:
         """The chosen events, in the order in which they were taken."""
         return chosen(self.history)
 
-    def beginning(self, units: Iterable[int]) -> Run:
+    def beginning(self, units: Iterable[int]) -> PartialMatch:
         """The run, of which these units were taken first, if it had none before."""
         return self if self.began else replace(self, began=frozenset(units))
 
-    def took(self, choices: Sequence[Choice]) -> Run:
+    def took(self, choices: Sequence[Choice]) -> PartialMatch:
         """The run, one step on: events at one time, or those of an ``ALL``."""
         stamps = [event.stamp for _, event in choices]
         history = self.history
@@ -166,7 +166,7 @@ def chosen(history: History, begun: History = None) -> tuple[Choice, ...]:
 
 
 #: A match of one operand of an ``ALL``.
-Part = tuple[Run, Rows]
+Part = tuple[PartialMatch, Rows]
 
 
 class Parts(NamedTuple):
@@ -185,14 +185,14 @@ class Wait:
 
     __slots__ = ("begun", "blockers", "gate", "number", "rows", "run", "size")
 
-    def __init__(self, number: int, gate: Gate, run: Run, rows: Rows) -> None:
+    def __init__(self, number: int, gate: Gate, run: PartialMatch, rows: Rows) -> None:
         self.number = number
         self.gate = gate
         self.run = run
         self.rows = rows
         self.blockers: list[tuple[Stamp, ...]] = []
         # Per way, the run and its Ω behind the operator.
-        self.begun: list[tuple[Way, Run, Rows]] = []
+        self.begun: list[tuple[GateEdge, PartialMatch, Rows]] = []
         # About how many bytes all that takes; 0 once it waits no longer.
         self.size = 0
 

@@ -32,7 +32,7 @@ from spaseq.matching.enumeration.memory import New, PartitionShare, least_of
 from spaseq.matching.enumeration.reading import Portion, RootReading, divided
 from spaseq.matching.enumeration.update import Ints, SingleUpdate, Update
 from spaseq.matching.enumeration.walking import WalkedRoots, walked_together
-from spaseq.matching.runs.program import Place, Program
+from spaseq.matching.runs.program import Place, RunsProgram
 from spaseq.matching.sharing.canonical import start
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
@@ -238,7 +238,7 @@ class _Own(RootReading):
         # Compiled only where a match has to be run again.
         super().__init__(
             pattern, _SITES.of(part.member.common.outline, lambda: _own_sites(part.member, begin)),
-            lambda: DeterministicAutomaton(Program(compile_pattern(pattern)).start, tuple(pattern.gpms)),
+            lambda: DeterministicAutomaton(RunsProgram(compile_pattern(pattern)).start, tuple(pattern.gpms)),
             names, part.member.context, part.history, share,
         )  # fmt: skip
         self._part = part

@@ -20,7 +20,7 @@ from spaseq.automaton.normal import is_strict
 from spaseq.automaton.pattern import Atom, Chain, Either, GpmPart, Kleene, Node, SequencePattern, walk
 from spaseq.language.syntax import Consume, Strategy, Var
 from spaseq.matching.conditions.derived import split
-from spaseq.matching.runs.program import Gate, Place, Program, Way
+from spaseq.matching.runs.program import Gate, GateEdge, Place, RunsProgram
 from spaseq.matching.templates.form import ByOutline, Outline, compared, outline
 
 #: Whether filters read derived columns.
@@ -346,7 +346,9 @@ def start(pattern: SequencePattern, common: Canonical) -> Place:
 
     Queries of one outline have the same places, and name all alike, but for constants.
     """
-    root, built = _BUILT.of(common.outline, lambda: (pattern.root, Program(compile_pattern(pattern)).start))
+    root, built = _BUILT.of(
+        common.outline, lambda: (pattern.root, RunsProgram(compile_pattern(pattern)).start)
+    )
     nodes = {node.id: other for node, other in zip(walk(root), walk(common.pattern.root), strict=True)}
     return _Renaming(nodes, common.variables, common.gpms).place(built)
 
@@ -379,10 +381,10 @@ class _Renaming:
             gpms=frozenset(self._gpms[gpm] for gpm in gate.gpms),
         )
 
-    def _way(self, way: Way) -> Way:
+    def _way(self, way: GateEdge) -> GateEdge:
         assert not way.operands  # nothing gathers events in what is shared
         begins, inside = self._actions(way.begins), self._ids(way.inside)
-        return Way(begins, self._unit(way.unit), inside, self.place(way.target), ())
+        return GateEdge(begins, self._unit(way.unit), inside, self.place(way.target), ())
 
     def _actions(self, actions: tuple[Action, ...]) -> tuple[Action, ...]:
         return tuple(map(self._action, actions))

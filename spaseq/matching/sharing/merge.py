@@ -20,7 +20,7 @@ from spaseq.language.syntax import Strategy
 from spaseq.matching.conditions.postfix import BeyondTables
 from spaseq.matching.kernel.tables.analysis import Analysis, Compiled, candidates, reachable
 from spaseq.matching.kernel.tables.writer import write
-from spaseq.matching.runs.program import Gate, Place, Way
+from spaseq.matching.runs.program import Gate, GateEdge, Place
 from spaseq.terms.dictionary import Term
 
 Ints = npt.NDArray[np.int64]
@@ -168,7 +168,7 @@ class _Merger:
         self.ways[made] = list(ways.values())
         return made
 
-    def _way(self, own: dict[int, tuple[Gate, int]]) -> Way:
+    def _way(self, own: dict[int, tuple[Gate, int]]) -> GateEdge:
         found = {member: gate.ways[i] for member, (gate, i) in own.items()}
         target = self.place({member: way.target for member, way in found.items()})
         return replace(next(iter(found.values())), target=target)
@@ -202,7 +202,7 @@ class _Merger:
         return gate.ends, gate.strategy, rivals, gate.inside, gate.key, alone, gate.order
 
 
-def _step(way: Way) -> object:
+def _step(way: GateEdge) -> object:
     """All of a way but where it leads."""
     return way.begins, way.unit, way.inside
 

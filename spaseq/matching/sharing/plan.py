@@ -18,7 +18,7 @@ from spaseq.language.syntax import Query, Values
 from spaseq.matching.conditions.postfix import BeyondTables
 from spaseq.matching.evaluators import choose
 from spaseq.matching.model import bounds
-from spaseq.matching.runs.program import Place, Program
+from spaseq.matching.runs.program import Place, RunsProgram
 from spaseq.matching.sharing.canonical import AskedBeginning, Canonical, OutlineNumbers, canonical
 from spaseq.matching.sharing.cohort import SHARING, kind
 from spaseq.matching.sharing.merge import Merged, merge, tables
@@ -276,7 +276,7 @@ def _prefix(members: Sequence[_Member], evaluator: str) -> Prefix | None:
     patterns = [common.pattern for _, _, common in members]
     terms = OutlineNumbers()
     try:
-        starts = [Program(compile_pattern(pattern)).start for pattern in patterns]
+        starts = [RunsProgram(compile_pattern(pattern)).start for pattern in patterns]
         if evaluator in ("kernel", "ordered"):
             merged = tables(patterns, starts, lambda term: terms.of(term) + 1, evaluator).merged
         else:

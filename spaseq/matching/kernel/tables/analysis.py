@@ -48,7 +48,7 @@ from spaseq.matching.conditions.postfix import (
 )
 from spaseq.matching.kernel.records import buckets, parts
 from spaseq.matching.kernel.tables.absences import AbsenceTables
-from spaseq.matching.runs.program import Gate, Place, Program, Way
+from spaseq.matching.runs.program import Gate, GateEdge, Place, RunsProgram
 
 #: So many ways there may be to match an `&` of `|`.
 _MOST_ALTERNATIVES: Final = 16
@@ -62,7 +62,7 @@ class Candidate:
     """
 
     gate: Gate
-    way: Way | None
+    way: GateEdge | None
     unit: Atom
     begins: tuple[Action, ...]
     inside: tuple[int, ...]
@@ -102,7 +102,7 @@ class Analysis:
         self.pattern = pattern
         self._derived = derived
         self._candidates: dict[Gate, Alternatives] = {}
-        self.start = start or Program(compile_pattern(pattern)).start
+        self.start = start or RunsProgram(compile_pattern(pattern)).start
         self.gpms = tuple(pattern.gpms)
         self._inside: dict[int, tuple[int, ...]] = {}
         self._locate(pattern.root, ())
@@ -310,7 +310,7 @@ def candidates(gate: Gate) -> Iterator[tuple[tuple[Candidate, ...], bool]]:
 
 def _candidates(
     gate: Gate,
-    way: Way | None,
+    way: GateEdge | None,
     parts: tuple[Atom, ...],
     begins: tuple[Action, ...],
     inside: tuple[int, ...],
