@@ -15,9 +15,9 @@ from spaseq.errors import QueryError
 from spaseq.events import Stamp
 from spaseq.matching.context import Context
 from spaseq.matching.enumeration import memory, walking
-from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.evaluator import Enumeration
 from spaseq.matching.enumeration.fits import obstacles
+from spaseq.matching.enumeration.records import counter
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly

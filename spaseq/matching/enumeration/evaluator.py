@@ -22,9 +22,9 @@ from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked, Immediate, UnsolvedError
 from spaseq.matching.context import Context
 from spaseq.matching.enumeration.automaton import DeterministicAutomaton, sites
-from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.fits import keys
 from spaseq.matching.enumeration.reading import Portion, RootReading, divided
+from spaseq.matching.enumeration.records import counter
 from spaseq.matching.enumeration.update import SingleUpdate, Update
 from spaseq.matching.model import Bounds
 from spaseq.matching.runs.program import RunsProgram

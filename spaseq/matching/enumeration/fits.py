@@ -10,7 +10,7 @@ from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.pattern import Atom, Kleene, Node, SequencePattern, children, walk
 from spaseq.language.syntax import All, Conjunction, Consume, Emit, Not, Repeat, Strategy
 from spaseq.language.syntax.printing import print_sequence
-from spaseq.matching.enumeration.compiled._kernel_root import KEY_LIMIT
+from spaseq.matching.enumeration.records import root
 from spaseq.matching.obstacles import Obstacle, filter_of, other_operators, subsequences
 
 #: So many GPMs at most: labels are the bits of an integer.
@@ -52,8 +52,8 @@ def _keys_obstacles(pattern: SequencePattern, shared: frozenset[str]) -> Iterato
         names = " ".join(f"?{name}" for name in sorted(derived))
         yield Obstacle(f"there is PARTITION BY {names} where there is EMIT or CONSUME", clause)
     count = len(query.partition) + len(derived)
-    if count > KEY_LIMIT:
-        yield Obstacle(f"at most {KEY_LIMIT} variables tell runs apart", str(count))
+    if count > root.KEY_LIMIT:
+        yield Obstacle(f"at most {root.KEY_LIMIT} variables tell runs apart", str(count))
 
 
 def keys(pattern: SequencePattern) -> tuple[str, ...]:

@@ -11,12 +11,11 @@ from spaseq.events import EARLIEST
 from spaseq.limits import Budget
 from spaseq.matching.enumeration.automaton import DeterministicAutomaton
 from spaseq.matching.enumeration.compiled import _kernel_active as active_state
-from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.compiled import _kernel_layout as lay
 from spaseq.matching.enumeration.compiled import _kernel_node as node
 from spaseq.matching.enumeration.compiled import _kernel_partition as partition
-from spaseq.matching.enumeration.compiled import _kernel_root as root
 from spaseq.matching.enumeration.compiled._kernel_keys import move_partitions
+from spaseq.matching.enumeration.records import counter, root
 
 _NODES: Final = 1 << 14
 _PARTITIONS: Final = 1 << 6

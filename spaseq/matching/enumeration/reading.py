@@ -23,9 +23,9 @@ from spaseq.matching.columns.chunk import Stretch
 from spaseq.matching.columns.history import History
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.enumeration.automaton import DeterministicAutomaton
-from spaseq.matching.enumeration.compiled import _kernel_root as root
 from spaseq.matching.enumeration.compiled._kernel_keys import narrow
 from spaseq.matching.enumeration.memory import PartitionShare, Roots
+from spaseq.matching.enumeration.records import root
 from spaseq.matching.enumeration.walking import Walk, WalkedRoots
 from spaseq.matching.host import Key, emitted, kept, select
 from spaseq.matching.model import Found, Row

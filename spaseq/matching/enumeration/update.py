@@ -19,11 +19,10 @@ from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.enumeration.automaton import DeterministicAutomaton
-from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.compiled import _kernel_layout as lay
-from spaseq.matching.enumeration.compiled import _kernel_root as root
 from spaseq.matching.enumeration.compiled._kernel import label_events, run, spread
 from spaseq.matching.enumeration.memory import TecsMemory
+from spaseq.matching.enumeration.records import counter, root
 from spaseq.matching.model import Bounds
 from spaseq.terms.dictionary import Dictionary
 

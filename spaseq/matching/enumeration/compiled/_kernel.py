@@ -9,12 +9,9 @@ from spaseq._jit import inlined, kernel, part
 from spaseq._kernel_events import reach_before
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.enumeration.compiled import _kernel_active as active
-from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.compiled import _kernel_keys as keys_of
 from spaseq.matching.enumeration.compiled import _kernel_node as node
 from spaseq.matching.enumeration.compiled import _kernel_partition as partition
-from spaseq.matching.enumeration.compiled import _kernel_root as root
-from spaseq.matching.enumeration.compiled._kernel_bits import index, lowest
 from spaseq.matching.enumeration.compiled._kernel_layout import (
     ASK,
     DONE,
@@ -27,7 +24,10 @@ from spaseq.matching.enumeration.compiled._kernel_layout import (
     UNRANKED,
     WIDER,
     Ints,
+    index,
+    lowest,
 )
+from spaseq.matching.enumeration.records import counter, root
 
 # An event that came alone, for ``_kernel.run``: a batch of one event, with the solutions of each GPM.
 

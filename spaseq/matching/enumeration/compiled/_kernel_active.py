@@ -6,10 +6,9 @@ from typing import Final
 
 from spaseq._fields import reads, reads_item, writes, writes_item
 from spaseq._jit import inlined, part
-from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.compiled import _kernel_node as node
-from spaseq.matching.enumeration.compiled._kernel_bits import index
-from spaseq.matching.enumeration.compiled._kernel_layout import Ints
+from spaseq.matching.enumeration.compiled._kernel_layout import Ints, index
+from spaseq.matching.enumeration.records import counter
 
 #: The state of the deterministic automaton.
 state, _set_state = reads(0), writes(0)

@@ -6,10 +6,9 @@ from typing import Any, Final
 
 from spaseq._jit import inlined, kernel
 from spaseq.matching.enumeration.compiled import _kernel_active as active
-from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.compiled import _kernel_partition as partition
-from spaseq.matching.enumeration.compiled._kernel_bits import lowest
-from spaseq.matching.enumeration.compiled._kernel_layout import Ints
+from spaseq.matching.enumeration.compiled._kernel_layout import Ints, lowest
+from spaseq.matching.enumeration.records import counter
 
 _MULTIPLIER: Final = 0x2545F4914F6CDD1D
 

@@ -1,4 +1,4 @@
-"""The memory of enumeration, drawn, and how a call of its loops ends: the records have a module each.
+"""The memory of enumeration, drawn, and how a call of its loops ends; bits of integers.
 
 *Nodes* are the tECS of CORE (section 5): an *output* is an event chosen as a GPM and what came before it, a
 *union* has two alternatives; CORE's *bottom*, where runs start, is number 0. Each node has its top: the
@@ -31,6 +31,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from spaseq._jit import inlined
+
 Ints = npt.NDArray[np.int64]
 
 # How a call ends.
@@ -51,3 +53,23 @@ MORE_KEYS: Final = 2
 def arrays(*shapes: tuple[int, ...]) -> Any:
     """Empty memory of these shapes."""
     return tuple(np.zeros(shape, dtype=np.int64) for shape in shapes)
+
+
+_LOW: Final = (1 << 32) - 1
+
+
+@inlined
+def lowest(bits: int) -> int:
+    """The number of the lowest bit of some: LLVM knows this loop, and makes one instruction of it."""
+    below = (bits & -bits) - 1
+    count = 0
+    while below:
+        below &= below - 1
+        count += 1
+    return count
+
+
+@inlined
+def index(number: int) -> int:
+    """A number that is not negative, in words for LLVM, which then need not think of places from the end."""
+    return number & _LOW

@@ -6,9 +6,8 @@ from typing import Final
 
 from spaseq._fields import reads, writes
 from spaseq._jit import inlined, part
-from spaseq.matching.enumeration.compiled import _kernel_counter as counter
-from spaseq.matching.enumeration.compiled._kernel_bits import index
-from spaseq.matching.enumeration.compiled._kernel_layout import Ints
+from spaseq.matching.enumeration.compiled._kernel_layout import Ints, index
+from spaseq.matching.enumeration.records import counter
 
 # Labels that are no GPM's.
 UNION: Final = -1

@@ -6,9 +6,8 @@ from typing import Final
 
 from spaseq._jit import inlined, part
 from spaseq.matching.enumeration.compiled import _kernel_active as active
-from spaseq.matching.enumeration.compiled import _kernel_counter as counter
-from spaseq.matching.enumeration.compiled._kernel_bits import index, lowest
-from spaseq.matching.enumeration.compiled._kernel_layout import Ints
+from spaseq.matching.enumeration.compiled._kernel_layout import Ints, index, lowest
+from spaseq.matching.enumeration.records import counter
 
 # A partition begins with its keys. Then come the last event's place on the axis and its time, how many
 # states are active, where the last run that started went, and for each label which active states wait for
