@@ -15,12 +15,12 @@ from spaseq.errors import EngineError
 from spaseq.language.syntax import UNITS, Consume, Strategy
 from spaseq.matching.columns.evaluator import ByColumns
 from spaseq.matching.context import Context
+from spaseq.matching.interpreter.evaluator import Runs
+from spaseq.matching.interpreter.program import RunsProgram
 from spaseq.matching.model import Bounds, Evaluator
 from spaseq.matching.obstacles import Feature, Obstacle, features, in_words, other_operators
 from spaseq.matching.ordered.simulation import Ordered
 from spaseq.matching.reference import Reference
-from spaseq.matching.runs.evaluator import Runs
-from spaseq.matching.runs.program import RunsProgram
 from spaseq.matching.templates.form import shape
 from spaseq.terms.dictionary import Dictionary
 

@@ -13,12 +13,12 @@ from spaseq.automaton.show import label
 from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
+from spaseq.matching.interpreter.absence import Path
+from spaseq.matching.interpreter.evaluator import Runs
+from spaseq.matching.interpreter.machine import Gathering, Machine, Member
+from spaseq.matching.interpreter.program import GateEdge, Place, RunsProgram
+from spaseq.matching.interpreter.state import MatchEnd, PartialMatch, Wait
 from spaseq.matching.model import Bounds, Choice, Found, Occurrence
-from spaseq.matching.runs.absence import Path
-from spaseq.matching.runs.evaluator import Runs
-from spaseq.matching.runs.machine import Gathering, Machine, Member
-from spaseq.matching.runs.program import GateEdge, Place, RunsProgram
-from spaseq.matching.runs.state import MatchEnd, PartialMatch, Wait
 from spaseq.why.diagnosis import EdgeCount, StateCount
 
 #: What a partial match ends of, besides the strategy after it.

@@ -30,10 +30,10 @@ from spaseq.language.checking.sequences import inside
 from spaseq.language.scope import references
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.context import Context
+from spaseq.matching.interpreter.program import RunsProgram
 from spaseq.matching.kernel.tables.compiling import obstacles
 from spaseq.matching.model import Bounds, Occurrence, Solution
 from spaseq.matching.obstacles import Feature, features
-from spaseq.matching.runs.program import RunsProgram
 from spaseq.terms.dictionary import Dictionary, Term
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"

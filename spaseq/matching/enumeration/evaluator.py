@@ -26,8 +26,8 @@ from spaseq.matching.enumeration.fits import keys
 from spaseq.matching.enumeration.reading import Portion, RootReading, divided
 from spaseq.matching.enumeration.records import counter
 from spaseq.matching.enumeration.update import SingleUpdate, Update
+from spaseq.matching.interpreter.program import RunsProgram
 from spaseq.matching.model import Bounds
-from spaseq.matching.runs.program import RunsProgram
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]

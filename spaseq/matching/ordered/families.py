@@ -10,6 +10,10 @@ from typing import Final
 from spaseq.automaton.pattern import AnyOrder, Atom, Both, Node, walk
 from spaseq.events import Stamp
 from spaseq.matching.context import Context, Rows
+from spaseq.matching.interpreter.absence import Path
+from spaseq.matching.interpreter.machine import Gathering, Machine, Member
+from spaseq.matching.interpreter.program import Gate, GateEdge, RunsProgram
+from spaseq.matching.interpreter.state import ChoiceTrace, Home, PartialMatch, Wait
 from spaseq.matching.model import Bounds, Choice, Occurrence
 from spaseq.matching.ordered.preference import (
     Chosen,
@@ -22,10 +26,6 @@ from spaseq.matching.ordered.preference import (
     open_bounds,
     preferred,
 )
-from spaseq.matching.runs.absence import Path
-from spaseq.matching.runs.machine import Gathering, Machine, Member
-from spaseq.matching.runs.program import Gate, GateEdge, RunsProgram
-from spaseq.matching.runs.state import ChoiceTrace, Home, PartialMatch, Wait
 
 #: Before all events.
 ALWAYS: Final[Moment] = (-math.inf,)

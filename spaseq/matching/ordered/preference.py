@@ -13,10 +13,10 @@ from spaseq.automaton.pattern import Atom, Both, Either, Kleene, Node, SequenceP
 from spaseq.events import Stamp
 from spaseq.language import scope
 from spaseq.language.syntax import Aggregate, Exists, Filter, Prev, Skip, SkipMode
+from spaseq.matching.interpreter.absence import Path
+from spaseq.matching.interpreter.program import Gate
+from spaseq.matching.interpreter.state import ChoiceTrace, Wait
 from spaseq.matching.model import Found
-from spaseq.matching.runs.absence import Path
-from spaseq.matching.runs.program import Gate
-from spaseq.matching.runs.state import ChoiceTrace, Wait
 
 # Where the next match may begin (semantics, section 6, AFTER MATCH SKIP).
 
@@ -68,7 +68,7 @@ def _after(earlier: Moment) -> Moment:
 #
 # A match is delivered as soon as no such choice is preferred to its own (semantics, section 6).
 
-#: As ``runs.memory.Path``, with moments for events.
+#: As ``interpreter.absence.Path``, with moments for events.
 Chosen = tuple[object, ...]
 
 

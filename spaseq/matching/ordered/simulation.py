@@ -17,12 +17,12 @@ from spaseq.automaton.pattern import AnyOrder, SequencePattern, walk
 from spaseq.events import BEGINNING
 from spaseq.language.syntax import SkipMode
 from spaseq.matching.context import Context, Rows
+from spaseq.matching.interpreter.evaluator import found_of
+from spaseq.matching.interpreter.program import RunsProgram
+from spaseq.matching.interpreter.state import ChoiceTrace, PartialMatch
 from spaseq.matching.model import Bounds, Found, Occurrence
 from spaseq.matching.ordered.families import ALWAYS, FamilyMachine
 from spaseq.matching.ordered.preference import Merging, Moment, Preference, preferred, resumed_at
-from spaseq.matching.runs.evaluator import found_of
-from spaseq.matching.runs.program import RunsProgram
-from spaseq.matching.runs.state import ChoiceTrace, PartialMatch
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from spaseq.matching.enumeration.memory import New, PartitionShare, least_of
 from spaseq.matching.enumeration.reading import Portion, RootReading, divided
 from spaseq.matching.enumeration.update import Ints, SingleUpdate, Update
 from spaseq.matching.enumeration.walking import WalkedRoots, walked_together
-from spaseq.matching.runs.program import Place, RunsProgram
+from spaseq.matching.interpreter.program import Place, RunsProgram
 from spaseq.matching.sharing.canonical import start
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member

@@ -20,7 +20,7 @@ from spaseq.automaton.normal import is_strict
 from spaseq.automaton.pattern import Atom, Chain, Either, GpmPart, Kleene, Node, SequencePattern, walk
 from spaseq.language.syntax import Consume, Strategy, Var
 from spaseq.matching.conditions.derived import split
-from spaseq.matching.runs.program import Gate, GateEdge, Place, RunsProgram
+from spaseq.matching.interpreter.program import Gate, GateEdge, Place, RunsProgram
 from spaseq.matching.templates.form import ByOutline, Outline, compared, outline
 
 #: Whether filters read derived columns.

@@ -18,9 +18,9 @@ from spaseq.automaton.nfa import Action
 from spaseq.automaton.pattern import Either, SequencePattern
 from spaseq.language.syntax import Strategy
 from spaseq.matching.conditions.postfix import BeyondTables
+from spaseq.matching.interpreter.program import Gate, GateEdge, Place
 from spaseq.matching.kernel.tables.analysis import Analysis, Compiled, candidates, reachable
 from spaseq.matching.kernel.tables.writer import write
-from spaseq.matching.runs.program import Gate, GateEdge, Place
 from spaseq.terms.dictionary import Term
 
 Ints = npt.NDArray[np.int64]

@@ -17,8 +17,8 @@ from spaseq.gpm.sharing import question
 from spaseq.language.syntax import Query, Values
 from spaseq.matching.conditions.postfix import BeyondTables
 from spaseq.matching.evaluators import choose
+from spaseq.matching.interpreter.program import Place, RunsProgram
 from spaseq.matching.model import bounds
-from spaseq.matching.runs.program import Place, RunsProgram
 from spaseq.matching.sharing.canonical import AskedBeginning, Canonical, OutlineNumbers, canonical
 from spaseq.matching.sharing.cohort import SHARING, kind
 from spaseq.matching.sharing.merge import Merged, merge, tables

@@ -11,7 +11,7 @@ from spaseq.automaton.pattern import Atom, Both, Kleene, Node, starts, walk
 from spaseq.automaton.show import show
 from spaseq.language.syntax import Duration, Strategy
 from spaseq.matching.conditions.postfix import BeyondTables
-from spaseq.matching.runs.program import Gate, Place
+from spaseq.matching.interpreter.program import Gate, Place
 
 #: So many gaps may be open at a time.
 _MOST_GAPS: Final = 8

@@ -46,9 +46,9 @@ from spaseq.matching.conditions.postfix import (
     touched,
     with_nearer,
 )
+from spaseq.matching.interpreter.program import Gate, GateEdge, Place, RunsProgram
 from spaseq.matching.kernel.records import buckets, parts
 from spaseq.matching.kernel.tables.absences import AbsenceTables
-from spaseq.matching.runs.program import Gate, GateEdge, Place, RunsProgram
 
 #: So many ways there may be to match an `&` of `|`.
 _MOST_ALTERNATIVES: Final = 16

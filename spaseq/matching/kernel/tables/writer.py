@@ -17,11 +17,11 @@ from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.derived import Derived
 from spaseq.matching.conditions.postfix import Accumulator, Site, Step
 from spaseq.matching.conditions.programs import Programs, SectionReference, Sections
+from spaseq.matching.interpreter.program import Gate
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.records import actions, entries, gaps, gates
 from spaseq.matching.kernel.tables.absences import Absence
 from spaseq.matching.kernel.tables.analysis import Analysis, Candidate, Chain, Compiled
-from spaseq.matching.runs.program import Gate
 from spaseq.terms.dictionary import Term
 
 _STRATEGIES: Final = {

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from spaseq.matching.conditions.postfix import Accumulator, Lookup, Site, Step
 from spaseq.matching.conditions.programs import Programs, Sections
+from spaseq.matching.interpreter.program import Place
 from spaseq.matching.kernel.tables.analysis import Analysis, Compiled
-from spaseq.matching.runs.program import Place
 from spaseq.matching.shedding.compiled import _kernel_known as k
 from spaseq.matching.shedding.compiled import _kernel_rehearsed as ghosts
 from spaseq.matching.shedding.learned.absent import graves, tells_the_dead

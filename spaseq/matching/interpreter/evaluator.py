@@ -8,10 +8,10 @@ from itertools import count
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.matching.context import Context, Rows
+from spaseq.matching.interpreter.machine import Machine
+from spaseq.matching.interpreter.program import RunsProgram
+from spaseq.matching.interpreter.state import PartialMatch
 from spaseq.matching.model import Bounds, Found, Occurrence, distinct
-from spaseq.matching.runs.machine import Machine
-from spaseq.matching.runs.program import RunsProgram
-from spaseq.matching.runs.state import PartialMatch
 
 
 @dataclass(eq=False, slots=True)

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple, Protocol
 from spaseq.events import Stamp, precedes
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Rows
+from spaseq.matching.interpreter.program import Gate, GateEdge
 from spaseq.matching.model import Choice, Occurrence
-from spaseq.matching.runs.program import Gate, GateEdge
 from spaseq.matching.search import Leading, Mark
 
 #: A run's choices, newest first, shared between the runs that branched off each other.

@@ -20,10 +20,10 @@ from spaseq.automaton.pattern import AnyOrder, Atom
 from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
+from spaseq.matching.interpreter.absence import Absences, EventMemory, Path, simultaneous
+from spaseq.matching.interpreter.program import Gate, GateEdge, Place, RunsProgram
+from spaseq.matching.interpreter.state import Gap, MatchEnd, Part, PartialMatch, Parts, Wait, WaitIndex
 from spaseq.matching.model import Bounds, Choice, Occurrence
-from spaseq.matching.runs.absence import Absences, EventMemory, Path, simultaneous
-from spaseq.matching.runs.program import Gate, GateEdge, Place, RunsProgram
-from spaseq.matching.runs.state import Gap, MatchEnd, Part, PartialMatch, Parts, Wait, WaitIndex
 from spaseq.matching.search import Join, Leading
 
 #: What expires with an event: a waiting run, or the part of an ``ALL`` that has its number there.

@@ -12,9 +12,9 @@ from spaseq.automaton.pattern import Absent, Atom, Both, Either, Maybe, Node, Se
 from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
+from spaseq.matching.interpreter.program import RunsProgram, gpms_of
+from spaseq.matching.interpreter.state import Gap, MatchEnd, PartialMatch, chosen
 from spaseq.matching.model import Bounds, Choice, Found, Occurrence
-from spaseq.matching.runs.program import RunsProgram, gpms_of
-from spaseq.matching.runs.state import Gap, MatchEnd, PartialMatch, chosen
 from spaseq.matching.search import Entry, Leading, Mark, Partial, Prospects, Search, follow, horizon
 
 # What an evaluator remembers of past events: for negations, and to read an ``ALL`` again.
