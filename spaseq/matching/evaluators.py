@@ -210,7 +210,7 @@ def by_columns(
 
         return _shedding(name, Bounded(pattern, dictionary, context, bounds, effort))
     if name == "parameterized":
-        from spaseq.matching.parameterized.evaluator import Parameterized
+        from spaseq.matching.kmp.evaluator import Parameterized
 
         return Parameterized(pattern, dictionary, context, bounds)
     if name == "enumeration":
@@ -274,7 +274,7 @@ def by_events(
 
 
 def _parameterized(pattern: SequencePattern) -> Iterator[Obstacle]:
-    from spaseq.matching.parameterized.query import obstacles
+    from spaseq.matching.kmp.query import obstacles
 
     yield from _several(pattern)
     yield from obstacles(pattern)

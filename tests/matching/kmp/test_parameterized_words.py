@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spaseq.errors import PatternError
-from spaseq.matching.parameterized.patterns import (
+from spaseq.matching.kmp.patterns import (
     Pattern,
     Term,
     Variable,
@@ -20,7 +20,7 @@ from spaseq.matching.parameterized.patterns import (
     normal_form,
     search,
 )
-from spaseq.matching.parameterized.program import (
+from spaseq.matching.kmp.program import (
     Cell,
     ConditionKind,
     EdgeCondition,
@@ -28,7 +28,7 @@ from spaseq.matching.parameterized.program import (
     PatternConstant,
     edges,
 )
-from spaseq.matching.parameterized.tree import PatternTree
+from spaseq.matching.kmp.tree import PatternTree
 from tests.conftest import examples
 
 parse = Pattern.parse

@@ -18,14 +18,14 @@ from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.evaluators import by_events
+from spaseq.matching.kmp.evaluator import Parameterized
+from spaseq.matching.kmp.query import compile_query, obstacles
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.obstacles import Obstacle, in_words
-from spaseq.matching.parameterized.evaluator import Parameterized
-from spaseq.matching.parameterized.query import compile_query, obstacles
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, shown
-from tests.matching.parameterized.parameterized_cases import (
+from tests.matching.kmp.parameterized_cases import (
     PLACES,
     Case,
     Stream,

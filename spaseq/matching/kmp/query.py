@@ -16,9 +16,9 @@ from spaseq.automaton.pattern import Atom, Chain, SequencePattern, walk
 from spaseq.gpm.sharing import question
 from spaseq.language.syntax import Binary, Consume, Expression, Ref, Sequence, Strategy, Var
 from spaseq.language.syntax.printing import print_sequence
+from spaseq.matching.kmp._kernel import RELEVANT
+from spaseq.matching.kmp.program import LONGEST, Blocks, KmpProgram, Layout, compile_blocks
 from spaseq.matching.obstacles import Obstacle, filter_of, other_operators, subsequences
-from spaseq.matching.parameterized._kernel import RELEVANT
-from spaseq.matching.parameterized.program import LONGEST, Blocks, KmpProgram, Layout, compile_blocks
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from spaseq.matching.parameterized import _kernel as k
+from spaseq.matching.kmp import _kernel as k
 
 # The table of edges of the extended KMP (du Mouza, Rigaux and Scholl, section 4.3).
 #

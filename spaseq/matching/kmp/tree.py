@@ -14,7 +14,7 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.matching.parameterized.patterns import (
+from spaseq.matching.kmp.patterns import (
     Pattern,
     Term,
     Variable,

@@ -20,9 +20,9 @@ from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.conditions.numbers import Numbers
 from spaseq.matching.host import Key
-from spaseq.matching.parameterized import _kernel as k
-from spaseq.matching.parameterized._kernel import NEWEST, RELEVANT, Ints
-from spaseq.matching.parameterized.query import KmpQuery
+from spaseq.matching.kmp import _kernel as k
+from spaseq.matching.kmp._kernel import NEWEST, RELEVANT, Ints
+from spaseq.matching.kmp.query import KmpQuery
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 from spaseq.terms.values import BLANK, DECIMAL, INTEGER, IRI, LANG, STRING, Value
 

@@ -15,9 +15,9 @@ from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.host import Matcher
+from spaseq.matching.kmp.evaluator import Parameterized
+from spaseq.matching.kmp.query import obstacles
 from spaseq.matching.model import Bounds, Evaluator, Occurrence
-from spaseq.matching.parameterized.evaluator import Parameterized
-from spaseq.matching.parameterized.query import obstacles
 from spaseq.matching.reference import Reference
 from spaseq.terms.dictionary import Dictionary, Term
 from tests.matching.blocks import singly

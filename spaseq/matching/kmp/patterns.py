@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 
 from spaseq.errors import PatternError
-from spaseq.matching.parameterized import _kernel as k
-from spaseq.matching.parameterized.program import LONGEST, Blocks, KmpProgram, Layout, compile_blocks
+from spaseq.matching.kmp import _kernel as k
+from spaseq.matching.kmp.program import LONGEST, Blocks, KmpProgram, Layout, compile_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ def compile_pattern(pattern: Pattern) -> tuple[KmpProgram, dict[Hashable, int]]:
 def as_blocks(pattern: Pattern) -> tuple[Blocks, dict[Hashable, int]]:
     """A pattern on words as one of blocks with one track, and the codes of its constants.
 
-    >>> from spaseq.matching.parameterized.patterns import Pattern
+    >>> from spaseq.matching.kmp.patterns import Pattern
     >>> blocks, codes = as_blocks(Pattern.parse("@x.a.@x"))
     >>> blocks.constants, blocks.variables, codes
     (({}, {0: 1}, {}), ({0: 0}, {}, {0: 0}), {'a': 1})

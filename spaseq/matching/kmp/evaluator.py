@@ -25,10 +25,10 @@ from spaseq.matching.columns.evaluator import Asked, Immediate, UnsolvedError
 from spaseq.matching.columns.history import History
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
+from spaseq.matching.kmp import _kernel as k
+from spaseq.matching.kmp.query import compile_query
+from spaseq.matching.kmp.text import Partitions, SingleSymbols, SymbolValues, Text, read
 from spaseq.matching.model import Bounds, Found
-from spaseq.matching.parameterized import _kernel as k
-from spaseq.matching.parameterized.query import compile_query
-from spaseq.matching.parameterized.text import Partitions, SingleSymbols, SymbolValues, Text, read
 from spaseq.terms.dictionary import Dictionary
 
 #: Occurrences that the kernel hands over at a time.
