@@ -214,7 +214,7 @@ def by_columns(
 
         return Parameterized(pattern, dictionary, context, bounds)
     if name == "enumeration":
-        from spaseq.matching.enumeration.evaluator import Enumeration
+        from spaseq.matching.tecs.evaluator import Enumeration
 
         return Enumeration(pattern, dictionary, context, bounds)
     if name in ("lazy", "tree"):
@@ -281,7 +281,7 @@ def _parameterized(pattern: SequencePattern) -> Iterator[Obstacle]:
 
 
 def _enumeration(pattern: SequencePattern) -> Iterator[Obstacle]:
-    from spaseq.matching.enumeration.fits import obstacles
+    from spaseq.matching.tecs.fits import obstacles
 
     yield from _several(pattern)
     yield from obstacles(pattern)

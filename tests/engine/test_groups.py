@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import spaseq
 from spaseq.engine.pipelines import stream_set
-from spaseq.matching.enumeration.reading import TecsReplay
+from spaseq.matching.tecs.reading import TecsReplay
 from spaseq.matching.templates.table import TableGpm
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.sample import Sample

@@ -12,10 +12,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import spaseq
-from spaseq.matching.enumeration import walking
-from spaseq.matching.enumeration.memory import Roots
-from spaseq.matching.enumeration.walking import WalkedRoots
 from spaseq.matching.sharing import by_enumeration
+from spaseq.matching.tecs import walking
+from spaseq.matching.tecs.memory import Roots
+from spaseq.matching.tecs.walking import WalkedRoots
 from tests.conftest import examples
 from tests.engine.test_shared_prefixes import check_against_each_alone
 from tests.streams import NS, letters, query

@@ -14,7 +14,7 @@ from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
 
 if TYPE_CHECKING:
-    from spaseq.matching.enumeration.reading import Portion
+    from spaseq.matching.tecs.reading import Portion
 
 #: Gives the solutions of a GPM in an event; None for a large one.
 Solve = Callable[[Single], Values | None]

@@ -21,23 +21,23 @@ from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.plain import Sites
-from spaseq.matching.enumeration.automaton import (
-    Configuration,
-    DeterministicAutomaton,
-    DeterministicTransition,
-    sites,
-)
-from spaseq.matching.enumeration.fits import keys
-from spaseq.matching.enumeration.memory import New, PartitionShare, least_of
-from spaseq.matching.enumeration.reading import Portion, RootReading, divided
-from spaseq.matching.enumeration.update import Ints, SingleUpdate, Update
-from spaseq.matching.enumeration.walking import WalkedRoots, walked_together
 from spaseq.matching.interpreter.program import Place, RunsProgram
 from spaseq.matching.sharing.canonical import start
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.merge import Merged, merge
 from spaseq.matching.sharing.part import GroupPart
+from spaseq.matching.tecs.automaton import (
+    Configuration,
+    DeterministicAutomaton,
+    DeterministicTransition,
+    sites,
+)
+from spaseq.matching.tecs.fits import keys
+from spaseq.matching.tecs.memory import New, PartitionShare, least_of
+from spaseq.matching.tecs.reading import Portion, RootReading, divided
+from spaseq.matching.tecs.update import Ints, SingleUpdate, Update
+from spaseq.matching.tecs.walking import WalkedRoots, walked_together
 from spaseq.matching.templates.form import ByOutline
 
 #: What ``_own_sites`` makes: under the names of the queries, which are those of all of an outline.

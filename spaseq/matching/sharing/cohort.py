@@ -219,8 +219,8 @@ def _of(member: Member) -> type[Group]:
 
 def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:
     """Members that begin alike, in as many groups as needed: but for ``kernel``, one has few GPMs."""
-    from spaseq.matching.enumeration.fits import MOST_GPMS
     from spaseq.matching.ordered.records import roster
+    from spaseq.matching.tecs.fits import MOST_GPMS
 
     some: list[Member] = []
     gpms: set[str] = set()
@@ -258,7 +258,7 @@ def _axis(member: Member, offset: int) -> object:
 
 def kind(common: Canonical, window: Bounds, evaluator: str, effort: Effort | None = None) -> object:
     """Equal for queries that can be one group: of the same first element, axis and bound."""
-    from spaseq.matching.enumeration.fits import keys
+    from spaseq.matching.tecs.fits import keys
 
     size = 0 if window.sliding else window.size
     by = keys(common.pattern) if evaluator == "enumeration" else ()

@@ -20,12 +20,12 @@ from spaseq.matching.sharing.canonical import Canonical
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
-    from spaseq.matching.enumeration.reading import Portion
     from spaseq.matching.sharing.by_enumeration import EnumerationPart
     from spaseq.matching.sharing.by_ordered import OrderedPart
     from spaseq.matching.sharing.cohort import Cohort
     from spaseq.matching.sharing.group import Group
     from spaseq.matching.sharing.part import GroupPart
+    from spaseq.matching.tecs.reading import Portion
 
 _ALWAYS: Final = 1 << 62
 

@@ -6,9 +6,9 @@ from typing import Final
 
 from spaseq._fields import reads, reads_item, writes, writes_item
 from spaseq._jit import inlined, part
-from spaseq.matching.enumeration.compiled import _kernel_node as node
-from spaseq.matching.enumeration.compiled._kernel_layout import Ints, index
-from spaseq.matching.enumeration.records import counter
+from spaseq.matching.tecs.compiled import _kernel_node as node
+from spaseq.matching.tecs.compiled._kernel_layout import Ints, index
+from spaseq.matching.tecs.records import counter
 
 #: The state of the deterministic automaton.
 state, _set_state = reads(0), writes(0)

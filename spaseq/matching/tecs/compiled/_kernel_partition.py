@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import inlined, part
-from spaseq.matching.enumeration.compiled import _kernel_active as active
-from spaseq.matching.enumeration.compiled._kernel_layout import Ints, index, lowest
-from spaseq.matching.enumeration.records import counter
+from spaseq.matching.tecs.compiled import _kernel_active as active
+from spaseq.matching.tecs.compiled._kernel_layout import Ints, index, lowest
+from spaseq.matching.tecs.records import counter
 
 # A partition begins with its keys. Then come the last event's place on the axis and its time, how many
 # states are active, where the last run that started went, and for each label which active states wait for

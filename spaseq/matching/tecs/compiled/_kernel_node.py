@@ -6,8 +6,8 @@ from typing import Final
 
 from spaseq._fields import reads, writes
 from spaseq._jit import inlined, part
-from spaseq.matching.enumeration.compiled._kernel_layout import Ints, index
-from spaseq.matching.enumeration.records import counter
+from spaseq.matching.tecs.compiled._kernel_layout import Ints, index
+from spaseq.matching.tecs.records import counter
 
 # Labels that are no GPM's.
 UNION: Final = -1

@@ -21,13 +21,13 @@ from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked, Immediate, UnsolvedError
 from spaseq.matching.context import Context
-from spaseq.matching.enumeration.automaton import DeterministicAutomaton, sites
-from spaseq.matching.enumeration.fits import keys
-from spaseq.matching.enumeration.reading import Portion, RootReading, divided
-from spaseq.matching.enumeration.records import counter
-from spaseq.matching.enumeration.update import SingleUpdate, Update
 from spaseq.matching.interpreter.program import RunsProgram
 from spaseq.matching.model import Bounds
+from spaseq.matching.tecs.automaton import DeterministicAutomaton, sites
+from spaseq.matching.tecs.fits import keys
+from spaseq.matching.tecs.reading import Portion, RootReading, divided
+from spaseq.matching.tecs.records import counter
+from spaseq.matching.tecs.update import SingleUpdate, Update
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]

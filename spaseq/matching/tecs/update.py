@@ -18,12 +18,12 @@ from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.ranks import ranks
-from spaseq.matching.enumeration.automaton import DeterministicAutomaton
-from spaseq.matching.enumeration.compiled import _kernel_layout as lay
-from spaseq.matching.enumeration.compiled._kernel import label_events, run, spread
-from spaseq.matching.enumeration.memory import TecsMemory
-from spaseq.matching.enumeration.records import counter, root
 from spaseq.matching.model import Bounds
+from spaseq.matching.tecs.automaton import DeterministicAutomaton
+from spaseq.matching.tecs.compiled import _kernel_layout as lay
+from spaseq.matching.tecs.compiled._kernel import label_events, run, spread
+from spaseq.matching.tecs.memory import TecsMemory
+from spaseq.matching.tecs.records import counter, root
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]

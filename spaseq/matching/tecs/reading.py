@@ -22,13 +22,13 @@ from spaseq.matching.columns.blocks.plain import Columns, Site, Sites
 from spaseq.matching.columns.chunk import Stretch
 from spaseq.matching.columns.history import History
 from spaseq.matching.context import Context, Rows
-from spaseq.matching.enumeration.automaton import DeterministicAutomaton
-from spaseq.matching.enumeration.compiled._kernel_keys import narrow
-from spaseq.matching.enumeration.memory import PartitionShare, Roots
-from spaseq.matching.enumeration.records import root
-from spaseq.matching.enumeration.walking import Walk, WalkedRoots
 from spaseq.matching.host import Key, emitted, kept, select
 from spaseq.matching.model import Found, Row
+from spaseq.matching.tecs.automaton import DeterministicAutomaton
+from spaseq.matching.tecs.compiled._kernel_keys import narrow
+from spaseq.matching.tecs.memory import PartitionShare, Roots
+from spaseq.matching.tecs.records import root
+from spaseq.matching.tecs.walking import Walk, WalkedRoots
 
 # What an enumerated match means: its events and its Ω.
 

@@ -6,10 +6,10 @@ from typing import Final
 
 from spaseq._fields import reads, writes
 from spaseq._jit import kernel, part
-from spaseq.matching.enumeration.compiled import _kernel_node as node
-from spaseq.matching.enumeration.compiled._kernel_layout import DONE, Ints, index
-from spaseq.matching.enumeration.records import counter
-from spaseq.matching.enumeration.records import root as root_of
+from spaseq.matching.tecs.compiled import _kernel_node as node
+from spaseq.matching.tecs.compiled._kernel_layout import DONE, Ints, index
+from spaseq.matching.tecs.records import counter
+from spaseq.matching.tecs.records import root as root_of
 
 # Where a walk stands: the root, how high the stack is, how many matches and how many events of them it wrote;
 # how many events each has, if all have the same labels in turn, 0 if not; and how many of these matches and

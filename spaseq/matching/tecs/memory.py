@@ -9,13 +9,13 @@ import numpy as np
 
 from spaseq.events import EARLIEST
 from spaseq.limits import Budget
-from spaseq.matching.enumeration.automaton import DeterministicAutomaton
-from spaseq.matching.enumeration.compiled import _kernel_active as active_state
-from spaseq.matching.enumeration.compiled import _kernel_layout as lay
-from spaseq.matching.enumeration.compiled import _kernel_node as node
-from spaseq.matching.enumeration.compiled import _kernel_partition as partition
-from spaseq.matching.enumeration.compiled._kernel_keys import move_partitions
-from spaseq.matching.enumeration.records import counter, root
+from spaseq.matching.tecs.automaton import DeterministicAutomaton
+from spaseq.matching.tecs.compiled import _kernel_active as active_state
+from spaseq.matching.tecs.compiled import _kernel_layout as lay
+from spaseq.matching.tecs.compiled import _kernel_node as node
+from spaseq.matching.tecs.compiled import _kernel_partition as partition
+from spaseq.matching.tecs.compiled._kernel_keys import move_partitions
+from spaseq.matching.tecs.records import counter, root
 
 _NODES: Final = 1 << 14
 _PARTITIONS: Final = 1 << 6

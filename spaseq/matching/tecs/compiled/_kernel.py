@@ -8,11 +8,11 @@ from spaseq._fields import reads, writes
 from spaseq._jit import inlined, kernel, part
 from spaseq._kernel_events import reach_before
 from spaseq.matching.conditions import batch as heads
-from spaseq.matching.enumeration.compiled import _kernel_active as active
-from spaseq.matching.enumeration.compiled import _kernel_keys as keys_of
-from spaseq.matching.enumeration.compiled import _kernel_node as node
-from spaseq.matching.enumeration.compiled import _kernel_partition as partition
-from spaseq.matching.enumeration.compiled._kernel_layout import (
+from spaseq.matching.tecs.compiled import _kernel_active as active
+from spaseq.matching.tecs.compiled import _kernel_keys as keys_of
+from spaseq.matching.tecs.compiled import _kernel_node as node
+from spaseq.matching.tecs.compiled import _kernel_partition as partition
+from spaseq.matching.tecs.compiled._kernel_layout import (
     ASK,
     DONE,
     FOUND_FULL,
@@ -27,7 +27,7 @@ from spaseq.matching.enumeration.compiled._kernel_layout import (
     index,
     lowest,
 )
-from spaseq.matching.enumeration.records import counter, root
+from spaseq.matching.tecs.records import counter, root
 
 # An event that came alone, for ``_kernel.run``: a batch of one event, with the solutions of each GPM.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from spaseq._jit import inlined, kernel
-from spaseq.matching.enumeration.compiled import _kernel_active as active
-from spaseq.matching.enumeration.compiled import _kernel_partition as partition
-from spaseq.matching.enumeration.compiled._kernel_layout import Ints, lowest
-from spaseq.matching.enumeration.records import counter
+from spaseq.matching.tecs.compiled import _kernel_active as active
+from spaseq.matching.tecs.compiled import _kernel_partition as partition
+from spaseq.matching.tecs.compiled._kernel_layout import Ints, lowest
+from spaseq.matching.tecs.records import counter
 
 _MULTIPLIER: Final = 0x2545F4914F6CDD1D
 

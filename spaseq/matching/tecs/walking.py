@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from spaseq.matching.enumeration.compiled import _kernel_layout as lay
-from spaseq.matching.enumeration.compiled import _kernel_walk as walk
-from spaseq.matching.enumeration.memory import Roots
-from spaseq.matching.enumeration.records import counter
+from spaseq.matching.tecs.compiled import _kernel_layout as lay
+from spaseq.matching.tecs.compiled import _kernel_walk as walk
+from spaseq.matching.tecs.memory import Roots
+from spaseq.matching.tecs.records import counter
 
 #: Few matches are enumerated at first, since few may be wanted; where many roots were found, so many of each.
 _MATCHES: Final = 1 << 6

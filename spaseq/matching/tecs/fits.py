@@ -10,8 +10,8 @@ from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.pattern import Atom, Kleene, Node, SequencePattern, children, walk
 from spaseq.language.syntax import All, Conjunction, Consume, Emit, Not, Repeat, Strategy
 from spaseq.language.syntax.printing import print_sequence
-from spaseq.matching.enumeration.records import root
 from spaseq.matching.obstacles import Obstacle, filter_of, other_operators, subsequences
+from spaseq.matching.tecs.records import root
 
 #: So many GPMs at most: labels are the bits of an integer.
 MOST_GPMS: Final = 62
