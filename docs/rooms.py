@@ -7,9 +7,10 @@
 The map is the table whose first column holds paths of packages and modules; a module belongs to the
 longest path that it begins with, so a row may be split into several. A file's first line is its row in the
 map of files: one sentence, which no other file of its folder has. A file of few lines has several users, or
-else belongs to the one that it has. A room imports from rooms above its
-own row only. Imports inside of functions, and those for types alone, count as all others; but modules may
-name each other's types, so a circle is one of imports that are carried out.
+else belongs to the one that it has. A room imports from rooms above its own row only, and a guarded
+package is imported by those named for it alone. Imports inside of functions, and those for types alone,
+count as all others; but modules may name each other's types, so a circle is one of imports that are
+carried out.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ KNOWN: Final = {
     ): "why() runs the query again; the engine only counts what it needs",
 }
 
+#: Packages that few may import, and which: a fault in the judge would be one of what it judges, too.
+GUARDED: Final = {"spaseq.matching.reference": {"spaseq.matching.evaluators"}}
 
 #: A module of fewer lines must have two users; but of these that have one, the user has no room for it. A
 #: record of kernels has a module of its own, however small it is: its name is the record's.
@@ -142,6 +145,15 @@ def circles(found: list[Import]) -> Iterator[str]:
             yield "a circle of imports: " + ", ".join(graph.edges[edge]["place"] for edge in around)
 
 
+def intrusions(found: list[Import]) -> Iterator[str]:
+    """Imports of a guarded package from outside, by a module that is not named for it."""
+    for each in found:
+        for package, users in GUARDED.items():
+            is_outside = within(each.imported, package) and not within(each.module, package)
+            if is_outside and each.module not in users:
+                yield f"{each.place}: {each.module} imports {package}, which only {', '.join(users)} may"
+
+
 def first_line(path: Path) -> str:
     """What a file says it is; empty where that is no sentence on a line of its own."""
     said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
@@ -228,6 +240,7 @@ def look(root: Path, text: str) -> House:
     all_imports = list(imports(root, files))
     problems += circles(all_imports)
     problems += unlike_a_row(root, files, all_imports)
+    problems += intrusions(all_imports)
     for found in all_imports:
         if found.module not in homes or found.imported not in homes:
             continue

@@ -1,15 +1,16 @@
 """Names for what stands in arrays of integers: an offset → what reads a field there, and what writes it.
 
 A record is a row of a table, or a stretch of an array or of what a pointer points at, which begins at some
-place. The module of a record names each of its fields once:
+place. A ``Record`` names each of its fields once:
 
-    top, set_top = reads(3), writes(3)   # of a table: top(nodes, row); of an array: top(block, place)
-    listed = reads_item(5, 2)            # of a list of pairs from 5 on: listed(block, place, number)
-    head = reads_row(0, 6)               # of the n-th record of six integers: head(rings, n)
-    used = reads_head(4)                 # of the record that an array begins with: used(block)
-    time = reads_column(2)               # of the column that begins where its place 2 says: time(block, n)
+    class node(Record):
+        top, set_top = reads(3), writes(3)  # of a table: top(nodes, row); of an array: top(block, place)
+        listed = reads_item(5, 2)           # of a list of pairs from 5 on: listed(block, place, number)
+        head = reads_row(0, 6)              # of the n-th record of six integers: head(rings, n)
+        used = reads_head(4)                # of the record that an array begins with: used(block)
+        time = reads_column(2)              # of the column that begins where its place 2 says: time(block, n)
 
-and kernels say ``node.top(nodes, row)``. For the compiler these are no functions, but an instruction where
+and kernels call ``node.top(nodes, row)``. For the compiler these are no functions, but an instruction where
 they stand: they take no time to compile and none to call. Places and numbers are never negative, so nothing
 asks whether they count from the end, as it does for an index.
 """
@@ -17,16 +18,29 @@ asks whether they count from the end, as it does for an index.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, typeof_impl
 from numba.np.arrayobj import load_item, make_array, store_item
 
 Ints = npt.NDArray[np.int64]
+
+
+class _RecordType(type):
+    """The type of records, by which Numba knows them."""
+
+
+class Record(metaclass=_RecordType):
+    """A record: the names of its fields and constants. It has no instances; kernels read it as a module."""
+
+
+@typeof_impl.register(_RecordType)
+def _(record: type[Record], _: Any) -> Any:
+    return types.Module(record)
 
 
 def reads(offset: int) -> Callable[[Ints, int], int]:
@@ -173,3 +187,46 @@ def _pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any, offset:
     shape = cgutils.unpack_tuple(builder, of.shape, kind.ndim)
     strides = cgutils.unpack_tuple(builder, of.strides, kind.ndim)
     return cgutils.get_item_pointer2(context, builder, of.data, shape, strides, kind.layout, indices)
+
+
+# Where arrays of integers begin in memory: columns that kernels read where they stand, and write there.
+
+_KIND: Final = np.dtype(np.int64)
+_ITEM: Final = _KIND.itemsize
+
+
+def plain(column: Ints) -> Ints:
+    """A column that a place can be told of: itself, unless its integers do not stand one after the other."""
+    flags = column.flags
+    is_plain = flags.c_contiguous and flags.aligned and column.dtype == _KIND
+    return column if is_plain else np.array(column, dtype=_KIND)
+
+
+def address(array: Ints) -> int:
+    """Where in memory an array begins."""
+    begin: int = array.__array_interface__["data"][0]
+    return begin
+
+
+def place(column: Ints, begin: int) -> int:
+    """How far a column, which is plain, begins from an array that begins at an address."""
+    return (address(column) - begin) // _ITEM
+
+
+def _begin(_context: Any, array: Any) -> Any:
+    """Where an array's numbers begin. It is indexed like the array, and a call passes it in one register.
+
+    Of no array, None: as constant as that.
+    """
+    if isinstance(array, types.NoneType):
+        return array(array), lambda context, *_: context.get_dummy_value()
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = context.make_array(signature.args[0])
+        return kind(context, builder, arguments[0]).data
+
+    pointer_to: Any = types.CPointer
+    return pointer_to(array.dtype)(array), generate
+
+
+pointer: Any = intrinsic(_begin)

@@ -1,4 +1,4 @@
-"""Some events of a batch, by their numbers → their columns, of several in one go; how many they are."""
+"""Compiled loops over columns of events: their order, the predicates that they have, sums of their times."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq._jit import kernel
-from spaseq._places import pointer
+from spaseq._fields import pointer
+from spaseq._jit import inlined, kernel
+
+# Some events of a batch, by their numbers → their columns, of several in one go; how many they are.
 
 Ids = npt.NDArray[np.int64]
 
@@ -76,3 +78,57 @@ def spread(base: Ids, columns: Ids, parts: Ids, events: Ids, ends: Ids, triples:
                 at += 1
             base[2 * part], base[2 * part + 1] = at - begin, triple
             b[to + (_OF_EVENTS + 1) * own] = triple
+
+
+# The predicates of a batch → the events that have some of a set of them, for each of several sets.
+
+Numbers = npt.NDArray[np.int32]
+
+
+@kernel
+def concern(
+    ends: Ids, p: int, offset: int, size: int, numbers: Numbers, begins: Ids, sets: Ids, last: Ids,
+    events: Ids,
+) -> None:  # fmt: skip
+    """Adds to ``ends``, of each set, how many events have a predicate of it; writes these, if it has room.
+
+    ``size``: how many events there are; ``p``: where the predicate of each triple stands, and ``offset``:
+    where it is said where those of each event begin, as places that are told from ``ends`` on. ``numbers``
+    has, by id, a number from 1 on for the predicates that are in some set; the sets of one stand in ``sets``,
+    from ``begins`` of its number on. ``last`` is -1 for each set. ``events`` is empty, or as long as needed.
+    """
+    b = pointer(ends)
+    for event in range(size):
+        for row in range(b[offset + event], b[offset + event + 1]):
+            predicate = b[p + row]
+            number = numbers[predicate] if predicate < len(numbers) else 0
+            for i in range(begins[number], begins[number + 1]):
+                each = sets[i]
+                if last[each] != event:
+                    last[each] = event
+                    if len(events) > 0:
+                        events[ends[each]] = event
+                    ends[each] += 1
+
+
+# Sums and differences of times that end where 64 bits do, so that windows of far-off times do not wrap.
+#
+# Compare inclusively: ``time <= reach_after(first, limit)`` is exact over all 64 bits, and so is
+# ``reach_before(now, limit) <= time``. In compiled code nothing may wrap: LLVM takes for granted that signed
+# numbers do not.
+
+#: Those of ``spaseq.events``, which is not imported: kernels are compiled again when such a file changes.
+EARLIEST: Final = -(1 << 63)
+LATEST: Final = (1 << 63) - 1
+
+
+@inlined
+def reach_after(time: int, limit: int) -> int:
+    """Return the last time that is at most ``limit`` (at least 0) after another one."""
+    return time + limit if time <= LATEST - limit else LATEST
+
+
+@inlined
+def reach_before(time: int, limit: int) -> int:
+    """Return the first time that is at most ``limit`` (at least 0) before another one."""
+    return time - limit if time >= EARLIEST + limit else EARLIEST

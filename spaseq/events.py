@@ -161,7 +161,7 @@ class EventBatch:
             return [self.take(events) for events in of]
         # Imported only here: what is compiled takes a while to load, which who only plans need not.
         from spaseq import _kernel_events as k
-        from spaseq._places import address, place, plain
+        from spaseq._fields import address, place, plain
 
         of_events = self.stream, self.graph, self.time, self.n, self.offset
         columns = [plain(column) for column in (*of_events, self.s, self.p, self.o)]

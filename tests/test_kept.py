@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from spaseq import _jit, _kept
+from spaseq import _jit
 
 MODULE = """
 from spaseq._jit import kernel
@@ -110,13 +110,13 @@ def test_every_bit_of_a_kept_kernel_counts(folder: Path) -> None:
     rng = random.Random(1)
     for file in folder.rglob("*.nb?"):
         whole = file.read_bytes()
-        assert _kept._is_whole(str(file))
+        assert _jit._is_whole(str(file))
         for number in range(300):
             at = rng.randrange(len(whole))
             changed = bytearray(whole)
             changed[at] ^= 1 << rng.randrange(8)
             file.write_bytes(changed if number % 5 else whole[:at])
-            assert not _kept._is_whole(str(file))
+            assert not _jit._is_whole(str(file))
 
 
 def test_a_kernel_is_compiled_anew_when_what_it_is_made_of_changes_and_only_then() -> None:

@@ -18,6 +18,7 @@ from pyoxigraph import NamedNode
 
 from spaseq.automaton.nfa import (
     NFA,
+    AbsentSide,
     Accept,
     Action,
     Again,
@@ -30,7 +31,6 @@ from spaseq.automaton.nfa import (
     Omit,
     Predicate,
     Rival,
-    Side,
     Since,
     Unit,
     Until,
@@ -64,18 +64,18 @@ MOST_ACTIONS: Final = 60_000
 
 
 class _Turn(NamedTuple):
-    """A ``|`` that was entered by one of its sides; ``entered`` and ``inside`` as in ``Side``."""
+    """A ``|`` that was entered by one of its sides; ``entered`` and ``inside`` as in ``AbsentSide``."""
 
     entered: tuple[int, ...]
     inside: tuple[int, ...]
     either: Either
     side: int
 
-    def others(self) -> Iterator[Side]:
+    def others(self) -> Iterator[AbsentSide]:
         """The sides that were not taken."""
         operands = self.either.operands
         for other in (*operands[: self.side], *operands[self.side + 1 :], *self.either.closed):
-            yield Side(self.entered, self.inside, other)
+            yield AbsentSide(self.entered, self.inside, other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +171,10 @@ def build(pattern: SequencePattern) -> NFA:
 
 
 def _part(pattern: SequencePattern, root: Node, inside: tuple[int, ...], strategy: Strategy | None) -> NFA:
-    return _Compiler(pattern, root, inside, strategy).nfa()
+    return _NfaCompiler(pattern, root, inside, strategy).nfa()
 
 
-class _Compiler:
+class _NfaCompiler:
     def __init__(
         self, pattern: SequencePattern, root: Node, inside: tuple[int, ...], strategy: Strategy | None
     ) -> None:

@@ -13,8 +13,7 @@ from typing import Any, Final
 
 import networkx as nx
 
-from spaseq.automaton.canvas import CHARACTER, LINE, Drawn, Point, document
-from spaseq.automaton.layered import Place, width
+from spaseq.automaton.layered import CHARACTER, LINE, Drawn, DrawnPlace, Point, document, width
 from spaseq.automaton.nfa import NFA
 from spaseq.automaton.pattern import AnyOrder
 from spaseq.automaton.routes import arrows
@@ -122,9 +121,9 @@ def _layers(labels: Mapping[tuple[int, int], list[str]], size: int) -> dict[int,
     return layer
 
 
-def _place(layer: int, text: str) -> Place:
+def _place(layer: int, text: str) -> DrawnPlace:
     below, under = (LINE + 4, width([text]) / 2) if text else (0.0, 0.0)
-    return Place(layer, _RADIUS, _RADIUS, circle=True, below=below, under=under)
+    return DrawnPlace(layer, _RADIUS, _RADIUS, circle=True, below=below, under=under)
 
 
 def _state(state: int, place: Point, text: str, is_accepting: bool) -> Drawn:

@@ -65,7 +65,7 @@ class Forbid:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class AbsentSide:
     """Another side of a ``|``, after the Kleenes ``entered`` on the way; ``inside`` are all in progress."""
 
     entered: tuple[int, ...]
@@ -84,7 +84,7 @@ class Omit:
     optional: Maybe
     strategy: Strategy | None = None
     inside: tuple[int, ...] = ()
-    beside: tuple[Side, ...] = ()
+    beside: tuple[AbsentSide, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def normalise(query: Query) -> SequencePattern:
     positive = {ref.name for ref, negated in references if not negated}
     counts = Counter(name for g in query.gpms if g.name in positive for name in scope.gpm_variables(g))
     gpms = {gpm.name: _part(query, gpm, counts, gpm.name in positive) for gpm in query.gpms}
-    root = _Builder(gpms, query.skip is None).build(query.sequence, frozenset(), frozenset())
+    root = _NormalBuilder(gpms, query.skip is None).build(query.sequence, frozenset(), frozenset())
     variables = {name: part.variables for name, part in gpms.items()}
     root = scoped(root, variables, frozenset(variable.name for variable in query.partition))
     found, mixed = owners(root, variables)
@@ -123,7 +123,7 @@ def _sides(operand: Seq) -> tuple[Seq, ...]:
             return (operand,)
 
 
-class _Builder:
+class _NormalBuilder:
     """Numbers the places of a sequence in the order written and hands filters to their node."""
 
     def __init__(self, gpms: Mapping[str, GpmPart], joins: bool) -> None:

@@ -12,8 +12,20 @@ from itertools import pairwise
 from math import sqrt
 from typing import Final, TypeAlias
 
-from spaseq.automaton.canvas import LINE, LOOP_HALF, Box, Drawn, Point, labelled, loop
-from spaseq.automaton.layered import LOOP, Layers, Pair, Place, width
+from spaseq.automaton.layered import (
+    LINE,
+    LOOP,
+    LOOP_HALF,
+    Box,
+    Drawn,
+    DrawnPlace,
+    Layers,
+    Pair,
+    Point,
+    labelled,
+    loop,
+    width,
+)
 
 #: A cubic Bézier curve.
 _Curve: TypeAlias = tuple[Point, Point, Point, Point]
@@ -36,7 +48,9 @@ _SAMPLES: Final = 12
 _ROOMS: Final = 24
 
 
-def arrows(places: Sequence[Place], labels: Mapping[Pair, Sequence[str]]) -> tuple[list[Point], list[Drawn]]:
+def arrows(
+    places: Sequence[DrawnPlace], labels: Mapping[Pair, Sequence[str]]
+) -> tuple[list[Point], list[Drawn]]:
     """The centres of places, and an arrow with its lines of labels for each pair of them."""
     best: tuple[float, list[Point], list[Drawn]] | None = None
     for room in range(_ROOMS):
@@ -213,7 +227,7 @@ def _inside(point: Point, box: Box) -> bool:
     return box[0] <= point[0] <= box[2] and box[1] <= point[1] <= box[3]
 
 
-def _boxes(place: Place, centre: Point) -> list[Box]:
+def _boxes(place: DrawnPlace, centre: Point) -> list[Box]:
     """A place, and what is written below it."""
     x, y = centre
     bottom = y + place.tall
@@ -230,7 +244,7 @@ def _head(layers: Layers, pair: Pair, route: Sequence[_Curve]) -> Box:
     return min(x, x + away), y - _HEAD_HALF, max(x, x + away), y + _HEAD_HALF
 
 
-def _loop_box(place: Place, centre: Point, lines: Sequence[str]) -> Box:
+def _loop_box(place: DrawnPlace, centre: Point, lines: Sequence[str]) -> Box:
     half = max(LOOP_HALF, width(lines) / 2)
     x, top = centre[0], centre[1] - place.tall
     return x - half, top - LOOP - LINE * len(lines), x + half, top

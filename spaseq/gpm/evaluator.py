@@ -15,11 +15,10 @@ from spaseq.events import Clock, EventBatch, Ids
 from spaseq.gpm.algebra import Row, Rows
 from spaseq.gpm.expressions.compiled import ExistsCallback
 from spaseq.gpm.expressions.walk import exists_in, expressions, patterns
-from spaseq.gpm.general.oxigraph import Background, General
-from spaseq.gpm.routes import prepare
+from spaseq.gpm.oxigraph import BackgroundGraphs, General, prepare
 from spaseq.gpm.sharing import (
     ByEvent,
-    Part,
+    PatternPart,
     Shared,
     Sharing,
     Values,
@@ -27,12 +26,10 @@ from spaseq.gpm.sharing import (
     renamed_columns,
     renamed_rows,
 )
-from spaseq.gpm.spectra.joins import NO_CONTEXT, Route, Spectra, covers, exists_on
-from spaseq.gpm.spectra.rowwise import NotByRows, Rowwise
-from spaseq.gpm.spectra.single import MOST_TRIPLES, Join, joined
+from spaseq.gpm.spectra.joins import NO_CONTEXT, Route, Spectra, Views, covers, exists_on
+from spaseq.gpm.spectra.rowwise import Facts, NotByRows, Rowwise
+from spaseq.gpm.spectra.single import MOST_TRIPLES, SingleJoin, joined
 from spaseq.gpm.spectra.solutions import UNIT, Solutions, from_rows, union
-from spaseq.gpm.spectra.views import Views
-from spaseq.gpm.spectra.walks import Facts
 from spaseq.language.scope import occurring, variables
 from spaseq.language.syntax import Gpm, Graph, Group
 from spaseq.terms.dictionary import UNBOUND, Dictionary
@@ -58,7 +55,7 @@ class GpmEvaluator:
         gpm: Gpm,
         stateless: Group,
         dictionary: Dictionary,
-        kb: Background | None = None,
+        kb: BackgroundGraphs | None = None,
         streams: frozenset[int] | None = None,
         sharing: Sharing | None = None,
     ) -> None:
@@ -85,7 +82,7 @@ class GpmEvaluator:
         bare = self._time is self._graph is None
         #: What it asks, if that is nothing but a join of an event's triples, and of background graphs, and
         #: filters of what these bind.
-        self.join: Join | None = None
+        self.join: SingleJoin | None = None
         if reason is None:
             self._plan = Spectra(stateless, dictionary, kb)
             self.join = joined(stateless, self.names, dictionary, kb) if bare else None
@@ -166,7 +163,7 @@ class GpmEvaluator:
         names = self.names
         return tuple([tuple([row.get(name, UNBOUND) for name in names]) for row in rows])
 
-    def _by_columns(self, part: Part) -> Solutions:
+    def _by_columns(self, part: PatternPart) -> Solutions:
         found = self._of_batch(part.batch, part.views)
         if part.positions is None:
             return found
@@ -262,3 +259,40 @@ def time_literal(time: int, clock: Clock) -> Literal:
     if fraction:
         text += f".{fraction:06d}".rstrip("0")
     return Literal(text + "Z", datatype=DATETIME_TYPE)
+
+
+# Literals outside their datatype's lexical space, which lose matches: reported with stream and predicate.
+
+#: A stream and a predicate, as N-Triples terms.
+Where = tuple[str, str]
+
+
+class IllTyped:
+    """Finds, for each stream and predicate, the first literal that a filter could not read.
+
+    A filter that reads ``"14,0"^^xsd:decimal`` is an error, as SPARQL says, so the event does not match.
+    """
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._reported: set[Where] = set()
+
+    def found(self, batch: EventBatch) -> dict[Where, str]:
+        """Return a warning for each new place of ill-typed literals that were read since the last call.
+
+        Must be called with the batch whose events were evaluated since then.
+        """
+        ids, self._dictionary.ill_typed = self._dictionary.ill_typed, set()
+        warnings: dict[Where, str] = {}
+        term = self._dictionary.term
+        for row in np.flatnonzero(np.isin(batch.o, list(ids))).tolist():
+            event = int(np.searchsorted(batch.offset, row, side="right")) - 1
+            where = str(term(int(batch.stream[event]))), str(term(int(batch.p[row])))
+            if where not in self._reported:
+                self._reported.add(where)
+                warnings[where] = (
+                    f"{where[0]}, event {batch.n[event] + 1}: {where[1]} is {term(int(batch.o[row]))}, which "
+                    "is ill-typed: a FILTER that reads it is an error, so its event does not match (further "
+                    "ones of this predicate are not reported)"
+                )
+        return warnings

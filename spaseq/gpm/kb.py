@@ -21,7 +21,7 @@ from spaseq.errors import KnowledgeError, warn
 from spaseq.events import BatchBuilder, Clock, EventBatch
 from spaseq.gpm.expressions.compiled import Solution
 from spaseq.gpm.expressions.walk import only_joins, patterns
-from spaseq.gpm.routes import prepare
+from spaseq.gpm.oxigraph import prepare
 from spaseq.gpm.spectra.joins import NO_CONTEXT
 from spaseq.gpm.spectra.solutions import Solutions, substituted
 from spaseq.language.syntax import Graph, Pattern, Query, Var

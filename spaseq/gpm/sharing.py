@@ -18,12 +18,11 @@ from spaseq.alone import Single
 from spaseq.events import EventBatch, Ids
 from spaseq.gpm.algebra import Row
 from spaseq.gpm.expressions.walk import expressions, volatile
+from spaseq.gpm.spectra.joins import Views
+from spaseq.gpm.spectra.rowwise import Facts
 from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.gpm.spectra.views import Views
-from spaseq.gpm.spectra.walks import Facts
 from spaseq.language.syntax import Gpm, Group, Var
-from spaseq.terms.dictionary import Dictionary
-from spaseq.terms.distinct import in_order
+from spaseq.terms.dictionary import Dictionary, in_order
 
 Mask = npt.NDArray[np.bool_]
 
@@ -41,7 +40,7 @@ ByEvent = Mapping[int, tuple[Row, ...]]
 Values = tuple[tuple[int, ...], ...]
 
 
-class Part:
+class PatternPart:
     """The events of a batch that lie in some streams. ``positions``: where, or None if all do."""
 
     def __init__(self, batch: EventBatch, streams: frozenset[int] | None) -> None:
@@ -71,7 +70,7 @@ class Shared:
         self.columns: dict[int, tuple[tuple[str, ...], Solutions]] = {}
         self.rows: dict[int, tuple[tuple[str, ...], ByEvent]] = {}
         self.values: dict[int, Values] = {}
-        self._parts: dict[frozenset[int] | None, Part] = {}
+        self._parts: dict[frozenset[int] | None, PatternPart] = {}
         self._events: list[tuple[int, Facts]] | None = None
         self._having: dict[tuple[int, ...], tuple[tuple[Ids, ...], Mask, int]] = {}
         self._different_in: dict[int, tuple[Ids, int]] = {}
@@ -115,11 +114,11 @@ class Shared:
             known = self._different_in[id(events)] = events, different(events)
         return known[1]
 
-    def part(self, streams: frozenset[int] | None) -> Part:
+    def part(self, streams: frozenset[int] | None) -> PatternPart:
         """The events in these streams; None means all."""
         found = self._parts.get(streams)
         if found is None:
-            found = self._parts[streams] = Part(self.batch, streams)
+            found = self._parts[streams] = PatternPart(self.batch, streams)
         return found
 
     def events(self) -> list[tuple[int, Facts]]:
@@ -193,7 +192,7 @@ class Sharing:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PatternQuestion:
     """What a GPM asks of an event, without the names it gives to the answers.
 
     ``key`` is equal for GPMs that ask the same; ``names`` are the GPM's variables in the order in which
@@ -213,7 +212,7 @@ def different(numbers: Ids) -> int:
     return len(in_order(numbers)) if found < 0 else found
 
 
-def question(gpm: Gpm, stateless: Group) -> Question:
+def question(gpm: Gpm, stateless: Group) -> PatternQuestion:
     """The question of a GPM's stateless part.
 
     One that may have another answer each time (``RAND()``) equals no other.
@@ -222,8 +221,8 @@ def question(gpm: Gpm, stateless: Group) -> Question:
     key = tuple(_renamed(part, names) for part in (gpm.time, gpm.graph, stateless))
     variables = tuple(term.name for term in names if isinstance(term, Var))
     if any(volatile(expression) for expression in expressions(stateless)):
-        return Question(object(), variables)
-    return Question(key, variables)
+        return PatternQuestion(object(), variables)
+    return PatternQuestion(key, variables)
 
 
 def _renamed(node: Any, names: dict[Var | BlankNode, Any]) -> Any:

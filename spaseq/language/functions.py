@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from spaseq.language.reading.hints import nearest
 from spaseq.language.syntax import OwnFunction
-from spaseq.terms.prefixes import WELL_KNOWN
+from spaseq.terms.iris import WELL_KNOWN
 
 XSD: Final = WELL_KNOWN["xsd"]
 MATH: Final = WELL_KNOWN["math"]

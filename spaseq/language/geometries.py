@@ -11,7 +11,7 @@ import numpy.typing as npt
 import shapely
 from rdflib import Literal
 
-from spaseq.terms.prefixes import WELL_KNOWN
+from spaseq.terms.iris import WELL_KNOWN
 
 _Objects = npt.NDArray[np.object_]
 _Answers = npt.NDArray[np.bool_]

@@ -15,12 +15,12 @@ from spaseq.errors import EngineError
 from spaseq.language.syntax import UNITS, Consume, Strategy
 from spaseq.matching.columns.evaluator import ByColumns
 from spaseq.matching.context import Context
+from spaseq.matching.interpreter.evaluator import Runs
+from spaseq.matching.interpreter.program import RunsProgram
 from spaseq.matching.model import Bounds, Evaluator
 from spaseq.matching.obstacles import Feature, Obstacle, features, in_words, other_operators
 from spaseq.matching.ordered.simulation import Ordered
 from spaseq.matching.reference import Reference
-from spaseq.matching.runs.evaluator import Runs
-from spaseq.matching.runs.program import Program
 from spaseq.matching.templates.form import shape
 from spaseq.terms.dictionary import Dictionary
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class MatcherChoice:
     """The evaluator for a query, and why; ``otherwise`` says what keeps the query from better ones."""
 
     name: str
@@ -37,24 +37,24 @@ class Choice:
     otherwise: tuple[tuple[str, tuple[Obstacle, ...]], ...]
 
 
-def choose(pattern: SequencePattern) -> Choice:
+def choose(pattern: SequencePattern) -> MatcherChoice:
     """The evaluator for a query: the first of those that take columns that can run it, else ``runs``."""
     if pattern.query.skip is not None:
         _able("ordered", pattern)
         against = _beyond_order_tables(pattern)
         if not against:
-            return Choice("ordered", f"{_BY_EVENTS['ordered']}, by tables over whole batches", ())
+            return MatcherChoice("ordered", f"{_BY_EVENTS['ordered']}, by tables over whole batches", ())
         reason = f"{_BY_EVENTS['ordered']}, event by event"
-        return Choice("ordered", reason, (("ordered by tables over whole batches", against),))
+        return MatcherChoice("ordered", reason, (("ordered by tables over whole batches", against),))
     otherwise: list[tuple[str, tuple[Obstacle, ...]]] = []
     for name in _PREFERRED:
         reason = _BY_COLUMNS[name][1]
         found = tuple(_obstacles(name, pattern)) or (_lazy_costs(pattern) if name == "lazy" else ())
         if not found:
-            return Choice(name, reason, tuple(otherwise))
+            return MatcherChoice(name, reason, tuple(otherwise))
         otherwise.append((name, found))
     _able("runs", pattern)
-    return Choice("runs", _BY_EVENTS["runs"], tuple(otherwise))
+    return MatcherChoice("runs", _BY_EVENTS["runs"], tuple(otherwise))
 
 
 def chosen(pattern: SequencePattern) -> str:
@@ -210,11 +210,11 @@ def by_columns(
 
         return _shedding(name, BoundedQuery(pattern, dictionary, context, bounds, effort))
     if name == "parameterized":
-        from spaseq.matching.parameterized.evaluator import Parameterized
+        from spaseq.matching.kmp.evaluator import Parameterized
 
         return Parameterized(pattern, dictionary, context, bounds)
     if name == "enumeration":
-        from spaseq.matching.enumeration.evaluator import Enumeration
+        from spaseq.matching.tecs.evaluator import Enumeration
 
         return Enumeration(pattern, dictionary, context, bounds)
     if name in ("lazy", "tree"):
@@ -263,10 +263,10 @@ def by_events(
     Raises ValueError for any other name.
     """
     if name == "runs":
-        program = Program(compile_pattern(pattern))
+        program = RunsProgram(compile_pattern(pattern))
         return lambda: Runs(program, pattern, context, bounds)
     if name == "ordered":
-        program = Program(compile_pattern(pattern))
+        program = RunsProgram(compile_pattern(pattern))
         return lambda: Ordered(program, pattern, context, bounds)
     if name == "reference":
         return lambda: Reference(pattern, context, bounds)
@@ -274,14 +274,14 @@ def by_events(
 
 
 def _parameterized(pattern: SequencePattern) -> Iterator[Obstacle]:
-    from spaseq.matching.parameterized.query import obstacles
+    from spaseq.matching.kmp.query import obstacles
 
     yield from _several(pattern)
     yield from obstacles(pattern)
 
 
 def _enumeration(pattern: SequencePattern) -> Iterator[Obstacle]:
-    from spaseq.matching.enumeration.fits import obstacles
+    from spaseq.matching.tecs.fits import obstacles
 
     yield from _several(pattern)
     yield from obstacles(pattern)

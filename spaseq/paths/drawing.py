@@ -9,8 +9,7 @@ from typing import Any, Final
 import networkx as nx
 import numpy as np
 
-from spaseq.automaton.canvas import CHARACTER, Drawn, Point, document
-from spaseq.automaton.layered import Place
+from spaseq.automaton.layered import CHARACTER, Drawn, DrawnPlace, Point, document
 from spaseq.automaton.routes import arrows
 from spaseq.paths.graph.names import Names, names_of
 from spaseq.paths.graph.snapshot import Terms
@@ -73,7 +72,9 @@ def svg(network: Any) -> str:
     for s, o, data in network.edges(data=True):
         labels.setdefault((number[s], number[o]), []).append(_short(data["label"]))
     depths = [network.nodes[node]["depth"] for node in nodes]
-    places = [Place(depth, _half(title), _HEIGHT / 2) for depth, title in zip(depths, titles, strict=True)]
+    places = [
+        DrawnPlace(depth, _half(title), _HEIGHT / 2) for depth, title in zip(depths, titles, strict=True)
+    ]
     centres, drawn = arrows(places, labels)
     boxes = [
         _box(title, centre, "state" if depth else "state accept")

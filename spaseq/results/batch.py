@@ -10,11 +10,10 @@ import numpy as np
 
 from spaseq.events import Clock, Ids
 from spaseq.language.syntax import Construct, Query
-from spaseq.matching.columns.blocks.cut import cut_out
-from spaseq.matching.columns.blocks.encoding import Encoded, numbered
 from spaseq.matching.columns.blocks.found import Block, Chosen, Events, Times, joined, shown
-from spaseq.matching.columns.blocks.picked import ids
 from spaseq.matching.columns.blocks.plain import Columns
+from spaseq.matching.columns.blocks.share import cut_out
+from spaseq.matching.columns.blocks.values import Encoded, all_ids, numbered
 from spaseq.results.encoded import Bindings, Terms
 from spaseq.results.graphs import Graphs, filled, gathered
 from spaseq.results.match import Event, Match, Rows, event, view
@@ -220,7 +219,9 @@ class MatchBatch(Sequence[Match]):
             sizes[-1] = min(int(sizes[-1]), self._last)
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         rows = np.repeat(solved.offsets[:-1] + skipped - offsets[:-1], sizes) + np.arange(offsets[-1])
-        return self._encoded(offsets, {name: ids(column)[rows] for name, column in solved.columns.items()})
+        return self._encoded(
+            offsets, {name: all_ids(column)[rows] for name, column in solved.columns.items()}
+        )
 
     @cached_property
     def graphs(self) -> Graphs:

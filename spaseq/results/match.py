@@ -18,7 +18,7 @@ from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 from spaseq.terms.interop import RdflibTerm, from_rdflib, shown, to_rdflib
 
 if TYPE_CHECKING:
-    from spaseq.matching.columns.blocks.cut import Moved
+    from spaseq.matching.columns.blocks.share import Moved
     from spaseq.results.batch import MatchBatch
 
 #: A CONSTRUCT triple of one match.

@@ -13,7 +13,7 @@ from pyoxigraph import NamedNode, Triple
 from spaseq.errors import SourceError
 from spaseq.terms.dictionary import Term
 from spaseq.terms.identified import Row
-from spaseq.terms.prefixes import WELL_KNOWN
+from spaseq.terms.iris import WELL_KNOWN
 
 _STEP: Final = r"<[^<>]*>|[A-Za-z][\w.-]*:[\w.%-]*"
 _PATH: Final = re.compile(rf"(?:{_STEP})(?:/(?:{_STEP}))*")

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from spaseq.chunks.pack import unpack_header
+from spaseq.chunks import unpack_header
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.spark.stages._job import Identity, refused
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spaseq.chunks.pack import pack, unpack, unpacking
+from spaseq.chunks import pack, unpack, unpacking
 from spaseq.errors import EngineError
 from spaseq.language import as_query
 from spaseq.language.syntax import Query

@@ -1,12 +1,4 @@
-"""RDF terms as integers: what columns hold.
-
-An id is a positive ``int64``; ``UNBOUND`` (0) is "no term". Equal terms have equal ids, except that
-every blank node of an event gets an id of its own (``fresh``), since blank nodes are scoped to
-their event.
-
-Memory stays flat over an endless stream: ``sweep`` forgets the terms that nobody needs any more, and
-their ids are given again. Needed are pinned terms, and those of holders that are still referenced.
-"""
+"""RDF terms as integers: what columns hold; of arrays of these, each id once."""
 
 from __future__ import annotations
 
@@ -25,8 +17,6 @@ from pyoxigraph import BlankNode, Literal, NamedNode
 
 from spaseq.errors import warn_within
 from spaseq.limits import UNLIMITED, Limits, Spending
-from spaseq.terms.distinct import distinct, numbered
-from spaseq.terms.doubles import double_literals
 from spaseq.terms.texts import ntriples, term_of, text_of
 from spaseq.terms.values import (
     DECIMAL,
@@ -38,7 +28,58 @@ from spaseq.terms.values import (
     XSD,
     Value,
     decode,
+    double_literals,
 )
+
+# Arrays of ids of terms → each id once, and the place of each there.
+#
+# Ids are small integers, so that a table by id tells, unless there are many more ids than are looked at.
+
+Ids = npt.NDArray[np.int64]
+
+#: A table by id is worth its while when it has at most so many places for each id that is looked at.
+_SPARSE: Final = 16
+
+
+def distinct(ids: Ids, limit: int) -> Ids:
+    """Each id once, in their order; all are below ``limit``."""
+    return in_order(ids) if limit > _SPARSE * len(ids) else distinct_of([ids], limit)
+
+
+def in_order(ids: Ids) -> Ids:
+    """The same without a table: ``np.unique``, which takes three to twenty times as long."""
+    ordered = np.sort(ids)
+    found: Ids = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    return found
+
+
+def distinct_of(arrays: Iterable[Ids], limit: int) -> Ids:
+    """The same of several arrays, by a table however few they have."""
+    seen = np.zeros(limit, dtype=np.bool_)
+    for ids in arrays:
+        seen[ids] = True
+    return np.flatnonzero(seen)
+
+
+def numbered(ids: Ids, limit: int) -> tuple[Ids, Ids]:
+    """The same, and the place there of each id, in the shape of ``ids``; as ``np.unique`` gives them."""
+    if limit > _SPARSE * ids.size:
+        found, places = np.unique(ids, return_inverse=True)
+        return found, places.reshape(ids.shape)
+    found = distinct(ids.ravel(), limit)
+    place = np.empty(limit, dtype=np.int64)
+    place[found] = np.arange(len(found))
+    return found, place[ids]
+
+
+# RDF terms as integers: what columns hold.
+#
+# An id is a positive ``int64``; ``UNBOUND`` (0) is "no term". Equal terms have equal ids, except that
+# every blank node of an event gets an id of its own (``fresh``), since blank nodes are scoped to
+# their event.
+#
+# Memory stays flat over an endless stream: ``sweep`` forgets the terms that nobody needs any more, and
+# their ids are given again. Needed are pinned terms, and those of holders that are still referenced.
 
 Term = NamedNode | BlankNode | Literal
 
@@ -57,8 +98,6 @@ _VALUES: Final = 1 << 12
 
 if TYPE_CHECKING:
     from spaseq.terms.table import TermTable
-
-Ids = npt.NDArray[np.int64]
 
 
 class Holder(Protocol):

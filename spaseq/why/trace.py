@@ -13,13 +13,12 @@ from spaseq.automaton.show import label
 from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
+from spaseq.matching.interpreter.absence import Path
+from spaseq.matching.interpreter.evaluator import Runs
+from spaseq.matching.interpreter.machine import Gathering, Machine, Member
+from spaseq.matching.interpreter.program import GateEdge, Place, RunsProgram
+from spaseq.matching.interpreter.state import MatchEnd, PartialMatch, Wait
 from spaseq.matching.model import Bounds, Choice, Found, Occurrence
-from spaseq.matching.runs.evaluator import Runs
-from spaseq.matching.runs.gathering import Gathering
-from spaseq.matching.runs.machine import Machine, Member
-from spaseq.matching.runs.memory import Path
-from spaseq.matching.runs.program import Place, Program, Way
-from spaseq.matching.runs.state import Frontier, Run, Wait
 from spaseq.why.diagnosis import EdgeCount, StateCount
 
 #: Reasons why a partial match ends, besides the strategy after it.
@@ -41,7 +40,7 @@ class Trace:
     """The counts of an automaton, for all partitions together; for an ALL's operands only their matches."""
 
     nfa: NFA
-    program: Program
+    program: RunsProgram
     taken: Counter[Edge] = field(default_factory=Counter)
     operands: Counter[tuple[Edge, int]] = field(default_factory=Counter)
     ended: Counter[int] = field(default_factory=Counter)
@@ -88,7 +87,7 @@ class Trace:
         return EdgeCount(edge.source, edge.target, label(edge), self.taken[edge], operands)
 
 
-def _ways(nfa: NFA, state: int, place: Place) -> Iterator[tuple[Edge, Way]]:
+def _ways(nfa: NFA, state: int, place: Place) -> Iterator[tuple[Edge, GateEdge]]:
     """Yield the edges out of a state, and the compiled form of each."""
     edges = list(nfa.leaving(state))
     for gate in place.gates:
@@ -111,7 +110,7 @@ def trace_of(pattern: SequencePattern) -> Trace:
     Partial matches are not indexed by keys, so that events that do not join are counted as rejected.
     """
     nfa = compile_pattern(pattern).everywhere(_keyless)
-    return Trace(nfa, Program(nfa))
+    return Trace(nfa, RunsProgram(nfa))
 
 
 def _keyless(nfa: NFA) -> NFA:
@@ -127,7 +126,7 @@ class TracedRuns(Runs):
         trace.bounds = bounds
         single = len(set(pattern.streams)) == 1
         self._machine = _Traced(trace, context, bounds, single)
-        self._machine.start(Run(), context.start)
+        self._machine.start(PartialMatch(), context.start)
 
     def push(self, occurrence: Occurrence) -> list[Found]:
         """Process an occurrence, see ``Evaluator.push``."""
@@ -152,7 +151,7 @@ class _Traced(Machine):
         self._home: Gathering | None = None
         super().__init__(trace.program, context, bounds, single)
 
-    def arrive(self, place: Place, run: Run, rows: Rows) -> None:
+    def arrive(self, place: Place, run: PartialMatch, rows: Rows) -> None:
         """Count an arrival, see ``Machine.arrive``."""
         home, self._home = self._home, None
         if home is not None and place is home.way.target:
@@ -173,7 +172,7 @@ class _Traced(Machine):
         if visit is not None:
             visit.on = True
 
-    def _end(self, run: Run, rows: Rows, order: tuple[int, ...]) -> None:
+    def _end(self, run: PartialMatch, rows: Rows, order: tuple[int, ...]) -> None:
         if self._here is not None and run.home is None:
             self._here.on = True
             self._trace.ended[self._here.state] += 1
@@ -187,13 +186,15 @@ class _Traced(Machine):
         super()._end(run, rows, order)
         self._home = None
 
-    def _decide(self, run: Run, rows: Rows, owner: int, inside: tuple[int, ...]) -> Run | None:
+    def _decide(
+        self, run: PartialMatch, rows: Rows, owner: int, inside: tuple[int, ...]
+    ) -> PartialMatch | None:
         decided = super()._decide(run, rows, owner, inside)
         if decided is None and self._here is not None:
             self._here.fate = NEGATION
         return decided
 
-    def remember(self, number: int, run: Run, member: Member) -> None:
+    def remember(self, number: int, run: PartialMatch, member: Member) -> None:
         """Count a match of an operand, see ``Machine.remember``."""
         if self._here is not None and isinstance(member, Wait):
             self._here.fate = None
@@ -211,7 +212,7 @@ class _Traced(Machine):
         unit: Unit,
         rows: Rows,
         inside: tuple[int, ...],
-        after: Frontier | None,
+        after: MatchEnd | None,
         event: Occurrence,
         loose: bool,
     ) -> list[tuple[tuple[Choice, ...], Rows, Path]]:
@@ -234,7 +235,7 @@ class _Traced(Machine):
             visit.fate = str(wait.gate.strategy or Strategy.STRICT)
         super()._bar(wait, blocker)
 
-    def _step(self, way: Way, run: Run, rows: Rows, last: Occurrence) -> None:
+    def _step(self, way: GateEdge, run: PartialMatch, rows: Rows, last: Occurrence) -> None:
         edge = self._trace.edges.get(id(way))
         within = run.first is None or self.bounds.together(run.first, last)
         if edge is not None and within:

@@ -8,19 +8,18 @@ from itertools import combinations, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spaseq.automaton.canvas import Box, Drawn
-from spaseq.automaton.layered import Pair, Place
+from spaseq.automaton.layered import Box, Drawn, DrawnPlace, Pair
 from spaseq.automaton.routes import arrows
 from tests.conftest import examples
 
 
 @st.composite
-def drawings(draw: st.DrawFn) -> tuple[list[Place], dict[Pair, list[str]]]:
+def drawings(draw: st.DrawFn) -> tuple[list[DrawnPlace], dict[Pair, list[str]]]:
     """A few places in layers without gaps, and arrows between some of them."""
     depth = draw(st.integers(1, 4))
     layers = [*range(depth), *draw(st.lists(st.integers(0, depth - 1), max_size=6))]
     halves = draw(st.lists(st.sampled_from([20.0, 60.0]), min_size=len(layers), max_size=len(layers)))
-    places = [Place(layer, half, 15.0) for layer, half in zip(layers, halves, strict=True)]
+    places = [DrawnPlace(layer, half, 15.0) for layer, half in zip(layers, halves, strict=True)]
     number = st.integers(0, len(places) - 1)
     lines = st.lists(st.sampled_from(["a", "some label"]), min_size=1, max_size=2)
     return places, draw(st.dictionaries(st.tuples(number, number), lines, max_size=8))
@@ -46,7 +45,7 @@ def points(drawn: Drawn) -> list[tuple[float, float]]:
     return found
 
 
-def boxes(places: list[Place], centres: list[tuple[float, float]]) -> list[Box]:
+def boxes(places: list[DrawnPlace], centres: list[tuple[float, float]]) -> list[Box]:
     return [
         (x - p.half, y - p.tall, x + p.half, y + p.tall) for (x, y), p in zip(centres, places, strict=True)
     ]
@@ -55,7 +54,7 @@ def boxes(places: list[Place], centres: list[tuple[float, float]]) -> list[Box]:
 @settings(max_examples=examples(150))
 @given(drawings())
 def test_places_are_apart_and_no_arrow_is_behind_one(
-    drawing: tuple[list[Place], dict[Pair, list[str]]],
+    drawing: tuple[list[DrawnPlace], dict[Pair, list[str]]],
 ) -> None:
     places, labels = drawing
     centres, drawn = arrows(places, labels)
@@ -70,7 +69,7 @@ def test_places_are_apart_and_no_arrow_is_behind_one(
 
 @settings(max_examples=examples(50))
 @given(drawings())
-def test_arrows_lead_from_place_to_place(drawing: tuple[list[Place], dict[Pair, list[str]]]) -> None:
+def test_arrows_lead_from_place_to_place(drawing: tuple[list[DrawnPlace], dict[Pair, list[str]]]) -> None:
     places, labels = drawing
     centres, drawn = arrows(places, labels)
     for (a, b), arrow in zip(labels, drawn, strict=True):
@@ -84,7 +83,7 @@ def test_arrows_lead_from_place_to_place(drawing: tuple[list[Place], dict[Pair, 
 
 def test_a_tree_has_its_labels_in_its_rows() -> None:
     """One place, six after it: each label beside its own, none over another."""
-    places = [Place(0, 40.0, 15.0), *[Place(1, 30.0 + 10 * i, 15.0) for i in range(6)]]
+    places = [DrawnPlace(0, 40.0, 15.0), *[DrawnPlace(1, 30.0 + 10 * i, 15.0) for i in range(6)]]
     for labels in (
         {(0, i): ["some label"] for i in range(1, 7)},
         {(i, 0): ["some label"] for i in range(1, 7)},
@@ -98,7 +97,7 @@ def test_a_tree_has_its_labels_in_its_rows() -> None:
 
 
 def test_a_chain_is_straight() -> None:
-    places = [Place(i, 20.0, 20.0, circle=True) for i in range(4)]
+    places = [DrawnPlace(i, 20.0, 20.0, circle=True) for i in range(4)]
     centres, drawn = arrows(places, {(i, i + 1): ["x"] for i in range(3)})
     assert {y for _, y in centres} == {0.0}
     assert all(y == 0.0 for arrow in drawn for _, y in points(arrow))

@@ -12,10 +12,9 @@ from rdflib.plugins.sparql import prepareQuery
 
 import spaseq
 from spaseq.events import BatchBuilder, Clock, EventBatch
-from spaseq.gpm.general.oxigraph import General
+from spaseq.gpm.oxigraph import General
 from spaseq.gpm.spectra.joins import Spectra
-from spaseq.gpm.spectra.rowwise import Rowwise
-from spaseq.gpm.spectra.walks import Facts
+from spaseq.gpm.spectra.rowwise import Facts, Rowwise
 from spaseq.language.syntax import Group
 from spaseq.language.syntax.printing import print_group
 from spaseq.terms.dictionary import Dictionary

@@ -25,11 +25,10 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.kernel.evaluator import Kernel
+from spaseq.matching.kmp.evaluator import Parameterized
+from spaseq.matching.kmp.patterns import Pattern, Term, Variable, compile_pattern, search_numbers
+from spaseq.matching.kmp.tree import PatternTree
 from spaseq.matching.model import Bounds
-from spaseq.matching.parameterized.evaluator import Parameterized
-from spaseq.matching.parameterized.patterns import Pattern, Term, Variable
-from spaseq.matching.parameterized.tree import PatternTree
-from spaseq.matching.parameterized.words import compile_pattern, search_numbers
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check
 

@@ -7,9 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.matching.kernel.records import header
-from spaseq.matching.kernel.records.nodes import POSITION, PREVIOUS
-from spaseq.matching.kernel.records.waits import GATE, NODE
+from spaseq.matching.kernel.records import header, nodes, waits
 from spaseq.matching.shedding.evaluator import Shedding
 
 Ids = npt.NDArray[np.int64]
@@ -62,13 +60,13 @@ class Oracle(Shedding):
         del share, events
         m = self._memory.ints
         width = int(m[header.WIDTH])
-        waits = np.arange(int(m[header.WAITS]) + width, int(m[header.NEXT_WAIT]), width)
-        waits = waits[m[waits + GATE] != 0]
-        node, names = m[waits + NODE], np.zeros(len(waits), dtype=np.uint64)
+        those = np.arange(int(m[header.WAITS]) + width, int(m[header.NEXT_WAIT]), width)
+        those = those[m[those + waits.GATE] != 0]
+        node, names = m[those + waits.NODE], np.zeros(len(those), dtype=np.uint64)
         for _ in range(_LONGEST):
-            names += np.where(node != 0, mixed(m[node + POSITION]), np.uint64(0))
-            node = np.where(node != 0, m[node + PREVIOUS], 0)
-        gone = waits[~self.foreseen.comes(names, self._position - 1)]
+            names += np.where(node != 0, mixed(m[node + nodes.POSITION]), np.uint64(0))
+            node = np.where(node != 0, m[node + nodes.PREVIOUS], 0)
+        gone = those[~self.foreseen.comes(names, self._position - 1)]
         if len(gone):
-            m[gone + GATE] = 0
+            m[gone + waits.GATE] = 0
             self._sweep(axis, time, 0)

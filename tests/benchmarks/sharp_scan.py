@@ -20,8 +20,7 @@ from spaseq.effort import Policy, WorkClock
 from spaseq.errors import SpaseqWarning
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.matching.kernel.records import header, waits
-from spaseq.matching.kernel.records.tables import gates
+from spaseq.matching.kernel.records import gates, header, waits
 from spaseq.matching.shedding.evaluator import Shedding
 from tests.benchmarks.measure import Measurement, check
 from tests.benchmarks.sharp import QUERIES, WINDOW, Ran, Stream, run

@@ -19,8 +19,8 @@ from spaseq.events import Clock, EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
-from spaseq.matching.enumeration.evaluator import Enumeration
 from spaseq.matching.model import Bounds
+from spaseq.matching.tecs.evaluator import Enumeration
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from pyoxigraph import BlankNode, Literal, NamedNode
 
-from spaseq.chunks import chunk as chunks
-from spaseq.chunks import pack
-from spaseq.chunks.chunk import Chunk
+from spaseq import chunks
+from spaseq.chunks import Chunk
 from spaseq.engine.durable import journal as entry
 from spaseq.errors import EngineError
 from spaseq.events import Clock, EventBatch
@@ -126,7 +125,7 @@ def test_10_000_damages(make: Callable[[], bytes], read: Read) -> None:
 def _crafted(data: bytes, rng: random.Random) -> Iterator[bytes]:
     """The same with numbers that nothing here writes, each under a checksum that is right."""
     while True:
-        header, arrays = pack.unpack(data)
+        header, arrays = chunks.unpack(data)
         name = rng.choice([*arrays])
         array = arrays[name]
         match rng.randrange(5):
@@ -144,7 +143,7 @@ def _crafted(data: bytes, rng: random.Random) -> Iterator[bytes]:
             case 4:
                 place = rng.choice([*header])
                 header[place] = rng.choice([None, -1, 2**70, [], {}, "x"])
-        yield pack.pack(header, arrays)
+        yield chunks.pack(header, arrays)
 
 
 def _not_beyond(data: bytes, read: Read, times: int) -> None:

@@ -23,13 +23,12 @@ from spaseq.engine.pipelines.dispatcher import Dispatcher
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.matching.columns import history
 from spaseq.matching.columns.alone._kernel_alone import LARGE
-from spaseq.matching.columns.alone.joins import Joins
 from spaseq.matching.columns.alone.singles import Singles
-from spaseq.matching.columns.alone.taking import Taking
+from spaseq.matching.columns.alone.taking import Joins, Taking
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.enumeration import reading
 from spaseq.matching.kernel import matches as by_kernel
 from spaseq.matching.lazy import matches as by_lazy
+from spaseq.matching.tecs import reading
 from spaseq.why.sample import Sample
 from tests.conftest import examples
 from tests.streams import events_of

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import spaseq
 from spaseq.events import EventBatch
-from spaseq.matching.enumeration.update import Update
+from spaseq.matching.tecs.update import Update
 from tests.conftest import examples
 
 _S, _T = "urn:s", "urn:t"

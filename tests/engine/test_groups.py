@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import spaseq
 from spaseq.engine.pipelines import stream_set
-from spaseq.matching.enumeration.replay import Replay
+from spaseq.matching.tecs.reading import TecsReplay
 from spaseq.matching.templates.table import TableGpm
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.sample import Sample
@@ -408,7 +408,7 @@ def test_matches_of_a_template_are_not_made_anew_each(
     sequence: str, partition: str, counts: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An event has a solution for each query there: that of a match is chosen by its key."""
-    monkeypatch.setattr(Replay, "match", lambda *_: pytest.fail("a match was made anew"))
+    monkeypatch.setattr(TecsReplay, "match", lambda *_: pytest.fail("a match was made anew"))
     engine = spaseq.Engine()
     text = f"""SELECT ?a ?b WITHIN 1 HOURS SLIDING {partition} FROM STREAM S <urn:s>
         WHERE {{{{ SEQ({sequence})

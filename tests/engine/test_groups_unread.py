@@ -17,8 +17,8 @@ from spaseq.engine import delivery
 from spaseq.engine import handle as handles
 from spaseq.engine.pipelines import query_set
 from spaseq.matching.columns.blocks import share
-from spaseq.matching.enumeration import walking
 from spaseq.matching.sharing import by_enumeration
+from spaseq.matching.tecs import walking
 from tests.conftest import examples
 from tests.streams import NS, Letter, events_of, letters, query
 

@@ -21,8 +21,8 @@ from spaseq.engine.pipelines import jobs
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stream_set import Registered
 from spaseq.events import EventBatch
-from spaseq.gpm import by_stream
-from spaseq.matching.sharing.automata import canonical as shared_names
+from spaseq.gpm import discrimination
+from spaseq.matching.sharing import canonical as shared_names
 from tests.conftest import examples
 from tests.judge.generate import random_case, random_query
 from tests.judge.pattern import Query
@@ -158,7 +158,7 @@ def test_as_if_somebody_asked_after_each_event(seed: int) -> None:
         patch.setattr(inbox, "MOST_EVENTS", rng.choice([3, 5, 256]))
         patch.setattr(jobs, "ENOUGH", rng.choice([3, 6, 128]))
         patch.setattr(jobs, "MOST", rng.choice([4, 9, 4_096]))
-        patch.setattr(by_stream, "_FEW", rng.choice([1, 256]))
+        patch.setattr(discrimination, "_FEW", rng.choice([1, 256]))
         for step, (what, given_) in enumerate(_steps(rng, 0.03)):
             if what == "register":
                 handles.append((unasked.register(str(given_)), asked.register(str(given_))))
@@ -222,7 +222,7 @@ def test_what_is_fed_is_as_if_somebody_asked_after_each_step(seed: int) -> None:
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
         handles = [[engine.register(text) for text in texts] for engine in (fed, asked)]
         patch.setattr(reading, "ENOUGH", rng.choice([3, 9, 65_536]))
-        patch.setattr(by_stream, "_FEW", rng.choice([1, 256]))
+        patch.setattr(discrimination, "_FEW", rng.choice([1, 256]))
         fed.feed(*_sources(pushed))
         fed.finish()
         for _ in asked.pull(*_sources(pushed)):
@@ -367,7 +367,7 @@ def test_time_passes_by_what_is_read_and_concerns_others(
     evaluator: str, seq: str, tail: str, window: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bounds of time, and windows of time where there is none; a few events at a time."""
-    monkeypatch.setattr(by_stream, "_FEW", 1)
+    monkeypatch.setattr(discrimination, "_FEW", 1)
     monkeypatch.setattr(reading, "ENOUGH", 3)
     engine = spaseq.Engine(evaluator=evaluator)
     handle = engine.register(query(seq, window, tail=tail))

@@ -12,10 +12,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import spaseq
-from spaseq.matching.enumeration import walking
-from spaseq.matching.enumeration.memory import Roots
-from spaseq.matching.enumeration.walking import Walked
 from spaseq.matching.sharing import by_enumeration
+from spaseq.matching.tecs import walking
+from spaseq.matching.tecs.memory import Roots
+from spaseq.matching.tecs.walking import WalkedRoots
 from tests.conftest import examples
 from tests.engine.test_shared_prefixes import check_against_each_alone
 from tests.streams import NS, letters, query
@@ -51,7 +51,7 @@ class _Counted:
         monkeypatch.setattr(by_enumeration, "_WORTH", 1)
         monkeypatch.setattr(by_enumeration, "walked_together", self)
 
-    def __call__(self, memory: Roots, found: Sequence[Ints]) -> list[tuple[Walked, int] | None]:
+    def __call__(self, memory: Roots, found: Sequence[Ints]) -> list[tuple[WalkedRoots, int] | None]:
         given = walking.walked_together(memory, found)
         self.known.append([0 if one is None else one[1] for one in given])
         return given

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import spaseq
 from spaseq.engine import delivery
 from spaseq.engine import handle as handles
-from spaseq.matching.enumeration import walking
+from spaseq.matching.tecs import walking
 from tests.conftest import examples
 from tests.streams import NS, Letter, events_of, letters, query
 

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from pyoxigraph import NamedNode, Triple
 
 from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.spectra.rowwise import NotByRows, Rowwise
+from spaseq.gpm.spectra.rowwise import Facts, NotByRows, Rowwise
 from spaseq.gpm.spectra.single import joined
-from spaseq.gpm.spectra.walks import Facts
 from spaseq.language.scope import variables
 from spaseq.language.syntax import Graph, Group, Optional, TriplePattern, Triples, Var
 from spaseq.terms.dictionary import Dictionary, Term

@@ -10,7 +10,7 @@ from pyoxigraph import Literal, NamedNode, Triple
 
 from spaseq.events import concatenate
 from spaseq.gpm.discrimination import Discrimination, needs
-from spaseq.gpm.general.oxigraph import General
+from spaseq.gpm.oxigraph import General
 from spaseq.language import prepare
 from spaseq.language.syntax import Group
 from spaseq.terms.dictionary import Dictionary

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, Store
 
-from spaseq.gpm.expressions.aggregates import Summary
+from spaseq.gpm.expressions.aggregates import AggregateSummary
 from spaseq.gpm.expressions.comparison import sort_key
 from spaseq.gpm.expressions.compiled import ExpressionError, Solution, compile_filter, compile_value
 from spaseq.language.reading.parser import parse_group
@@ -306,7 +306,7 @@ def _aggregate(node: Aggregate, terms: list[Term | None]) -> Term | None:
     dictionary = Dictionary()
     rows = [{} if term is None else {"v": dictionary.intern(term)} for term in terms]
     try:
-        return dictionary.term(Summary(node, dictionary)([[row] for row in rows]))
+        return dictionary.term(AggregateSummary(node, dictionary)([[row] for row in rows]))
     except ExpressionError:
         return None
 
@@ -344,12 +344,12 @@ def test_values_of_one_iteration_stand_in_order() -> None:
     two, one, half = ({"v": dictionary.intern(term)} for term in (TWO, ONE, HALF))
     iterations = [[two, half], [two, one, {}]]
     found = [
-        dictionary.term(Summary(Aggregate(name, Var("v"), offset=offset), dictionary)(iterations))
+        dictionary.term(AggregateSummary(Aggregate(name, Var("v"), offset=offset), dictionary)(iterations))
         for name, offset in [("FIRST", 0), ("FIRST", 1), ("FIRST", 2), ("LAST", 0), ("LAST", 1)]
     ]
     assert found == [HALF, TWO, ONE, TWO, ONE]
     with pytest.raises(ExpressionError):
-        Summary(Aggregate("LAST", Var("v"), offset=4), dictionary)(iterations)
+        AggregateSummary(Aggregate("LAST", Var("v"), offset=4), dictionary)(iterations)
 
 
 def test_distinct_aggregates() -> None:

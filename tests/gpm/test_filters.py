@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode
 
+from spaseq.gpm.expressions.columns import ColumnFilter
 from spaseq.gpm.expressions.compiled import compile_filter
-from spaseq.gpm.expressions.filters import ColumnFilter
 from spaseq.gpm.spectra.solutions import table
 from spaseq.language.syntax import Binary, Call, Constant, Expression, Var
 from spaseq.terms.dictionary import UNBOUND, Dictionary

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spaseq.gpm.spectra.lookup import Lookup
+from spaseq.gpm.spectra.lookup import RowIndex
 
 ids = st.sampled_from([1, 2, 3, 2**33, 2**62])
 keys = st.lists(st.tuples(ids, ids), min_size=1, max_size=12)
@@ -22,7 +22,7 @@ def columns(rows: Sequence[tuple[int, ...]], width: int) -> list[np.ndarray]:
 def test_finds_the_rows_with_a_key(
     table: list[tuple[int, int]], asked: list[tuple[int, int]], width: int
 ) -> None:
-    lookup = Lookup(columns(table, width))
+    lookup = RowIndex(columns(table, width))
     expected = [
         (i, j) for i, key in enumerate(asked) for j, row in enumerate(table) if key[:width] == row[:width]
     ]
@@ -32,6 +32,6 @@ def test_finds_the_rows_with_a_key(
 
 
 def test_of_an_empty_table() -> None:
-    empty = Lookup([np.zeros(0, dtype=np.int64)])
+    empty = RowIndex([np.zeros(0, dtype=np.int64)])
     assert empty.rows([5]) == []
     assert [len(side) for side in empty.pairs([np.array([5, 6])])] == [0, 0]

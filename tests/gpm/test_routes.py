@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Store, Triple
 
 from spaseq.gpm.expressions.walk import exists_in, expressions, patterns
-from spaseq.gpm.general.oxigraph import General
 from spaseq.gpm.kb import KnowledgeBase
+from spaseq.gpm.oxigraph import General
 from spaseq.gpm.spectra.joins import Spectra, covers
-from spaseq.gpm.spectra.rowwise import NotByRows, Rowwise
-from spaseq.gpm.spectra.walks import Facts
+from spaseq.gpm.spectra.rowwise import Facts, NotByRows, Rowwise
 from spaseq.language import scope
 from spaseq.language.syntax import (
     Binary,

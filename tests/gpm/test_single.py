@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, NamedNode
 
-from spaseq.gpm.spectra.rowwise import Rowwise
+from spaseq.gpm.spectra.rowwise import Facts, Rowwise
 from spaseq.gpm.spectra.single import joined
-from spaseq.gpm.spectra.walks import Facts
 from spaseq.language.syntax import Group, TriplePattern, Triples, Var
 from spaseq.terms.dictionary import Dictionary, Term
 

@@ -11,7 +11,7 @@ import pytest
 from pyoxigraph import BlankNode, NamedNode
 
 from spaseq.events import BatchBuilder, Clock
-from spaseq.gpm.general.oxigraph import General
+from spaseq.gpm.oxigraph import General
 from spaseq.gpm.spectra.joins import Spectra, covers
 from spaseq.terms.dictionary import Dictionary
 from tests.gpm.w3c import Case, Rows, cases, same_rows

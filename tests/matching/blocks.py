@@ -8,7 +8,7 @@ import numpy as np
 
 from spaseq.events import Clock
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.blocks.picked import ids
+from spaseq.matching.columns.blocks.values import all_ids
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
 
@@ -34,7 +34,7 @@ def _check(block: Block, found: list[Found]) -> None:
     ]
     variables = sorted({name for match in found for row in match.rows for name in row.binding})
     solved = block.solved(variables)
-    columns = {name: ids(column) for name, column in solved.columns.items()}
+    columns = {name: all_ids(column) for name, column in solved.columns.items()}
     _check_taken(block, found, [*chosen.names, "nothing"])
     for i, match in enumerate(found):
         begin, end = chosen.offsets[i : i + 2].tolist()

@@ -14,10 +14,10 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.evaluator import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key, Matcher
+from spaseq.matching.interpreter.evaluator import Runs
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Row
 from spaseq.matching.reference import Reference
-from spaseq.matching.runs.evaluator import Runs
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly
 from tests.matching.random_sequences import STREAMS, Query, Sample, Step, exists

@@ -30,10 +30,10 @@ from spaseq.language.checking.sequences import inside
 from spaseq.language.scope import references
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.context import Context
+from spaseq.matching.interpreter.program import RunsProgram
 from spaseq.matching.kernel.tables.compiling import obstacles
 from spaseq.matching.model import Bounds, Occurrence, Solution
 from spaseq.matching.obstacles import Feature, features
-from spaseq.matching.runs.program import Program
 from spaseq.terms.dictionary import Dictionary, Term
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -117,8 +117,8 @@ class Query:
         return Context(self.pattern, self.dictionary, exists)
 
     @cached_property
-    def program(self) -> Program:
-        return Program(compile_pattern(self.pattern))
+    def program(self) -> RunsProgram:
+        return RunsProgram(compile_pattern(self.pattern))
 
     @cached_property
     def misfit(self) -> str | None:

@@ -14,7 +14,7 @@ import spaseq
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.gpm.sharing import question
-from spaseq.matching.sharing.automata.canonical import Asked, Canonical, Numbers, canonical
+from spaseq.matching.sharing.canonical import AskedBeginning, Canonical, OutlineNumbers, canonical
 
 #: Equal numbers of other types, and what is no number; a blank node; names that only a GPM's inside has.
 _FILTERS = (
@@ -56,16 +56,16 @@ def _texts(rng: random.Random) -> Iterator[str]:
         yield f"{head} WHERE {{ SEQ({sequence}) {gpms} }}".replace("?v", f"?{q}")
 
 
-def _asked(pattern: SequencePattern, questions: Numbers) -> dict[str, Asked]:
+def _asked(pattern: SequencePattern, questions: OutlineNumbers) -> dict[str, AskedBeginning]:
     asked = {}
     for name, part in pattern.gpms.items():
         found = question(part.gpm, part.stateless)
-        asked[name] = Asked(questions.of(found.key), found.names)
+        asked[name] = AskedBeginning(questions.of(found.key), found.names)
     return asked
 
 
 def _named(patterns: list[SequencePattern], forgets: bool) -> list[Canonical | None]:
-    questions, numbers = Numbers(), Numbers()
+    questions, numbers = OutlineNumbers(), OutlineNumbers()
     found = []
     for pattern in patterns:
         found.append(canonical(pattern, _asked(pattern, questions), numbers))

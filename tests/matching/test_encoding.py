@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spaseq.matching.columns.blocks.encoding import numbered, numbered_by_part
-from spaseq.terms.distinct import distinct, in_order
-from spaseq.terms.distinct import numbered as numbers
+from spaseq.matching.columns.blocks.values import numbered, numbered_by_part
+from spaseq.terms.dictionary import distinct, in_order
+from spaseq.terms.dictionary import numbered as numbers
 
 _IDS = st.lists(st.integers(0, 40), max_size=30)
 

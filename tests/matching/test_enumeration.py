@@ -14,11 +14,11 @@ from pyoxigraph import Literal
 from spaseq.errors import QueryError
 from spaseq.events import Stamp
 from spaseq.matching.context import Context
-from spaseq.matching.enumeration import memory, walking
-from spaseq.matching.enumeration.compiled import _kernel_counter as counter
-from spaseq.matching.enumeration.evaluator import Enumeration
-from spaseq.matching.enumeration.fits import obstacles
 from spaseq.matching.model import Bounds, Occurrence
+from spaseq.matching.tecs import memory, walking
+from spaseq.matching.tecs.evaluator import Enumeration
+from spaseq.matching.tecs.fits import obstacles
+from spaseq.matching.tecs.records import counter
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, by_kernel, by_reference

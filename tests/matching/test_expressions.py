@@ -18,15 +18,14 @@ from spaseq._jit import kernel as compiled
 from spaseq.gpm.expressions.compiled import ExpressionError, compile_value
 from spaseq.language.reading.parser import parse_group
 from spaseq.language.syntax import Expression, Filter, Unary
-from spaseq.matching.conditions import _kernel_memo as memo
+from spaseq.matching.conditions import _kernel_machine as memo
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions._kernel_machine import holds
 from spaseq.matching.conditions._kernel_values import pointer
-from spaseq.matching.conditions.lookups import Lookups
+from spaseq.matching.conditions.derived import Lookups
 from spaseq.matching.conditions.numbers import Numbers
 from spaseq.matching.conditions.postfix import Site, steps
-from spaseq.matching.conditions.programs import Programs
-from spaseq.matching.conditions.sections import Sections
+from spaseq.matching.conditions.programs import Programs, Sections
 from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.kernel import sizing
 from spaseq.matching.lazy.evaluator import Lazy

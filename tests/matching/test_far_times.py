@@ -12,9 +12,9 @@ from functools import cache
 import pytest
 
 import spaseq
+from spaseq import _kernel_events as kernel_times
 from spaseq import events
 from spaseq.effort import WorkClock
-from spaseq.matching import _kernel_times as kernel_times
 
 NS = "http://example.org/"
 EARLIEST, LATEST = -(2**63), 2**63 - 1

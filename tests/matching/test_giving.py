@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaseq.matching.columns.blocks.plain import Site, Sites
-from spaseq.matching.sharing.giving import Giving, Lot, Plain
+from spaseq.matching.sharing.part import Giving, Lot, PlainSites
 
 _MEMBERS = 3
 _SITES = 4
@@ -52,12 +52,12 @@ class _History:
         )
 
 
-def _plain(member: int) -> Plain:
+def _plain(member: int) -> PlainSites:
     # One has other numbers for its sites, and the names of GPMs the other way round.
     own = np.arange(_SITES) if member != 1 else np.arange(_SITES)[::-1].copy()
     names = "pq" if member != 1 else "qp"
     sites = [Site(i // 2, names[i // 2]) for i in range(_SITES)]
-    return Plain(own, Sites(sites, ("p", "q")))
+    return PlainSites(own, Sites(sites, ("p", "q")))
 
 
 def _chunk(position: int) -> int:
@@ -65,7 +65,7 @@ def _chunk(position: int) -> int:
     return sum(start <= position for start in _STARTS) - 1
 
 
-def _path(plain: Plain, steps: list[Step]) -> list[tuple[int, str]]:
+def _path(plain: PlainSites, steps: list[Step]) -> list[tuple[int, str]]:
     return [(position, plain.sites.all[plain.own[site]].gpm) for position, site, _ in steps]
 
 

@@ -15,9 +15,8 @@ import spaseq
 from spaseq.alone import Single
 from spaseq.events import Clock, Stamp
 from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.spectra.rowwise import Rowwise
-from spaseq.gpm.spectra.single import Join, joined
-from spaseq.gpm.spectra.walks import Facts
+from spaseq.gpm.spectra.rowwise import Facts, Rowwise
+from spaseq.gpm.spectra.single import SingleJoin, joined
 from spaseq.language.scope import variables
 from spaseq.language.syntax import (
     Binary,
@@ -34,8 +33,8 @@ from spaseq.language.syntax import (
     Var,
 )
 from spaseq.matching.columns.alone import _kernel_alone as k
-from spaseq.matching.columns.alone.joins import Joins
 from spaseq.matching.columns.alone.singles import Singles
+from spaseq.matching.columns.alone.taking import Joins
 from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.conditions import batch as heads
 from spaseq.terms.dictionary import Dictionary, Term
@@ -67,7 +66,7 @@ def _column(batch: np.ndarray, column: int, rows: Sequence[int]) -> list[int]:
     return [int(batch[at + row]) for row in rows]
 
 
-def _asked(number: int, names: Sequence[str], join: Join) -> Asked:
+def _asked(number: int, names: Sequence[str], join: SingleJoin) -> Asked:
     """What a GPM asks that is this join."""
     return Asked(names, number, lambda event: [*join(event.terms)], join, None, True)
 
@@ -75,7 +74,7 @@ def _asked(number: int, names: Sequence[str], join: Join) -> Asked:
 @given(_PATTERNS, _GRAPHS, st.lists(_ONE, max_size=2), st.data())
 def test_as_by_tuples(patterns: list[list[TriplePattern]], graphs, known, data: st.DataObject) -> None:  # type: ignore[no-untyped-def]
     dictionary = Dictionary()
-    joins: list[Join] = []
+    joins: list[SingleJoin] = []
     names: list[list[str]] = []
     kb = KnowledgeBase({_KB: "\n"})
     kb.change(_KB, [Triple(s, p, o) for s in _NODES for p in _PREDICATES for o in _NODES[:2] if s != o])

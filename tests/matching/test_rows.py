@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spaseq.matching.columns._kernel_rows import find_rows
+from spaseq.matching.columns._kernel_shares import find_rows
 
 _places = st.lists(st.integers(-1, 60), max_size=40)
 

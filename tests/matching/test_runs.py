@@ -14,9 +14,9 @@ from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
 from spaseq.matching import evaluators
 from spaseq.matching.context import Context, Rows
+from spaseq.matching.interpreter.machine import Machine
+from spaseq.matching.interpreter.state import Wait
 from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence
-from spaseq.matching.runs.machine import Machine
-from spaseq.matching.runs.state import Wait
 from spaseq.terms.dictionary import Dictionary
 
 

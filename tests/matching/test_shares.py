@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import Literal
 
-from spaseq._places import address, place, plain
+from spaseq._fields import address, place, plain
 from spaseq.matching.columns import _kernel_shares as k
-from spaseq.matching.columns.spare import Spare
+from spaseq.matching.columns.batches import Spare
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.conditions.numbers import Numbers
 from spaseq.terms._numbers_kernel import distinct_with

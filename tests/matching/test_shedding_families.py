@@ -26,7 +26,7 @@ from spaseq.limits import UNLIMITED
 from spaseq.matching.context import Context
 from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.model import Bounds
-from spaseq.matching.ordered import memory
+from spaseq.matching.ordered import evaluator
 from spaseq.matching.plan import explain
 from spaseq.matching.shedding.query import BoundedQuery, obstacles
 from spaseq.matching.shedding.skip import SheddingOrdered
@@ -71,8 +71,8 @@ def test_no_false_matches(seed: int, policy: str, by: str) -> None:
     assert skipping.pattern.query.skip is not None
     assert skipping.pattern.query.skip.mode is SkipMode.TO_NEXT_EVENT
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory, "_START", kernel_memory.Room(1, 1, 1, 1))
-        patch.setattr(memory, "_FAMILIES", 1)
+        patch.setattr(evaluator, "_START", kernel_memory.Room(1, 1, 1, 1))
+        patch.setattr(evaluator, "_FAMILIES", 1)
         for _ in range(4):
             sample = replace(random_sample(rng, skipping, 9), drops=frozenset())
             every = counted(by_judge(sample))

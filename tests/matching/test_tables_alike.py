@@ -10,9 +10,8 @@ from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language import checked
 from spaseq.matching.conditions.postfix import BeyondTables
-from spaseq.matching.kernel.tables.alike import tables_alike
-from spaseq.matching.kernel.tables.compiled import Compiled
-from spaseq.matching.kernel.tables.compiling import compile_tables
+from spaseq.matching.kernel.tables.analysis import Compiled
+from spaseq.matching.kernel.tables.compiling import compile_tables, tables_alike
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.random_sequences import random_query
 

@@ -17,9 +17,10 @@ _BOUNDED: Final = (
     "matching/shedding",
     "matching/sharing/bounded",
     "matching/lazy/compiled/_kernel_passing.py",
-    "matching/lazy/records/passing.py",
     "matching/ordered/compiled/_kernel_shed.py",
 )
+#: The record of what only a bound needs, among those of the lazy kernel.
+_RECORD: Final = "passing"
 #: How kernels ask whether there is one: ``p`` is None where there is none.
 _ASKED: Final = ("p is None", "p is not None")
 _NAME: Final = r'(?:"[^"]*"|[\w.$-]+)'
@@ -44,7 +45,7 @@ def made_of(kernel: Path) -> set[Path]:
 def without_bounds(source: str) -> str:
     """A file's source without what asks for a bound, or says anything of one."""
     tree = ast.parse(source)
-    names = {
+    names = {_RECORD} | {
         alias.name
         for node in tree.body
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("spaseq.")

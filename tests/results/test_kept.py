@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import spaseq
-from spaseq.matching.columns.blocks import cut
+from spaseq.matching.columns.blocks import share
 from tests.conftest import examples
 from tests.judge.generate import random_case, random_query
 from tests.streams import NS
@@ -82,8 +82,8 @@ def test_what_is_cut_out_says_the_same(seed: int) -> None:
     engine, again = spaseq.Engine(), spaseq.Engine()
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
-        patch.setattr(cut, "_WORTH", 0)
-        patch.setattr(cut, "_SPARSE", 0)
+        patch.setattr(share, "_WORTH", 0)
+        patch.setattr(share, "_SPARSE", 0)
         try:
             handles = [of.register(drawn.text) for of in (engine, again)]
         except spaseq.QueryError:

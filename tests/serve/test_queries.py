@@ -217,7 +217,7 @@ def test_the_server_answers_while_a_large_query_is_registered(monkeypatch: pytes
     began, gate = threading.Event(), threading.Event()
     choose = evaluators.choose
 
-    def slow(pattern: Any) -> evaluators.Choice:
+    def slow(pattern: Any) -> evaluators.MatcherChoice:
         """As for a query whose automaton takes long."""
         began.set()
         gate.wait(PATIENCE)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import NamedNode
 
-from spaseq.chunks.chunk import events_of
+from spaseq.chunks import events_of
 from spaseq.events import BatchBuilder, Clock, concatenate
 from spaseq.sources import BadEvent
 from spaseq.spark.stages._bucket import Bucket

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from pyoxigraph import NamedNode, RdfFormat, parse
 
 import spaseq
-from spaseq.chunks.chunk import extent
-from spaseq.chunks.pack import pack
+from spaseq.chunks import extent, pack
 from spaseq.errors import EngineError
 from spaseq.events import BatchBuilder, Clock
 from spaseq.gpm.kb import KnowledgeBase

@@ -26,7 +26,7 @@ from spaseq.results.writers._base import harmless
 from spaseq.results.writers._json import json_term
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import from_rdflib, to_rdflib
-from spaseq.terms.prefixes import WELL_KNOWN
+from spaseq.terms.iris import WELL_KNOWN
 
 #: The widths of a table's columns are those of its first rows.
 _MEASURED: Final = 200

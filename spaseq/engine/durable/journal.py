@@ -120,8 +120,7 @@ Orders = list[dict[str, Any]]
 def encode(orders: Orders, happenings: Sequence[Happening], dictionary: Dictionary) -> bytes:
     """The bytes of an entry."""
     # Here, because compiled code takes a while to load.
-    from spaseq.chunks.chunk import numbered, terms_out
-    from spaseq.chunks.pack import pack
+    from spaseq.chunks import numbered, pack, terms_out
 
     def iri(stream: int) -> str:
         return dictionary.term(stream).value
@@ -161,7 +160,7 @@ def encode(orders: Orders, happenings: Sequence[Happening], dictionary: Dictiona
 
 def orders_of(data: bytes) -> Orders:
     """What the orders were before an entry, without the rest of it. Raises EngineError if it is damaged."""
-    from spaseq.chunks.pack import unpack_header, unpacking
+    from spaseq.chunks import unpack_header, unpacking
 
     with unpacking():
         orders: Orders = unpack_header(data)["orders"]
@@ -170,7 +169,7 @@ def orders_of(data: bytes) -> Orders:
 
 def decode(data: bytes, dictionary: Dictionary) -> list[Happening]:
     """What happened. Raises EngineError for bytes that are none of an entry's."""
-    from spaseq.chunks.pack import unpack, unpacking
+    from spaseq.chunks import unpack, unpacking
 
     header, arrays = unpack(data)
     with unpacking():
@@ -179,7 +178,7 @@ def decode(data: bytes, dictionary: Dictionary) -> list[Happening]:
 
 def _events(arrays: dict[str, npt.NDArray[Any]], dictionary: Dictionary) -> EventBatch:
     """The events of an entry. Raises ValueError, or KeyError, for arrays that are none of an entry's."""
-    from spaseq.chunks.chunk import check_shapes, chosen, terms_in
+    from spaseq.chunks import check_shapes, chosen, terms_in
 
     for name in _STEPS:
         arrays[name] = np.cumsum(arrays[name], dtype=arrays[name].dtype)
@@ -202,7 +201,7 @@ def _happenings(
     header: Mapping[str, Any], batch: EventBatch | None, dictionary: Dictionary
 ) -> list[Happening]:
     """What happened, as a header says; ``batch`` are the events of it."""
-    from spaseq.chunks.pack import require
+    from spaseq.chunks import require
 
     happenings: list[Happening] = []
     at = 0

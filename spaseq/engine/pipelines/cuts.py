@@ -20,7 +20,7 @@ from spaseq.language.syntax import Consume, Query, Skip, SkipMode
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
-from spaseq.matching.ordered.skipping import Moment, Rank, resumed_at
+from spaseq.matching.ordered.preference import Moment, Rank, resumed_at
 from spaseq.terms.dictionary import Dictionary, Term
 
 #: Of each stream the last event, as its time and number, that no match of the partition begins with.

@@ -40,7 +40,7 @@ from spaseq.results.select import Projector
 from spaseq.terms.dictionary import Dictionary, Term
 
 if TYPE_CHECKING:
-    from spaseq.matching.enumeration.rest import Portion
+    from spaseq.matching.tecs.reading import Portion
 
 
 #: So many matches are enumerated for all queries together, or so many for each set of constants.

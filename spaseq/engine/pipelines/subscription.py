@@ -14,7 +14,7 @@ from spaseq.events import Clock, EventBatch
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Ask, Query
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.ordered.skipping import falls_back
+from spaseq.matching.ordered.preference import falls_back
 from spaseq.results.batch import MatchBatch
 from spaseq.results.reading import Reader
 from spaseq.terms.dictionary import Dictionary
@@ -23,7 +23,7 @@ from spaseq.why.evidence import Evidence
 from spaseq.why.sample import Sample
 
 if TYPE_CHECKING:
-    from spaseq.matching.enumeration.rest import Portion, Rest
+    from spaseq.matching.tecs.reading import Portion, Rest
 
 
 class Row:
@@ -185,7 +185,7 @@ class Subscription:
 
     def leave_to(self, portion: Portion) -> None:
         """It is to enumerate these itself, behind all that was found before."""
-        from spaseq.matching.enumeration.rest import Rest
+        from spaseq.matching.tecs.reading import Rest
 
         if self._rest is None or self._is_handed_on:
             self._rest, self._is_handed_on = Rest(), False

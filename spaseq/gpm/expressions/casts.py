@@ -9,8 +9,8 @@ from typing import Final
 
 from pyoxigraph import Literal
 
+from spaseq.gpm.expressions.comparison import ExpressionError, delegated
 from spaseq.gpm.expressions.functions import FUNCTIONS, Function
-from spaseq.gpm.general.delegated import ExpressionError, delegated
 from spaseq.terms.values import (
     BLANK,
     BOOLEAN,

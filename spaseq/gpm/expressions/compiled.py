@@ -13,6 +13,7 @@ from spaseq.gpm.expressions.casts import CASTS
 from spaseq.gpm.expressions.comparison import (
     COMPARISONS,
     NUMERIC,
+    ExpressionError,
     arithmetic,
     digits_of,
     equal,
@@ -20,12 +21,16 @@ from spaseq.gpm.expressions.comparison import (
     negative,
     truth,
 )
-from spaseq.gpm.expressions.extensions import EXTENSIONS
-from spaseq.gpm.expressions.functions import FUNCTIONS, labelled_node, new_seed
-from spaseq.gpm.expressions.lengths import LENGTHS, replaced, replaced_at_most
-from spaseq.gpm.expressions.own import OwnCall
+from spaseq.gpm.expressions.extensions import EXTENSIONS, OwnCall
+from spaseq.gpm.expressions.functions import (
+    FUNCTIONS,
+    LENGTHS,
+    labelled_node,
+    new_seed,
+    replaced,
+    replaced_at_most,
+)
 from spaseq.gpm.expressions.walk import labels
-from spaseq.gpm.general.delegated import ExpressionError
 from spaseq.language.syntax import (
     Aggregate,
     Binary,
@@ -69,7 +74,7 @@ def compile_value(
     """
     if isinstance(expression, Var):
         return _variable_id(expression.name)
-    evaluate = _seeded(_Compiler(dictionary, exists).value(expression), expression)
+    evaluate = _seeded(_ExpressionCompiler(dictionary, exists).value(expression), expression)
     return lambda solution: dictionary.intern(evaluate(solution).term)
 
 
@@ -99,7 +104,7 @@ def compile_test(
     expression: Expression, dictionary: Dictionary, exists: ExistsCallback | None = None
 ) -> Callable[[Solution], bool]:
     """As ``compile_filter``, but an error is raised as ``ExpressionError``."""
-    return _seeded(_Compiler(dictionary, exists).test(expression), expression)
+    return _seeded(_ExpressionCompiler(dictionary, exists).test(expression), expression)
 
 
 def _seeded(evaluate: Callable[[Solution], _Result], expression: Expression) -> Callable[[Solution], _Result]:
@@ -120,7 +125,7 @@ def _variable_id(name: str) -> Callable[[Solution], int]:
     return get
 
 
-class _Compiler:
+class _ExpressionCompiler:
     """Turns expressions into closures: ``value`` gives typed values, ``test`` truth."""
 
     def __init__(self, dictionary: Dictionary, exists: ExistsCallback | None) -> None:

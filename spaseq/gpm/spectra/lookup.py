@@ -31,7 +31,7 @@ def uncounted(count: int) -> None:
     """Where rows may be as many as there are."""
 
 
-class Lookup:
+class RowIndex:
     """The rows of a table by the ids in its key columns; at least one column, all of one length.
 
     Rows of one bucket stand side by side, as in a CSR matrix; a found row is compared with the key.

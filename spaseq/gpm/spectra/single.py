@@ -1,26 +1,111 @@
-"""Joins in an event that came alone, of its triples and of background graphs: all are a few numbers.
-
-What ``rowwise`` says by dicts of names, tuples say here: the names are the same for all events.
-"""
+"""Joins in an event that came alone, of its triples and of background graphs: all are a few numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from pyoxigraph import BlankNode, NamedNode
 
+from spaseq.events import Ids
 from spaseq.gpm.algebra import MANY, by_reach
 from spaseq.gpm.expressions.compiled import Solution, compile_filter
 from spaseq.gpm.expressions.walk import exists_in, volatile
 from spaseq.gpm.sharing import Values
-from spaseq.gpm.spectra.background import Continues, known_by
 from spaseq.gpm.spectra.joins import Knowledge
-from spaseq.language.scope import conjuncts
+from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
+from spaseq.language.scope import certain, conjuncts, variables
 from spaseq.language.syntax import Expression, Filter, Graph, Group, Triples, Var
 from spaseq.limits import Spending
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
+
+# What background graphs know of an event that came alone, by the variables that are bound before.
+
+_Row = tuple[int, ...]
+
+
+class Continues(Protocol):
+    """What rows are joined with, by their values at ``places``: each gets those of ``others``."""
+
+    places: Sequence[int]
+    others: Sequence[str]
+    #: Whether others may ask the same, for whom it is kept once.
+    is_shared: bool
+
+    @property
+    def version(self) -> int:
+        """Another number whenever it is something else."""
+        ...
+
+    def packed(self) -> Ids:
+        """It for compiled code: see ``Lookup.packed``."""
+        ...
+
+    def join(self, rows: Sequence[_Row], spending: Spending) -> list[_Row]:
+        """The rows with what is known of them, each as often as that is there; ``spending`` is told first."""
+        ...
+
+
+class Known:
+    """The solutions of a GRAPH pattern, found by the variables that rows bind before it.
+
+    ``places``: where in a row those are; ``others``: the variables that it binds besides.
+    """
+
+    is_shared = True
+
+    def __init__(self, graph: Graph, names: Sequence[str], dictionary: Dictionary, kb: Knowledge) -> None:
+        """``names``: the variables of rows, in their order; some of them are in ``graph``."""
+        asked = variables(graph)
+        self._keys = tuple(name for name in names if name in asked)
+        self.others: Sequence[str] = sorted(asked.difference(names))
+        self.places: Sequence[int] = [names.index(key) for key in self._keys]
+        self._graph, self._dictionary, self._kb = graph, dictionary, kb
+        self._made: int | None = None
+        self._table = NO_SOLUTIONS
+
+    @property
+    def version(self) -> int:
+        """Another number whenever the graphs have changed."""
+        return self._kb.version
+
+    def table(self) -> Solutions:
+        """They as the graphs are now."""
+        if self._made != self._kb.version:
+            self._table = self._kb.solutions(self._graph, self._dictionary, {})
+            self._made = self._kb.version
+        return self._table
+
+    def packed(self) -> Ids:
+        """The same for compiled code: see ``Lookup.packed``."""
+        table = self.table()
+        return table.lookup(self._keys).packed({name: table.column(name) for name in self.others})
+
+    def join(self, rows: Sequence[_Row], spending: Spending) -> list[_Row]:
+        """The rows with what is known of them, each as often as that is there; ``spending`` is told first."""
+        table = self.table()
+        lookup, columns = table.lookup(self._keys), [table.column(name) for name in self.others]
+        found = [lookup.rows([row[place] for place in self.places]) for row in rows]
+        if (count := sum(map(len, found))) > MANY:
+            spending.rows(count, len(rows[0]) + len(columns))
+        return [
+            row + tuple([column.item(at) for column in columns])
+            for row, places in zip(rows, found, strict=True)
+            for at in places
+        ]
+
+
+def known_by(graph: Graph, names: Sequence[str], dictionary: Dictionary, kb: Knowledge) -> Known | None:
+    """What is known by variables that rows bind; None if these may be compatible without being equal."""
+    if not variables(graph).intersection(names) or certain(graph) != variables(graph):
+        return None
+    return Known(graph, names, dictionary, kb)
+
+
+# Joins in an event that came alone, of its triples and of background graphs: all are a few numbers.
+#
+# What ``rowwise`` says by dicts of names, tuples say here: the names are the same for all events.
 
 #: Up to so many triples all of them are looked at for each of a pattern's.
 MOST_TRIPLES: Final = 16
@@ -30,7 +115,7 @@ NEW: Final = -1
 CONSTANT: Final = -2
 
 
-class Step(NamedTuple):
+class JoinStep(NamedTuple):
     """A triple of a pattern. A place is a term, or where in a row it was bound before, or binds a new one."""
 
     predicate: int
@@ -43,7 +128,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class SingleJoin:
     """What gives a pattern's solutions in an event: triple by triple, each joined with those before.
 
     ``known``: what rows are joined with then; ``conditions``: which of them are solutions, as ``tests``
@@ -52,7 +137,7 @@ class Join:
     the terms of the event's triples, one after the other.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[JoinStep, ...]
     known: tuple[Continues, ...]
     conditions: tuple[Expression, ...]
     tests: tuple[Callable[[Solution], bool], ...]
@@ -77,7 +162,9 @@ class Join:
         return all(test(solution) for test in self.tests)
 
 
-def joined(pattern: Group, names: Sequence[str], dictionary: Dictionary, kb: Knowledge | None) -> Join | None:
+def joined(
+    pattern: Group, names: Sequence[str], dictionary: Dictionary, kb: Knowledge | None
+) -> SingleJoin | None:
     """What gives a pattern's solutions; None if it is more than a join of triples and GRAPHs, and filters.
 
     ``names``: its variables, in the order in which they are given.
@@ -102,7 +189,7 @@ def joined(pattern: Group, names: Sequence[str], dictionary: Dictionary, kb: Kno
         o, object_ = (NEW, UNBOUND) if is_loop else _place(triple.object, bound, dictionary)
         if o == NEW and not is_loop:
             bound[_name(triple.object)] = len(bound)
-        steps.append(Step(dictionary.pin(triple.predicate), subject, s, object_, o, is_loop))
+        steps.append(JoinStep(dictionary.pin(triple.predicate), subject, s, object_, o, is_loop))
     known = []
     for graph in graphs:
         one = None if kb is None else known_by(graph, tuple(bound), dictionary, kb)
@@ -112,7 +199,7 @@ def joined(pattern: Group, names: Sequence[str], dictionary: Dictionary, kb: Kno
         bound |= {name: len(bound) + i for i, name in enumerate(one.others)}
     if set(names) != {name for name in bound if not name.startswith("_:")}:
         return None
-    return Join(
+    return SingleJoin(
         tuple(steps),
         tuple(known),
         tuple(conditions),
@@ -124,7 +211,7 @@ def joined(pattern: Group, names: Sequence[str], dictionary: Dictionary, kb: Kno
 
 
 def _extended(
-    rows: list[tuple[int, ...]], terms: Sequence[int], step: Step, spending: Spending
+    rows: list[tuple[int, ...]], terms: Sequence[int], step: JoinStep, spending: Spending
 ) -> list[tuple[int, ...]]:
     """The rows joined with the event's triples of a predicate."""
     predicate, subject, s, object_, o, is_loop = step

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import Ids
-from spaseq.gpm.spectra.lookup import Counted, Lookup, spread, uncounted
+from spaseq.gpm.spectra.lookup import Counted, RowIndex, spread, uncounted
 from spaseq.limits import Spending
 from spaseq.terms.dictionary import UNBOUND
 
@@ -36,7 +36,7 @@ class Solutions:
     size: int
     event: Ids | None
     columns: dict[str, Ids]
-    _lookups: dict[tuple[str, ...], Lookup] = field(default_factory=dict, compare=False, repr=False)
+    _lookups: dict[tuple[str, ...], RowIndex] = field(default_factory=dict, compare=False, repr=False)
     _complete: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
@@ -82,11 +82,11 @@ class Solutions:
             found = self._complete[name] = name in self.columns and bool(self.columns[name].all())
         return found
 
-    def lookup(self, names: tuple[str, ...]) -> Lookup:
+    def lookup(self, names: tuple[str, ...]) -> RowIndex:
         """An index by the values of variables that every row binds; made once."""
         found = self._lookups.get(names)
         if found is None:
-            found = self._lookups[names] = Lookup([self.columns[name] for name in names])
+            found = self._lookups[names] = RowIndex([self.columns[name] for name in names])
         return found
 
     def drop(self, names: Iterable[str]) -> Solutions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from spaseq.terms.prefixes import WELL_KNOWN
+from spaseq.terms.iris import WELL_KNOWN
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -1,7 +1,4 @@
-"""Batches as the kernels read them: one array of integers each, and what is known of the terms in it.
-
-GPMs that ask the same share their columns (``gpm.sharing``), and what is done to a column is done once.
-"""
+"""Batches as the kernels read them: one array of integers each, and what is known of the terms in it."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq._places import address, place, plain
+from spaseq._fields import address, place, plain
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
@@ -22,19 +19,61 @@ from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.columns.history import History
-from spaseq.matching.columns.spare import Spare
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.conditions.derived import Derived
 from spaseq.matching.conditions.numbers import Numbers
 from spaseq.terms.dictionary import Dictionary
 
+# Room for what is read once: an array that one query after the other writes its batch to.
+
 Ints = npt.NDArray[np.int64]
+
+#: So many integers are worth keeping: less is made as fast.
+_WORTH: Final = 1 << 12
+#: And no more than these, which a query has room for by itself.
+_MOST: Final = 1 << 20
+
+
+class Spare:
+    """Arrays that were given back. Memory that nobody has written to for long is slow to write to.
+
+    A dictionary has one, for all queries (``of``), which several threads may use.
+    """
+
+    @classmethod
+    def of(cls, dictionary: Dictionary) -> Spare:
+        """That of a dictionary."""
+        return dictionary.beside(cls)
+
+    def __init__(self, _: Dictionary) -> None:
+        self._free: list[Ints] = []
+
+    def take(self, size: int) -> Ints:
+        """An array of at least so many integers, whatever they are."""
+        try:
+            found = self._free.pop()
+        except IndexError:
+            found = np.empty(0, dtype=np.int64)
+        return found if len(found) >= size else np.empty(size, dtype=np.int64)
+
+    def give(self, array: Ints) -> None:
+        """Nobody looks at an array any more."""
+        if _WORTH <= len(array) <= _MOST and not self._free:
+            self._free.append(array)
+
+    def forget_all_but(self, kept: npt.NDArray[np.bool_]) -> None:
+        """See ``Beside.forget_all_but``: nobody reads what stands there."""
+
+
+# Batches as the kernels read them: one array of integers each, and what is known of the terms in it.
+#
+# GPMs that ask the same share their columns (``gpm.sharing``), and what is done to a column is done once.
 
 #: So many ids are looked at together, and so many numbers packed one by one.
 _FEW: Final = 64
 
 
-class Columns:
+class BatchColumns:
     """The batches that matches may still have events of, and the numbers of the terms that are in them.
 
     ``read`` are the variables that tables read, each with the place of its GPM in ``gpms``, some of which

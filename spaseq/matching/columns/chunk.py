@@ -1,15 +1,22 @@
-"""A batch of events with its solutions."""
+"""A batch of events with its solutions; several one after the other as one, or under other names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.matching.columns import _kernel_shares as k
+from spaseq.matching.columns.blocks.values import zeros
+
+# A batch of events with its solutions.
 
 Ints = npt.NDArray[np.int64]
 
@@ -71,3 +78,255 @@ class Chunk:
         """A solution, without what is unbound."""
         row = {name: column.item(i) for name, column in self.solutions[g].columns.items()}
         return row if all(row.values()) else {name: term for name, term in row.items() if term}
+
+
+# Batches one after the other as one, so that matches tell their events by places; or under other names.
+
+Ids = Ints | npt.NDArray[np.int32]
+
+#: Where there are so many more events than are asked for, these alone are looked for.
+_SPARSE: Final = 8
+
+
+class MemberNames(NamedTuple):
+    """A GPM that has the same solutions elsewhere: its number there, and what its variables are there."""
+
+    number: int
+    variables: Mapping[str, str]
+
+
+class Stretch:
+    """Some batches, one after the other, as one: matches tell their events by the places in it.
+
+    What is asked of it is put together at first. It keeps the batches, and so their terms.
+    """
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self._chunks = chunks
+        # Of how many events the solutions of a GPM were looked for.
+        self._asked: dict[int, int] = {}
+        #: Where each batch begins in it.
+        self.begins = np.cumsum([0, *(len(chunk.batch) for chunk in chunks)])
+        self._known: dict[object, npt.NDArray[Any]] = {}
+
+    def __len__(self) -> int:
+        return int(self.begins[-1])
+
+    @property
+    def chunks(self) -> Sequence[Chunk]:
+        """The batches."""
+        return self._chunks
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The positions of the first events of the batches."""
+        return [chunk.start for chunk in self.chunks]
+
+    def where(self, places: Ints) -> Ints:
+        """The numbers of the batches in which places are."""
+        if len(self.chunks) == 1:
+            return np.zeros(len(places), dtype=np.int64)
+        return np.searchsorted(self.begins, places, side="right") - 1
+
+    def events(self, column: str) -> Ints:
+        """A column of all events: ``time``, ``stream``, ``graph`` or ``n``."""
+        return self._whole(column, lambda chunk: getattr(chunk.batch, column))
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the arrival numbers of all events, of which there are some, follow each other."""
+        if "counted" not in self._known:
+            only = self.chunks[0].batch if len(self.chunks) == 1 else None
+            counted = _are_counted(self.events("n")) if only is None else _looked_at(only).are_counted
+            self._known["counted"] = np.array(counted)
+        return bool(self._known["counted"])
+
+    def first_rows(self, g: int) -> Ints:
+        """Of each event, its first solution of a GPM among those of all."""
+        if ("first", g) not in self._known:
+            before = self.rows_before(g)
+            parts = [chunk.begins(g)[:-1] + before[i] for i, chunk in enumerate(self.chunks)]
+            self._known["first", g] = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return self._known["first", g]
+
+    def counts(self, g: int) -> Ints:
+        """How many solutions of a GPM each event has."""
+        return self._whole(("count", g), lambda chunk: np.diff(chunk.begins(g)))
+
+    def is_several(self, g: int) -> bool:
+        """Whether some event has more than one solution of a GPM."""
+        if ("several", g) not in self._known:
+            tables = [chunk.solutions[g].events for chunk in self.chunks]
+            several = any(bool((events[1:] == events[:-1]).any()) for events in tables)
+            self._known["several", g] = np.array(several)
+        return bool(self._known["several", g])
+
+    def is_single(self, g: int) -> bool:
+        """Whether each event has exactly one solution of a GPM."""
+        if ("single", g) not in self._known:
+            count = sum(len(chunk.solutions[g]) for chunk in self.chunks)
+            self._known["single", g] = np.array(count == len(self) and not self.is_several(g))
+        return bool(self._known["single", g])
+
+    def is_worth_all(self, g: int, count: int) -> bool:
+        """Whether the solutions of a GPM in all events are worth knowing, not only those in so many.
+
+        That is so when enough were asked for, those before included.
+        """
+        asked = self._asked[g] = self._asked.get(g, 0) + count
+        return asked * _SPARSE >= len(self)
+
+    def rows_at(self, g: int, places: Ints) -> Ints:
+        """Of events that have some, the first solution of a GPM among those of all."""
+        if self.is_worth_all(g, len(places)):
+            return self.first_rows(g)[places]
+        if ("events", g) not in self._known:
+            parts = [chunk.solutions[g].events + self.begins[i] for i, chunk in enumerate(self.chunks)]
+            self._known["events", g] = np.concatenate(parts)
+        rows = np.empty(len(places), dtype=np.int64)
+        k.find_rows(self._known["events", g], np.ascontiguousarray(places), rows)
+        return rows
+
+    def column(self, g: int, name: str) -> Ints | None:
+        """The ids of a variable in all solutions of a GPM; None if it has no such column."""
+        if not any(name in chunk.solutions[g].columns for chunk in self.chunks):
+            return None
+        return self._whole((g, name), lambda chunk: chunk.solutions[g].column(name))
+
+    def of_events(self, g: int, name: str) -> Ids | None:
+        """Of each event, the variable in its first solution of a GPM; anything where it has none."""
+        column = self.column(g, name)
+        if column is None or not len(column) or self.is_single(g):
+            return column
+        if ("of", g, name) not in self._known:
+            # Many matches are looked up in it: short numbers are half as much to bring from memory.
+            if int(column.max()) <= np.iinfo(np.int32).max:
+                column = column.astype(np.int32)
+            rows = np.minimum(self.first_rows(g), len(column) - 1)
+            self._known["of", g, name] = column[rows]
+        return self._known["of", g, name]
+
+    def is_bound(self, g: int, name: str) -> bool:
+        """Whether all solutions of a GPM bind a variable."""
+        tables = (chunk.solutions[g] for chunk in self.chunks)
+        return all(table.binds(name) for table in tables if len(table))
+
+    def streams(self) -> tuple[Ints, npt.NDArray[np.int32]]:
+        """The ids of the streams that events are of, and of each event the number of its stream there."""
+        if "streams" not in self._known:
+            of_all = self.events("stream")
+            only = self.chunks[0].batch if len(self.chunks) == 1 else None
+            are_alike = _are_alike(of_all) if only is None else _looked_at(only).are_of_one
+            self._known["streams"] = of_all[:1] if are_alike else np.unique(of_all)
+        if "codes" not in self._known:
+            ids, of_all = self._known["streams"], self.events("stream")
+            several = len(ids) > 1
+            self._known["codes"] = (
+                np.searchsorted(ids, of_all).astype(np.int32) if several else zeros(len(of_all))
+            )
+        return self._known["streams"], self._known["codes"]
+
+    def rows_before(self, g: int) -> Ints:
+        """How many solutions of a GPM the batches before each have."""
+        return np.cumsum([0, *(len(chunk.solutions[g]) for chunk in self.chunks)])
+
+    def _whole(self, key: object, part: Callable[[Chunk], Ints]) -> Ints:
+        if key not in self._known:
+            parts = [part(chunk) for chunk in self.chunks]
+            self._known[key] = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return self._known[key]
+
+
+class _Looks(NamedTuple):
+    """Whether a batch's events are of one stream, and whether their arrival numbers follow each other."""
+
+    are_of_one: bool
+    are_counted: bool
+
+
+#: What was seen of batches: many queries have the same.
+_SEEN: Final = WeakKeyDictionary[EventBatch, _Looks]()
+
+
+def _looked_at(batch: EventBatch) -> _Looks:
+    found = _SEEN.get(batch)
+    if found is None:
+        found = _SEEN[batch] = _Looks(_are_alike(batch.stream), _are_counted(batch.n))
+    return found
+
+
+def _are_alike(streams: Ints) -> bool:
+    # Mostly they are: to see that takes less than to sort them.
+    return bool((streams == streams[:1]).all())
+
+
+def _are_counted(n: Ints) -> bool:
+    return bool((n[1:] - n[:-1] == 1).all())
+
+
+class Renamed(Stretch):
+    """The same events and solutions under the names of another query: what is made of them is made there.
+
+    ``gpms``: of each GPM its number there, and the names there of its variables. ``rename``: a batch under
+    the names here, which is made when an event is looked at by itself.
+    """
+
+    def __init__(self, whole: Stretch, gpms: Sequence[MemberNames], rename: Callable[[Chunk], Chunk]) -> None:
+        self.whole = whole
+        self.begins = whole.begins
+        self._gpms = gpms
+        self._rename = rename
+
+    @cached_property
+    def chunks(self) -> Sequence[Chunk]:
+        return [self._rename(chunk) for chunk in self.whole.chunks]
+
+    @cached_property
+    def starts(self) -> list[int]:
+        return self.whole.starts
+
+    def where(self, places: Ints) -> Ints:
+        return self.whole.where(places)
+
+    def events(self, column: str) -> Ints:
+        return self.whole.events(column)
+
+    @property
+    def is_counted(self) -> bool:
+        return self.whole.is_counted
+
+    def first_rows(self, g: int) -> Ints:
+        return self.whole.first_rows(self._gpms[g].number)
+
+    def counts(self, g: int) -> Ints:
+        return self.whole.counts(self._gpms[g].number)
+
+    def is_several(self, g: int) -> bool:
+        return self.whole.is_several(self._gpms[g].number)
+
+    def is_single(self, g: int) -> bool:
+        return self.whole.is_single(self._gpms[g].number)
+
+    def is_worth_all(self, g: int, count: int) -> bool:
+        return self.whole.is_worth_all(self._gpms[g].number, count)
+
+    def rows_at(self, g: int, places: Ints) -> Ints:
+        return self.whole.rows_at(self._gpms[g].number, places)
+
+    def column(self, g: int, name: str) -> Ints | None:
+        number, names = self._gpms[g]
+        return self.whole.column(number, names[name]) if name in names else None
+
+    def of_events(self, g: int, name: str) -> Ids | None:
+        number, names = self._gpms[g]
+        return self.whole.of_events(number, names[name]) if name in names else None
+
+    def is_bound(self, g: int, name: str) -> bool:
+        number, names = self._gpms[g]
+        return name in names and self.whole.is_bound(number, names[name])
+
+    def streams(self) -> tuple[Ints, npt.NDArray[np.int32]]:
+        return self.whole.streams()
+
+    def rows_before(self, g: int) -> Ints:
+        return self.whole.rows_before(self._gpms[g].number)

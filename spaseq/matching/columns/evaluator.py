@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeGuard, runtim
 from spaseq.alone import Single
 from spaseq.events import Clock, EventBatch, Ids, Stamp
 from spaseq.gpm.sharing import Values
-from spaseq.gpm.spectra.single import Join
+from spaseq.gpm.spectra.single import SingleJoin
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
 
 if TYPE_CHECKING:
-    from spaseq.matching.enumeration.rest import Portion
+    from spaseq.matching.tecs.reading import Portion
 
 #: Gives the solutions of a GPM in an event; None for a large one.
 Solve = Callable[[Single], Values | None]
@@ -51,7 +51,7 @@ class Asked(NamedTuple):
     names: Sequence[str]
     number: int
     solve: Solve
-    join: Join | None
+    join: SingleJoin | None
     streams: frozenset[int] | None
     is_told: bool
     tell: Callable[[Ids, Ids], None] | None = None

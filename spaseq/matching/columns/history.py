@@ -13,8 +13,7 @@ import numpy.typing as npt
 from spaseq.events import Stamp
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.singles import Lone, Singles
-from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.stretch import Names, Renamed, Stretch
+from spaseq.matching.columns.chunk import Chunk, MemberNames, Renamed, Stretch
 from spaseq.matching.host import Key
 from spaseq.matching.model import Occurrence, Solution
 
@@ -53,7 +52,7 @@ class History:
         #: One that has the same events at the same positions, if any: what is made of them is made there.
         self.beside: History | None = None
         #: What its GPMs are there.
-        self.there: Sequence[Names] = ()
+        self.there: Sequence[MemberNames] = ()
 
     def __iter__(self) -> Iterator[Chunk]:
         self.end_singles()

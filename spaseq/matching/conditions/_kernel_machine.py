@@ -1,9 +1,12 @@
-"""Conditions as data: a small postfix machine over term ids."""
+"""Conditions as data: a small postfix machine over term ids; and what it needs no stack for, or asks for."""
 
 from __future__ import annotations
 
-from spaseq._jit import inlined, part, rare
+from typing import Final
+
+from spaseq._jit import inlined, kernel, part, rare
 from spaseq.gpm.expressions._kernel_math import geodesic
+from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_aggregates import aggregated, kind_of
 from spaseq.matching.conditions._kernel_arithmetic import (
     absolute,
@@ -12,13 +15,15 @@ from spaseq.matching.conditions._kernel_arithmetic import (
     compare,
     either,
     error_of,
+    is_exact_sum,
+    is_whole,
     kind_of_truth,
+    ordered,
     truth,
 )
-from spaseq.matching.conditions._kernel_exact import OTHER, compared, id_of
-from spaseq.matching.conditions._kernel_memo import look_up
 from spaseq.matching.conditions._kernel_values import (
     ABS,
+    ADD,
     AGGREGATE,
     AND,
     AVERAGE,
@@ -47,8 +52,11 @@ from spaseq.matching.conditions._kernel_values import (
     KEEP,
     LONG,
     MANY,
+    MEMO,
+    MEMO_MASK,
     MINUS,
     MISSING,
+    MOST_WONDERS,
     N_KLEENES,
     N_SLOTS,
     NODE,
@@ -59,15 +67,159 @@ from spaseq.matching.conditions._kernel_values import (
     RELATE,
     SHORT,
     SLOTS,
+    SUBTRACT,
     TEST,
     TRUE,
     UNKNOWN,
     UNLESS_FALSE,
     UNLESS_TRUE,
+    WONDERED,
+    WONDERS,
     Codes,
     Floats,
     Ints,
+    pointer,
 )
+
+# Values of expressions that the tables cannot compute: asked once for all values of their variables.
+#
+# An open hash table of answers, by the number of an expression and the ids of its values. What is not among
+# them is written down as a question; the caller answers all of them, and the same decisions are made again.
+
+#: An expression is of at most so many values.
+MEMO_LIMIT: Final = 6
+#: Instead of the id of a value: an earlier iteration is missing.
+TOO_EARLY: Final = -1
+# Columns of answers and of questions.
+ANSWER: Final = 0  # an id; 0: none
+EXPRESSION: Final = 1
+VALUES: Final = 2
+MEMO_SIZE: Final = VALUES + MEMO_LIMIT
+
+_MULTIPLIER: Final = 0x2545F4914F6CDD1D
+
+
+@part
+def _place(m: Ints, table: int, mask: int, asked: Ints, question: int) -> int:
+    """Where the answer to a question, which stands at ``asked[question]``, is or belongs."""
+    code = 1
+    for j in range(EXPRESSION, MEMO_SIZE):
+        code = (code ^ asked[question + j]) * _MULTIPLIER
+        code ^= code >> 29
+    at = code & mask
+    while True:
+        known = table + at * MEMO_SIZE
+        if m[known + ANSWER] == 0:
+            return known
+        same = True
+        for j in range(EXPRESSION, MEMO_SIZE):
+            if m[known + j] != asked[question + j]:
+                same = False
+        if same:
+            return known
+        at = (at + 1) & mask
+
+
+@part
+def look_up(m: Ints, stack: int, number: int, count: int, top: int) -> int:
+    """The id of an expression's value, of which ``count`` values begin at ``top``; 0 if nothing knows it."""
+    room = m[stack + MOST_WONDERS]
+    asked = min(m[stack + WONDERS], room)
+    # There is room for one question more.
+    question = m[stack + WONDERED] + asked * MEMO_SIZE
+    m[question + ANSWER] = 0
+    m[question + EXPRESSION] = number
+    for j in range(MEMO_LIMIT):
+        identifier = 0
+        kind = m[stack + top + j] if j < count else NOTHING
+        if kind == MISSING:
+            identifier = TOO_EARLY
+        elif kind != NOTHING:
+            identifier = m[stack + DEEPEST + top + j]
+            if identifier <= 0:
+                return 0  # of several values, or no term
+        m[question + VALUES + j] = identifier
+    known = _place(m, m[stack + MEMO], m[stack + MEMO_MASK], m, question)
+    if m[known + ANSWER] != 0:
+        return int(m[known + ANSWER])
+    m[stack + WONDERS] = asked + 1
+    return 0
+
+
+@kernel
+def learn(ints: Ints, table: int, mask: int, answered: Ints) -> None:
+    """Enters questions with their answers, one after the other; there is room for them."""
+    m: Ints = pointer(ints)
+    new: Ints = pointer(answered)
+    for question in range(0, len(answered), MEMO_SIZE):
+        known = _place(m, table, mask, new, question)
+        for j in range(MEMO_SIZE):
+            m[known + j] = new[question + j]
+
+
+# Comparisons of whole numbers, and of sums of two of them, which doubles decide: most conditions are one.
+#
+# They are decided without the stack, and as it would decide them.
+
+#: It is another condition, or of other values.
+OTHER: Final = -3
+
+
+@inlined
+def id_of(m: Ints, w: int, slot: int, b: Ints, column: int, r: int) -> int:
+    """The id of a variable: the event's, or else the run's."""
+    if column >= 0:
+        identifier = b[batch.column(b, column) + r]
+        if identifier != 0:
+            return int(identifier)
+    return m[w + SLOTS + slot] if slot >= 0 else 0
+
+
+@inlined
+def _short(t: Ints, pc: int, m: Ints, w: int, b: Ints, r: int, codes: Codes) -> int:
+    """The id that an instruction pushes if it is of a short number, else 0."""
+    a = t[pc + 1]
+    identifier = a if t[pc] == CONSTANT else id_of(m, w, t[pc + 2], b, t[pc + 3], r)
+    return identifier if identifier > 0 and codes[identifier] == SHORT else 0
+
+
+@inlined
+def compared(
+    t: Ints, pc: int, end: int, m: Ints, w: int, b: Ints, r: int, numbers: Floats, codes: Codes
+) -> tuple[int, int]:
+    """The verdict of the condition that begins at ``pc``, and where the next does; ``OTHER`` of others."""
+    second, third, fourth = pc + CODE_SIZE, pc + 2 * CODE_SIZE, pc + 3 * CODE_SIZE
+    if fourth > end or t[second] > CONSTANT:
+        return OTHER, pc
+    first_id, second_id = _short(t, pc, m, w, b, r, codes), _short(t, second, m, w, b, r, codes)
+    if first_id == 0 or second_id == 0:
+        return OTHER, pc
+    x, y = numbers[first_id], numbers[second_id]
+    if t[third] == COMPARE:
+        return ordered(t[third + 1], -1 if x < y else int(x > y)), fourth
+    fifth = pc + 4 * CODE_SIZE
+    if fifth + CODE_SIZE > end or t[fifth] != COMPARE:
+        return OTHER, pc
+    is_last = t[third] <= CONSTANT
+    number, op = third if is_last else fourth, t[fourth] if is_last else t[third]
+    if t[number] > CONSTANT or (op != ADD and op != SUBTRACT):
+        return OTHER, pc
+    third_id = _short(t, number, m, w, b, r, codes)
+    z = numbers[third_id]
+    if third_id == 0 or not (is_whole(x) and is_whole(y) and is_whole(z)):
+        return OTHER, pc
+    if is_last:
+        y = y + z if op == ADD else y - z
+        if not is_exact_sum(y):
+            return OTHER, pc
+    else:
+        x, y = (x + y if op == ADD else x - y), z
+        if not is_exact_sum(x):
+            return OTHER, pc
+    return ordered(t[fifth + 1], -1 if x < y else int(x > y)), fifth + CODE_SIZE
+
+
+# Conditions as data: a small postfix machine over term ids.
 
 
 @inlined

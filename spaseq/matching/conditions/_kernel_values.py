@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq import _places
+from spaseq import _fields
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -141,4 +141,4 @@ ACC_LAST: Final = 5
 ACC_PREVIOUS: Final = 6
 
 
-pointer: Any = _places.pointer
+pointer: Any = _fields.pointer

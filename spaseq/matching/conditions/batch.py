@@ -16,8 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq._fields import reads, reads_column, reads_head
-from spaseq._places import address
+from spaseq._fields import address, reads, reads_column, reads_head
 
 Ints = npt.NDArray[np.int64]
 

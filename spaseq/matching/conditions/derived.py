@@ -1,25 +1,22 @@
-"""What one event decides of filters between GPMs: computed for a batch, and read as further variables.
-
-``STRLEN(?s) > STRLEN(?t)`` with ?s of one GPM and ?t of another becomes a comparison of two columns of
-numbers. Only what a program cannot compute itself is taken out (``conditions``); what it cannot and needs
-several GPMs is looked up by its values.
-"""
+"""What is computed of filters between GPMs outside the machine: of one event, or by values asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pyoxigraph as ox
 
 from spaseq.automaton.pattern import Atom, Both, GpmPart, Kleene, Node, SequencePattern
 from spaseq.automaton.scopes import owners, rebuilt
 from spaseq.events import Ids
+from spaseq.gpm.expressions.aggregates import Reason, compile_reason, errs_for_want_of
 from spaseq.gpm.expressions.columns import VectorizedCalls
 from spaseq.gpm.expressions.compiled import ExpressionError, Solution, compile_value
-from spaseq.gpm.expressions.early import Reason, compile_reason
 from spaseq.gpm.expressions.extensions import BINARY, DISTANCE, PI, UNARY, metres, point
 from spaseq.gpm.expressions.walk import VOLATILE, is_volatile
 from spaseq.gpm.spectra.solutions import Solutions, per_distinct
@@ -38,10 +35,70 @@ from spaseq.language.syntax import (
     Prev,
     Var,
 )
-from spaseq.matching.conditions.numbers import ERROR, FAULT
-from spaseq.matching.conditions.postfix import METRES
-from spaseq.terms.dictionary import Dictionary
+from spaseq.matching.conditions import _kernel_machine as memo
+from spaseq.matching.conditions.numbers import EARLY, ERROR, FAULT
+from spaseq.matching.conditions.postfix import METRES, Lookup
+from spaseq.terms.dictionary import UNBOUND, Dictionary
 from spaseq.terms.values import DOUBLE, Value, decode
+
+# The values of expressions that the machine does not compute itself, by those that they are of.
+
+Ints = npt.NDArray[np.int64]
+
+
+class Lookups:
+    """Answers the kernel's questions, whose rows are as ``_kernel_memo`` has them."""
+
+    def __init__(self, lookups: Sequence[Lookup], dictionary: Dictionary) -> None:
+        self._expressions = [_AskedValues.of(one, dictionary) for one in lookups]
+        self._error, self._early = dictionary.pin(ERROR), dictionary.pin(EARLY)
+
+    def answered(self, questions: Ints) -> Ints:
+        """The questions, each once, with the ids of their answers."""
+        asked = np.unique(questions, axis=0)
+        for number in np.unique(asked[:, memo.EXPRESSION]).tolist():
+            rows = np.flatnonzero(asked[:, memo.EXPRESSION] == number)
+            asked[rows, memo.ANSWER] = self._answers(self._expressions[number], asked[rows, memo.VALUES :])
+        return asked
+
+    def _answers(self, asked: _AskedValues, ids: Ints) -> list[int]:
+        columns = {name: np.maximum(ids[:, i], UNBOUND) for i, name in enumerate(asked.names)}
+        solutions = asked.calls.extended(Solutions(len(ids), None, columns), {})
+        return [
+            self._answer(asked, solution, row)
+            for solution, row in zip(solutions.by_row(), ids.tolist(), strict=True)
+        ]
+
+    def _answer(self, asked: _AskedValues, solution: Solution, ids: Sequence[int]) -> int:
+        try:
+            return asked.evaluate(solution)
+        except ExpressionError:
+            named = zip(asked.names, ids, strict=False)
+            early = frozenset(name for name, term in named if term == memo.TOO_EARLY)
+            return self._early if early and asked.errs_early(solution, early) else self._error
+
+
+@dataclass(frozen=True, slots=True)
+class _AskedValues:
+    """An expression that is looked up: its vectorized calls, and what computes the rest of a solution."""
+
+    names: tuple[str, ...]
+    calls: VectorizedCalls
+    evaluate: Callable[[Solution], int]
+    errs_early: Callable[[Solution, frozenset[str]], bool]
+
+    @classmethod
+    def of(cls, lookup: Lookup, dictionary: Dictionary) -> _AskedValues:
+        calls = VectorizedCalls(lookup.expression, dictionary)
+        evaluate = compile_value(calls.rest, dictionary)
+        return cls(lookup.names, calls, evaluate, errs_for_want_of(lookup.expression, dictionary))
+
+
+# What one event decides of filters between GPMs: computed for a batch, and read as further variables.
+#
+# ``STRLEN(?s) > STRLEN(?t)`` with ?s of one GPM and ?t of another becomes a comparison of two columns of
+# numbers. Only what a program cannot compute itself is taken out (``conditions``); what it cannot and needs
+# several GPMs is looked up by its values.
 
 #: Aggregates of an expression's values; some are the expression of the aggregate.
 _OF_VALUES: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX", "FIRST", "LAST")
@@ -106,10 +163,10 @@ class Split:
 
 def split(pattern: SequencePattern) -> Split:
     """Takes what one event decides out of filters."""
-    return _Splitter(pattern).split()
+    return _FilterSplitter(pattern).split()
 
 
-class _Splitter:
+class _FilterSplitter:
     def __init__(self, pattern: SequencePattern) -> None:
         self._pattern = pattern
         self._certain = {name: gpm_certain(part.gpm) for name, part in pattern.gpms.items()}

@@ -29,7 +29,7 @@ from spaseq.language.syntax import (
     Var,
 )
 from spaseq.language.syntax.printing import print_expression
-from spaseq.matching.conditions._kernel_memo import MEMO_LIMIT
+from spaseq.matching.conditions._kernel_machine import MEMO_LIMIT
 from spaseq.matching.conditions._kernel_values import DEEPEST
 from spaseq.matching.conditions.numbers import EARLY, ERROR, OPEN
 from spaseq.matching.obstacles import Obstacle
@@ -122,7 +122,7 @@ def steps(item: Filter, site: Site, owners: Owners) -> list[Step]:
     expression = item.condition
     body: list[Step] = []
     for condition in conjuncts(expression):
-        code = list(_Writer(site, owners).condition(condition))
+        code = list(_PostfixWriter(site, owners).condition(condition))
         if _depth(code) > DEEPEST:
             raise BeyondTables(
                 f"expressions between GPMs are at most {DEEPEST} deep",
@@ -178,7 +178,7 @@ def touched(expression: Expression, owners: Owners) -> frozenset[int]:
     return frozenset(kleene for name in names for kleene in owners.get(name, ()))
 
 
-class _Writer:
+class _PostfixWriter:
     """Writes the conditions of one site."""
 
     def __init__(self, site: Site, owners: Owners) -> None:

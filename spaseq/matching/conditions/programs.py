@@ -1,17 +1,73 @@
-"""What tables of every evaluator have: programs of the postfix machine, Kleenes and aggregates."""
+"""What tables of every evaluator have: sections, programs of the postfix machine, Kleenes and aggregates."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final
+from itertools import chain
+from typing import Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 from pyoxigraph import Literal, NamedNode
 
 from spaseq.automaton.pattern import Kleene
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.postfix import Accumulator, Lookup, Step
-from spaseq.matching.conditions.sections import Reference, Sections
 from spaseq.terms.dictionary import Term
+
+# An array of sections that refer to each other.
+
+
+class SectionReference(NamedTuple):
+    """The place of a row of a section, known when all sections are."""
+
+    section: str
+    row: int
+
+
+Cell = int | SectionReference
+
+
+class Sections:
+    """Rows of integers and references, gathered by section; all rows of a section are of one width.
+
+    >>> sections = Sections()
+    >>> start, end = sections.rows("pairs", [(1, 2), (3, 4)])
+    >>> sections.array([7, end])
+    array([7, 6, 1, 2, 3, 4])
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[str, list[Sequence[Cell]]] = {}
+
+    def count(self, section: str) -> int:
+        """How many rows a section has so far."""
+        return len(self._rows.get(section, ()))
+
+    def rows(self, section: str, rows: Sequence[Sequence[Cell]]) -> tuple[SectionReference, SectionReference]:
+        """Adds rows; where they start and end."""
+        start = self.count(section)
+        self._rows.setdefault(section, []).extend(rows)
+        return SectionReference(section, start), SectionReference(section, start + len(rows))
+
+    def array(self, header: Sequence[Cell]) -> npt.NDArray[np.int64]:
+        """The header, and then all sections."""
+        starts: dict[str, int] = {}
+        widths: dict[str, int] = {}
+        at = len(header)
+        for name, rows in self._rows.items():
+            starts[name], widths[name] = at, len(rows[0]) if rows else 0
+            at += widths[name] * len(rows)
+        cells = [
+            starts.get(cell[0], 0) + widths.get(cell[0], 0) * cell[1]
+            if isinstance(cell, SectionReference)
+            else cell
+            for cell in chain(header, *chain.from_iterable(self._rows.values()))
+        ]
+        return np.array(cells, dtype=np.int64)
+
+
+# What tables of every evaluator have: programs of the postfix machine, Kleenes and aggregates.
 
 _COMPARISONS: Final = {
     "=": v.EQUAL,
@@ -49,9 +105,9 @@ class Programs:
         self.constants: dict[int, None] = {}
         self.lookups: dict[Lookup, int] = {}
 
-    def kleene(self, identity: int) -> Reference:
+    def kleene(self, identity: int) -> SectionReference:
         """The row of a Kleene."""
-        return Reference("kleenes", self._number[identity])
+        return SectionReference("kleenes", self._number[identity])
 
     def write_kleenes(self, shared: Collection[str] = ()) -> None:
         """Writes all Kleenes; all iterations have the same values of ``shared``."""
@@ -75,7 +131,7 @@ class Programs:
         code: Sequence[Step],
         column: Callable[[str], int] = lambda _: -1,
         free: Collection[str] = (),
-    ) -> tuple[Reference, Reference]:
+    ) -> tuple[SectionReference, SectionReference]:
         """Writes a program; where it starts and ends.
 
         ``column``: where in a batch a variable is read if it is one of the event at hand, -1 if it is not.
@@ -84,8 +140,8 @@ class Programs:
         start = self._out.count("code")
         rows = []
         for i, step in enumerate(code):
-            what: int | Reference = 0
-            slot: int | Reference = -1
+            what: int | SectionReference = 0
+            slot: int | SectionReference = -1
             place = -1
             match step:
                 case Step("PUSH" | "ONE" | "BOUND" | "IF_BOUND", str(name)):
@@ -101,13 +157,13 @@ class Programs:
                 case Step("LOOK_UP", Lookup(names=names) as lookup):
                     what, slot = self.lookups.setdefault(lookup, len(self.lookups)), len(names)
                 case Step("CHOOSE", int(length)):
-                    slot = Reference("code", start + i + 1 + length)
+                    slot = SectionReference("code", start + i + 1 + length)
                 case Step("IF_COMPLETED", int(kleene)):
                     slot = self._number[kleene]
                 case Step("CONSTANT", NamedNode() | Literal() as term):
                     what = self._intern(term)
                     self.constants[what] = None
             if step.op in _JUMPS:
-                what = Reference("code", start + i + 1 + step.skip)
+                what = SectionReference("code", start + i + 1 + step.skip)
             rows.append((getattr(v, step.op), what, slot, place))
         return self._out.rows("code", rows)

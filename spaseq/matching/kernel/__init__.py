@@ -11,10 +11,10 @@ automaton (an operator and what comes next), the *candidates* at a gate (a GPM, 
 must meet), the actions of Kleenes and negations, conditions as programs. What there is of runs stands
 in ``m``, one array of integers, in which references are places, and 0 is none; ``f`` are floats, for
 sums. The batch is ``b``: columns of events and, for each GPM, columns of its rows, which ``gpm`` has
-found before. What each record of these has is named in ``records``, those of the tables in
-``records/tables``, in a module for each: ``waits.node(m, w)`` reads what leads from w1 to n1 in the
-drawing, ``gates.candidates(t, gate)`` where the candidates at gate B begin. Before the B, there are in
-``m``, behind counters and the places of its sections (``records/header``)::
+found before. What each record of these has is named in ``records``, in a class for each:
+``waits.node(m, w)`` reads what leads from w1 to n1 in the drawing, ``gates.candidates(t, gate)`` where the
+candidates at gate B begin. Before the B, there are in ``m``, behind counters and the places of its sections
+(``records.header``)::
 
     waits                            nodes                      buckets           partitions
     ┌────────────────────────────┐                                                ┌────┐

@@ -19,28 +19,24 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone._kernel_alone import alone
 from spaseq.matching.columns.alone.singles import Counts
-from spaseq.matching.columns.batches import Columns
+from spaseq.matching.columns.batches import BatchColumns
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked, UnsolvedError
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions import batch as heads
-from spaseq.matching.conditions.lookups import Lookups
+from spaseq.matching.conditions.derived import Lookups
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key, Order, may_end_together
 from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.compiled import _kernel as k
 from spaseq.matching.kernel.compiled import _kernel_laid as out
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
-from spaseq.matching.kernel.exact import Exact
-from spaseq.matching.kernel.matches import Matches
-from spaseq.matching.kernel.memory import Memory, Room, memory
-from spaseq.matching.kernel.ranking import ranked
-from spaseq.matching.kernel.records import findings, header, partitions, questions
-from spaseq.matching.kernel.records.waits import DUE, NODE
-from spaseq.matching.kernel.replay import Path, Replay
-from spaseq.matching.kernel.tables.alike import tables_alike
-from spaseq.matching.kernel.tables.compiled import Compiled
-from spaseq.matching.kernel.tables.compiling import compile_tables
+from spaseq.matching.kernel.exact import ExactRun, Path, RunReplay
+from spaseq.matching.kernel.matches import RunMatches
+from spaseq.matching.kernel.memory import Memory, Room, memory, ranked
+from spaseq.matching.kernel.records import findings, header, partitions, questions, waits
+from spaseq.matching.kernel.tables.analysis import Compiled
+from spaseq.matching.kernel.tables.compiling import compile_tables, tables_alike
 from spaseq.matching.kernel.trailing import Certain, Ended, Open, arranged
 from spaseq.matching.model import Bounds
 from spaseq.terms.dictionary import Dictionary
@@ -93,12 +89,16 @@ class Kernel:
         for i, limit in enumerate(self._compiled.limits):
             self._tables[self._tables[v.LIMITS] + i] = bounds.lasts(limit)
         c = self._compiled
-        self._columns = Columns(dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, self._budget)
+        self._columns = BatchColumns(
+            dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, self._budget
+        )
         self._lookups = Lookups(c.lookups, dictionary)
         history = self._columns.history
-        self._exact = Exact(pattern, c, context, history, bounds)
-        self._replay = Replay(lambda: compiled or compile_tables(pattern, dictionary.pin), context, history)
-        self._matches = Matches(pattern, c, history, self._replay, context.order)
+        self._exact = ExactRun(pattern, c, context, history, bounds)
+        self._replay = RunReplay(
+            lambda: compiled or compile_tables(pattern, dictionary.pin), context, history
+        )
+        self._matches = RunMatches(pattern, c, history, self._replay, context.order)
         self._trails = bool(self._tables[v.TRAILS])
         self._order = context.order
         self._several = may_end_together(pattern)
@@ -203,7 +203,7 @@ class Kernel:
             return False
         at = time if self._bounds.sliding else self._bounds.index(time)
         first = m.item(m.item(header.PARKED))
-        return at - m.item(first + DUE) > self._tables.item(v.LIMIT)
+        return at - m.item(first + waits.DUE) > self._tables.item(v.LIMIT)
 
     def advance(self, time: int) -> Iterator[Block]:
         """Time has come to ``time``: yields the matches whose windows have thereby ended."""
@@ -321,7 +321,7 @@ class Kernel:
         m = self._memory.ints
         if m.item(header.PARKED_COUNT):
             # A match that waits may span a window, and look back to what was before it there.
-            return min(axis, int(m[m[m[header.PARKED]] + DUE]) - limit) - limit
+            return min(axis, int(m[m[m[header.PARKED]] + waits.DUE]) - limit) - limit
         return axis - limit
 
     def _make_room(self, columns: Ints, decided: int) -> None:
@@ -367,7 +367,7 @@ class Kernel:
         for i in range(int(m[header.ANSWERED]), int(m[header.ASKED])):
             at = int(m[header.QUESTIONS]) + i * questions.SIZE
             wait, number, *positions = m[at : at + questions.SIZE].tolist()
-            path = self._memory.path(int(m[wait + NODE]))
+            path = self._memory.path(int(m[wait + waits.NODE]))
             parts = len(self._compiled.candidates[number].parts)
             step = [(positions[j], number + j) for j in range(parts)] or [(event, number)]
             m[m[header.ANSWERS] + i] = self._is_relevant(path, step, key)

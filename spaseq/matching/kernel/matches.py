@@ -13,8 +13,7 @@ import numpy.typing as npt
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Atom, Both, Kleene, Node, SequencePattern, walk
 from spaseq.language.syntax import Emit, Filter
-from spaseq.matching.columns.blocks.delivery import arranged, mixed
-from spaseq.matching.columns.blocks.few import FEW, apart
+from spaseq.matching.columns.blocks.few import FEW, apart, arranged, mixed
 from spaseq.matching.columns.blocks.found import Block, Objects
 from spaseq.matching.columns.blocks.plain import Columns, Site, Sites
 from spaseq.matching.columns.history import History
@@ -22,10 +21,9 @@ from spaseq.matching.conditions.postfix import needs
 from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
 from spaseq.matching.kernel.compiled import _kernel as k
 from spaseq.matching.kernel.compiled import _kernel_laid as out
-from spaseq.matching.kernel.records import findings, header, partitions
-from spaseq.matching.kernel.records.nodes import DEPTH
-from spaseq.matching.kernel.replay import Replay
-from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.kernel.exact import RunReplay
+from spaseq.matching.kernel.records import findings, header, nodes, partitions
+from spaseq.matching.kernel.tables.analysis import Compiled, Looks
 from spaseq.matching.model import Found, distinct
 
 Ints = npt.NDArray[np.int64]
@@ -50,23 +48,11 @@ class Runs(NamedTuple):
     steps: Ints
 
 
-class Looks(NamedTuple):
-    """What matches consist of: the sites of their events, and whether these, and how one ended, are plain.
-
-    Which is so where an event adds its solution to Ω, and nothing else. ``simple``: of each candidate;
-    ``simple_ends``: of each way to end.
-    """
-
-    sites: Sites
-    simple: Mask
-    simple_ends: Mask
-
-
 def unrolled(m: Ints, keys: int) -> Runs:
     """The runs found since the last call in a kernel's memory, which forgets them; ``keys`` a partition."""
     count = int(m[header.FOUND_COUNT])
     rows = m[m[header.FOUND] : m[header.FOUND] + count * findings.SIZE].reshape(-1, findings.SIZE)
-    depths = m[rows[:, 2] + DEPTH]
+    depths = m[rows[:, 2] + nodes.DEPTH]
     ends, ways = rows[:, :2].copy(), rows[:, 3].copy()
     values = m[rows[:, 1:2] + (partitions.KEY + np.arange(keys))]
     steps = np.zeros((int(depths.sum()), 3), dtype=np.int64)
@@ -74,7 +60,7 @@ def unrolled(m: Ints, keys: int) -> Runs:
     return Runs(ends, values, ways, depths, steps)
 
 
-class Matches:
+class RunMatches:
     """Makes matches of the runs that a kernel found.
 
     A match whose events gave one solution each, and which no filter of WHERE has a say in, is nothing but
@@ -86,7 +72,7 @@ class Matches:
         pattern: SequencePattern,
         compiled: Compiled,
         history: History,
-        replay: Replay,
+        replay: RunReplay,
         order: InOrder,
         decided: bool = False,
     ) -> None:
@@ -152,7 +138,7 @@ class Matches:
         if not depth:
             return None
         runs = range(begin, begin + count * findings.SIZE, findings.SIZE)
-        ends = accumulate(m.item(m.item(run + findings.NODE) + DEPTH) for run in runs)
+        ends = accumulate(m.item(m.item(run + findings.NODE) + nodes.DEPTH) for run in runs)
         steps = self._steps[: 3 * depth].tolist()
         found = apart(self.sites, steps, [*ends], self._history)
         places = [m.item(run + findings.PARTITION) for run in runs]
@@ -255,7 +241,7 @@ class Matches:
 
 
 def _looks(pattern: SequencePattern, compiled: Compiled, decided: bool) -> Looks:
-    """What is the same for the matches of all queries whose tables are alike; see ``Matches``."""
+    """What is the same for the matches of all queries whose tables are alike; see ``RunMatches``."""
     kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
     plain = plain_kleenes(pattern)
     sites: list[Site] = []

@@ -9,22 +9,76 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spaseq._fields import address, place
 from spaseq.limits import Budget
-from spaseq.matching.conditions import _kernel_memo as memo
+from spaseq.matching.columns.ranks import ranks
+from spaseq.matching.conditions import _kernel_machine as memo
 from spaseq.matching.conditions import _kernel_values as v
-from spaseq.matching.conditions.lookups import Lookups
+from spaseq.matching.conditions import batch as heads
+from spaseq.matching.conditions.derived import Lookups
 from spaseq.matching.conditions.numbers import Numbers
 from spaseq.matching.host import Key
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
-from spaseq.matching.kernel.records import buckets, decisions, findings, header, partitions, questions
-from spaseq.matching.kernel.records.nodes import POSITION, PREVIOUS, WAY
-from spaseq.matching.kernel.records.nodes import SIZE as NODE_SIZE
-from spaseq.matching.kernel.records.tables.parts import LIMIT as PART_LIMIT
-from spaseq.matching.kernel.records.waits import STREAM, SUMS
-from spaseq.matching.kernel.replay import Path
-from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.kernel.exact import Path
+from spaseq.matching.kernel.records import (
+    buckets,
+    decisions,
+    findings,
+    header,
+    nodes,
+    partitions,
+    parts,
+    questions,
+    waits,
+)
+from spaseq.matching.kernel.tables.analysis import Compiled
+from spaseq.terms.dictionary import Dictionary
+
+# The order of the partition keys of a batch for the kernel, where an event has several.
 
 Ints = npt.NDArray[np.int64]
+
+
+def _begins(batch: Ints, gpms: int, size: int) -> Ints:
+    """Where the rows of each GPM begin in each event, and the last ones end; shape ``(gpms, size + 1)``."""
+    starts = batch[batch[heads.SHARES] :][: size + 1]
+    shares = batch[starts[0] : starts[-1]].reshape(-1, heads.SHARE)
+    events = np.repeat(np.arange(size), np.diff(starts) // heads.SHARE)
+    counts = np.zeros((gpms, size + 1), dtype=np.int64)
+    counts[shares[:, 0], events + 1] = shares[:, 2] - shares[:, 1]
+    begins = np.cumsum(counts, axis=1)
+    # An event that came alone has rows behind those of others before it.
+    firsts = np.zeros(gpms, dtype=np.int64)
+    firsts[shares[::-1, 0]] = shares[::-1, 1]
+    return np.asarray(begins + firsts[:, None])
+
+
+def ranked(tables: Ints, ints: Ints, batch: Ints, dictionary: Dictionary) -> Ints:
+    """The order of the keys of a batch that a kernel stopped in for want of it; its memory is told where.
+
+    It has to be kept until the batch is done.
+    """
+    size, gpms, width = int(batch[heads.SIZE]), int(tables[v.N_GPMS]), int(tables[v.N_KEYS])
+    begins = _begins(batch, gpms, size)
+    columns = tables[tables[v.PARTITION_COLUMNS] :][: gpms * width].reshape(gpms, width)
+    counts = np.diff(begins, axis=1)
+    events = np.concatenate([np.repeat(np.arange(size), of_gpm) for of_gpm in counts])
+    keys = np.zeros((len(events), width), dtype=np.int64)
+    ends = np.cumsum(counts.sum(axis=1))
+    firsts = ends - counts.sum(axis=1)
+    for g, j in np.argwhere(columns >= 0).tolist():
+        at = int(batch[batch[heads.COLUMNS] + columns[g, j]] + begins[g, 0])
+        keys[firsts[g] : ends[g], j] = heads.values(batch, at, int(ends[g] - firsts[g]))
+    of_rows = ranks(events, keys, dictionary, int(tables[v.APART]))
+    order = np.concatenate([np.zeros(gpms, dtype=np.int64), of_rows])
+    at = place(order, address(batch))
+    order[:gpms] = at + gpms + firsts - begins[:, 0]
+    ints[header.RANKS] = at
+    return order
+
+
+# The readable side of the kernel's memory: making it, and what it holds.
+
 Floats = npt.NDArray[np.float64]
 
 #: So many decisions of an event have space at first, where the runs' memory is large enough.
@@ -103,8 +157,8 @@ class Memory:
         """The events of a run, first to last, by its newest node."""
         path = []
         while node:
-            path.append((int(self.ints[node + POSITION]), int(self.ints[node + WAY])))
-            node = int(self.ints[node + PREVIOUS])
+            path.append((int(self.ints[node + nodes.POSITION]), int(self.ints[node + nodes.WAY])))
+            node = int(self.ints[node + nodes.PREVIOUS])
         return path[::-1]
 
     def key(self, size: int) -> Key:
@@ -198,18 +252,18 @@ def memory(
     """
     tables = compiled.tables
     width = partitions.KEY + int(tables[v.N_KEYS])
-    waits, nodes, _, entries = room
+    most_waits, most_nodes, _, entries = room
     sizes = _sections(compiled, room)
     bucket_count = sizes[header.BUCKETS] // buckets.SIZE
     most_partitions = sizes[header.PARTITIONS] // width
     found = sizes[header.FOUND] // findings.SIZE
     entries = sizes[header.ENTRIES] // max(compiled.entry, 1)
-    scratch = _Scratch(_KEYS, min(_DECISIONS, waits), 2 if compiled.lookups else 0)
+    scratch = _Scratch(_KEYS, min(_DECISIONS, most_waits), 2 if compiled.lookups else 0)
     if like is not None:
         scratch = _scratch(like.ints)
     start = header.SIZE + sum(sizes.values())
     size = start + sum(_scratch_sizes(scratch, width).values())
-    budget.takes("runs", 8 * (size + compiled.sums * (waits + 2)))
+    budget.takes("runs", 8 * (size + compiled.sums * (most_waits + 2)))
     m, is_zeros = allocate(size)
     fields, at = [0] * header.SIZE, header.SIZE
     for section, size in sizes.items():
@@ -222,9 +276,9 @@ def memory(
     fields[header.WIDTH] = compiled.width
     fields[header.TRIAL] = fields[header.WAITS] + compiled.width
     fields[header.NEXT_WAIT] = fields[header.TRIAL] + compiled.width
-    fields[header.MOST_WAITS] = waits
+    fields[header.MOST_WAITS] = most_waits
     fields[header.NEXT_NODE] = fields[header.NODES]
-    fields[header.MOST_NODES] = nodes
+    fields[header.MOST_NODES] = most_nodes
     fields[header.NEXT_ENTRY] = fields[header.ENTRIES]
     fields[header.MOST_ENTRIES] = entries
     fields[header.ENTRY_WIDTH] = compiled.entry
@@ -236,14 +290,14 @@ def memory(
     fields[header.MOST_FOUND] = found
     m[: header.SIZE] = fields
     m[m[header.OFFSETS] : m[header.OFFSETS] + len(compiled.offsets)] = compiled.offsets
-    m[m[header.WAITS] + STREAM] = lay.NOWHERE
+    m[m[header.WAITS] + waits.STREAM] = lay.NOWHERE
     m[m[header.PARTITIONS] + partitions.DROPPED] = -1
     # Those that are there from the first; a new one gets its floats when it is made, so that what is not
     # used is not even touched.
     first = 1 + 2 * v.DEEPEST
-    m[m[header.WAITS] + SUMS], m[m[header.TRIAL] + SUMS] = first, first + compiled.sums
+    m[m[header.WAITS] + waits.SUMS], m[m[header.TRIAL] + waits.SUMS] = first, first + compiled.sums
     m[header.NEXT_SUMS], m[header.SUMS_WIDTH] = first + 2 * compiled.sums, compiled.sums
-    f = np.zeros(first + compiled.sums * (waits + 2))
+    f = np.zeros(first + compiled.sums * (most_waits + 2))
     f[0] = compiled.sums
     f[first + 2 : first + compiled.sums : 3] = v.CALC
     _place_scratch(m, start, scratch)
@@ -265,20 +319,20 @@ def _sections(compiled: Compiled, room: Room) -> dict[int, int]:
     """How many integers each section has, in their order, up to scratch space."""
     tables = compiled.tables
     width = partitions.KEY + int(tables[v.N_KEYS])
-    waits, nodes, found, entries = room
+    waits, most_nodes, found, entries = room
     # All that wait may be due at once.
     parked = waits if tables[v.TRAILS] else 0
     entries = entries if tables[v.CHAINS] < tables[v.CHAINS_END] else 0
     most_partitions = waits + entries if width > partitions.KEY else 1
     return {
         header.WAITS: (waits + 2) * compiled.width,
-        header.NODES: nodes * NODE_SIZE,
+        header.NODES: most_nodes * nodes.SIZE,
         header.BUCKETS: _power(2 * (waits + entries)) * buckets.SIZE,
         header.PARTITIONS: most_partitions * width,
         header.FOUND: max(found, parked) * findings.SIZE,
         header.GATES_SEEN: compiled.gates,
         header.KINDS: v.STACK,
-        header.TRIED: 3 * PART_LIMIT,
+        header.TRIED: 3 * parts.LIMIT,
         header.PARKED: parked,
         header.ENTRIES: entries * compiled.entry,
         header.OFFSETS: len(compiled.offsets),

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from spaseq.events import BEGINNING, EARLIEST
 from spaseq.matching.host import Key, Order
+from spaseq.matching.kernel.exact import Path, RunReplay
 from spaseq.matching.kernel.records import findings
-from spaseq.matching.kernel.replay import Path, Replay
-from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.kernel.tables.analysis import Compiled
 
 Ints = npt.NDArray[np.int64]
 
@@ -83,7 +83,7 @@ def arranged(rows: Ints, last: Sequence[Order]) -> Ints:
 class Certain:
     """The matches that did not wait: one that waited and has the same events is the same match."""
 
-    def __init__(self, compiled: Compiled, replay: Replay, limit: int) -> None:
+    def __init__(self, compiled: Compiled, replay: RunReplay, limit: int) -> None:
         self._candidates = compiled.candidates
         self._replay = replay
         self._limit = limit

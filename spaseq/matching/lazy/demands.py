@@ -7,8 +7,9 @@ sees, and tested as soon as those items are there. All others are left to ``Cont
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from spaseq.automaton.pattern import Atom, Both, Node
 from spaseq.automaton.pattern import walk as nodes
@@ -28,7 +29,7 @@ from spaseq.matching.lazy.plans import Absence, Items, Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class PlanCondition:
     """A program, and the items that must be there when it is run.
 
     ``iteration`` is the item whose iteration in progress it tests, if it is one of a Kleene.
@@ -40,7 +41,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class AbsenceDemand:
     """How to see whether an absence is broken: by which rows of a GPM.
 
     ``joined`` are the variables in which they must agree with the match. ``sure``: a row that agrees and
@@ -62,8 +63,8 @@ class Demands:
     ``joined`` are the items that have a variable in common, for each that several have.
     """
 
-    conditions: tuple[Condition, ...]
-    checks: tuple[Check, ...]
+    conditions: tuple[PlanCondition, ...]
+    checks: tuple[AbsenceDemand, ...]
     joined: tuple[Items, ...]
     open: tuple[Filter, ...]
 
@@ -76,7 +77,7 @@ class _Open(Exception):  # noqa: N818  # caught here, always
     """A condition that cannot be compiled."""
 
 
-class _Reader:
+class _DemandReader:
     """Reads the conditions of one plan."""
 
     def __init__(self, taken: Split, plan: Plan) -> None:
@@ -90,7 +91,7 @@ class _Reader:
         self._item_of = {item.kleene.id: i for i, item in enumerate(plan.items) if item.kleene is not None}
 
     def read(self) -> Demands:
-        conditions: list[Condition] = []
+        conditions: list[PlanCondition] = []
         left: list[Filter] = []
         for i, item in enumerate(self._plan.items):
             for part in item.atom.filters:
@@ -114,7 +115,7 @@ class _Reader:
     def _items_with(self, name: str) -> Items:
         return sum(1 << i for i, names in enumerate(self._may) if name in names)
 
-    def _of_item(self, i: int, test: Filter, seen: Items) -> Condition:
+    def _of_item(self, i: int, test: Filter, seen: Items) -> PlanCondition:
         item = self._plan.items[i]
         needed = 1 << i
         for name in needs(test.condition, self._pattern.owners):
@@ -124,12 +125,12 @@ class _Reader:
             needed |= self._complete(kleene, seen)
         code = self._steps(test, inside)
         if item.kleene is None:
-            return Condition(needed, code)
+            return PlanCondition(needed, code)
         if any(self._plan.items[j].kleene for j in _bits(needed & ~(1 << i) & ~item.before)):
             raise _Open  # two Kleenes that wait for each other
-        return Condition(needed, code, i)
+        return PlanCondition(needed, code, i)
 
-    def _of_match(self, test: Filter) -> Condition:
+    def _of_match(self, test: Filter) -> PlanCondition:
         everything = self._plan.everything
         needed = 0
         for name in needs(test.condition, self._pattern.owners):
@@ -138,7 +139,7 @@ class _Reader:
             needed |= self._complete(kleene, everything)
         if not needed:
             raise _Open
-        return Condition(needed, self._steps(test, ()))
+        return PlanCondition(needed, self._steps(test, ()))
 
     def _steps(self, test: Filter, inside: tuple[int, ...]) -> tuple[Step, ...]:
         code = steps(test, Site(inside), self._pattern.owners)
@@ -184,7 +185,7 @@ class _Reader:
 
     # --- absences -----------------------------------------------------------------------------
 
-    def _checks(self, absence: Absence) -> Iterator[Check]:
+    def _checks(self, absence: Absence) -> Iterator[AbsenceDemand]:
         first: Node = absence.unit
         while isinstance(first, Both):
             first = first.operands[0]  # of ``X & Y``, only X is looked for here
@@ -192,7 +193,7 @@ class _Reader:
             if isinstance(atom, Atom):
                 yield self._check(absence, atom, isinstance(absence.unit, Atom))
 
-    def _check(self, absence: Absence, atom: Atom, sure: bool) -> Check:
+    def _check(self, absence: Absence, atom: Atom, sure: bool) -> AbsenceDemand:
         part = self._pattern.gpms[atom.gpm]
         certain = self._surely[part.name]
         seen, needed = absence.seen, absence.after | absence.before
@@ -230,12 +231,12 @@ class _Reader:
         asked = frozenset[str]().union(*(mentioned(f.condition) for f in self._pattern.where))
         if asked & (part.variables - bound):
             sure = False  # a filter of WHERE may be decided by what is not there
-        return Check(absence, atom, needed, tuple(joined), tuple(code), sure)
+        return AbsenceDemand(absence, atom, needed, tuple(joined), tuple(code), sure)
 
 
 def demands(taken: Split, plan: Plan) -> Demands:
     """What the events of a plan must meet."""
-    return _Reader(taken, plan).read()
+    return _DemandReader(taken, plan).read()
 
 
 def accumulators(conditions: Iterable[tuple[Step, ...]]) -> list[Accumulator]:
@@ -261,3 +262,40 @@ def _bits(items: Items) -> Iterator[int]:
         if items >> i & 1:
             yield i
         i += 1
+
+
+# In what order a chain takes its items (section 4 of the paper): what is rarest first.
+#
+# Of items that conditions link to those taken already, fewer are left to look at, and they come earlier.
+
+#: How many events are thought to meet a condition: one in so many.
+_SELECTS: Final = 4
+#: An order is changed when what would be first is rarer than what is first by this factor.
+_RARER: Final = 2
+
+
+def chain_order(plan: Plan, demanded: Demands, counts: Sequence[float]) -> tuple[int, ...]:
+    """The items in order; ``counts`` are how many events each of them has.
+
+    Empty for a plan with closures: these are as many as there are sets of events, and come last in any order.
+    """
+    if any(item.kleene is not None for item in plan.items):
+        return ()
+    order: list[int] = []
+    taken = 0
+
+    def cost(i: int) -> float:
+        linked = sum(1 for c in demanded.conditions if c.needs & taken and not c.needs & ~(taken | 1 << i))
+        linked += sum(1 for items in demanded.joined if items >> i & 1 and items & taken)
+        return counts[i] / float(_SELECTS**linked)
+
+    while len(order) < len(plan.items):
+        rest = (i for i in range(len(plan.items)) if not taken >> i & 1)
+        order.append(min(rest, key=cost))
+        taken |= 1 << order[-1]
+    return tuple(order)
+
+
+def is_better(new: Sequence[int], old: Sequence[int], counts: Sequence[float]) -> bool:
+    """Whether it pays to change an order: what waits must then be made again."""
+    return bool(new) and _RARER * counts[new[0]] < counts[old[0]]

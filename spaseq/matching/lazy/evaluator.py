@@ -18,17 +18,16 @@ from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.singles import Counts
-from spaseq.matching.columns.batches import Columns
+from spaseq.matching.columns.batches import BatchColumns
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.evaluator import Asked, Immediate, UnsolvedError
 from spaseq.matching.conditions import batch as heads
 from spaseq.matching.context import Context
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
-from spaseq.matching.lazy.exact import Exact
-from spaseq.matching.lazy.matches import Matches, looks
+from spaseq.matching.lazy.demands import chain_order, is_better
+from spaseq.matching.lazy.matches import ExactMatch, LazyMatches, looks
 from spaseq.matching.lazy.memory import Memory
-from spaseq.matching.lazy.order import chain_order, is_better
 from spaseq.matching.lazy.records import counter
 from spaseq.matching.lazy.tables import Compiled, compile_tables
 from spaseq.matching.model import Bounds
@@ -62,12 +61,12 @@ class Lazy(Immediate):
         budget = budget or context.budget
         self._bounds = bounds
         c = self._compiled
-        self._columns = Columns(dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, budget)
+        self._columns = BatchColumns(dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, budget)
         self._memory = Memory(c, bounds.reach, len(set(pattern.streams)) == 1, budget)
         history = self._columns.history
-        exact = Exact(pattern, context, bounds, history)
+        exact = ExactMatch(pattern, context, bounds, history)
         look = looks(pattern, c.sites)
-        self._matches = Matches(pattern, look, history, exact, context.order, dictionary, context.apart)
+        self._matches = LazyMatches(pattern, look, history, exact, context.order, dictionary, context.apart)
 
     @property
     def memory(self) -> Memory:

@@ -1,8 +1,10 @@
-"""What the lazy kernel found, as blocks of matches in the order of delivery."""
+"""What the lazy kernel found, as blocks of matches in the order of delivery; exactly, where asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
 from itertools import accumulate, pairwise
 from operator import attrgetter
 from typing import NamedTuple
@@ -10,35 +12,116 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.automaton.pattern import SequencePattern
+from spaseq.automaton.pattern import Absent, AnyOrder, Atom, Maybe, SequencePattern, walk
 from spaseq.language.syntax import Emit
-from spaseq.matching.columns.blocks.delivery import arranged, mixed
-from spaseq.matching.columns.blocks.few import FEW, apart
+from spaseq.matching.columns.blocks.few import FEW, apart, arranged, mixed
 from spaseq.matching.columns.blocks.found import Block, Objects
 from spaseq.matching.columns.blocks.plain import Columns, Site, Sites
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.ranks import ranks
+from spaseq.matching.context import Context
 from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
 from spaseq.matching.kernel.matches import plain_kleenes
-from spaseq.matching.lazy.exact import Exact
 from spaseq.matching.lazy.plans import Item
 from spaseq.matching.lazy.records import outcome
-from spaseq.matching.model import Found, distinct
+from spaseq.matching.model import Bounds, Found, Occurrence, distinct
+from spaseq.matching.search import Events, Partial, Search, found_of
 from spaseq.terms.dictionary import Dictionary
 
-Ints = npt.NDArray[np.int64]
-#: The events of a match, see ``Found.path``.
+# What a candidate match means, exactly: a search, with nothing to choose from but its events.
+
+#: The events of a match: positions, and the GPMs that they were chosen as, in order.
 Path = tuple[tuple[int, str], ...]
 
 
-class Looks(NamedTuple):
+class ExactMatch:
+    """Judges candidates of one query."""
+
+    def __init__(self, pattern: SequencePattern, context: Context, bounds: Bounds, history: History) -> None:
+        self._pattern = pattern
+        self._context = context
+        self._bounds = bounds
+        self._history = history
+
+    # Asked only where a match is not sure.
+
+    @cached_property
+    def _forbidden(self) -> list[str]:
+        # What is left out of an `X?` must not be there, either.
+        absent = (node for node in walk(self._pattern.root) if isinstance(node, Absent | Maybe))
+        return sorted({a.gpm for node in absent for a in walk(node) if isinstance(a, Atom)})
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {gpm: g for g, gpm in enumerate(self._pattern.gpms)}
+
+    @cached_property
+    def _in_order(self) -> bool:
+        return not any(isinstance(node, AnyOrder) for node in walk(self._pattern.root))
+
+    def match(self, path: Path, key: Key) -> Found | None:
+        """The match of these events, in all the ways in which they are one; None if they are none."""
+        chosen = [self._chosen(position, gpm, key) for position, gpm in path]
+        told = _ToldMatch(self._pattern, self._context, self._bounds, self._around(chosen, key))
+        told.chosen = chosen if self._in_order else None
+        found = distinct(
+            found_of(m) for m in told.partials(chosen) if len(m.events) == len(path) and not told.broken(m)
+        )
+        return found[0] if found else None
+
+    def _chosen(self, position: int, gpm: str, key: Key) -> Occurrence:
+        seen = self._history.occurrence(position, key, gpm)
+        return replace(seen, solutions={gpm: seen.solutions[gpm]})
+
+    def _around(self, chosen: Events, key: Key) -> Events:
+        """The events of the match's window that may be forbidden in it."""
+        if not self._forbidden:
+            return ()
+        opening = self._bounds.opening(chosen[0], chosen[-1])
+        last = chosen[-1].position
+        return [e for e in self._seen(key, last) if self._bounds.measure(e) >= opening]
+
+    def _seen(self, key: Key, last: int) -> Iterator[Occurrence]:
+        for chunk in self._history:
+            for index in range(min(len(chunk.batch), last + 1 - chunk.start)):
+                solutions = {}
+                for gpm in self._forbidden:
+                    kept = self._history.solutions(chunk, index, self._numbers[gpm], key)
+                    if kept:
+                        solutions[gpm] = kept
+                if solutions:
+                    stamp, position = chunk.batch.stamp(index), chunk.start + index
+                    yield Occurrence(stamp, position, solutions, chunk.batch, index, chunk)
+
+
+class _ToldMatch(Search):
+    """A search that knows which events to choose; what must not be is looked for among all events."""
+
+    #: The events to choose, one after the other, if that is their order.
+    chosen: Events | None = None
+
+    def _atom(self, node: Atom, m: Partial) -> Iterator[Partial]:
+        if self.chosen is None or m.pool is not self.chosen:
+            yield from super()._atom(node, m)
+        elif len(m.events) < len(self.chosen):
+            one = self.chosen[len(m.events)]
+            yield from (replace(found, pool=m.pool) for found in super()._atom(node, replace(m, pool=[one])))
+
+
+# What the lazy kernel found, as blocks of matches in the order of delivery.
+
+Ints = npt.NDArray[np.int64]
+
+
+#: The events of a match, see ``Found.path``.
+class LazyLooks(NamedTuple):
     """What matches consist of: their sites, and whether none needs to be looked at by itself."""
 
     sites: Sites
     are_simple: bool
 
 
-def looks(pattern: SequencePattern, items: Sequence[Item]) -> Looks:
+def looks(pattern: SequencePattern, items: Sequence[Item]) -> LazyLooks:
     """Those of a query; ``items`` are those of all plans, one plan after the other."""
     plain, gpms = plain_kleenes(pattern), tuple(pattern.gpms)
     sites = [
@@ -52,18 +135,18 @@ def looks(pattern: SequencePattern, items: Sequence[Item]) -> Looks:
         for item in items
     ]
     simple = all(item.kleene is None or item.kleene.id in plain for item in items)
-    return Looks(Sites(sites, gpms), simple)
+    return LazyLooks(Sites(sites, gpms), simple)
 
 
-class Matches:
+class LazyMatches:
     """Makes matches of what the kernel found, see ``kernel.matches.Matches``: as they are, or exactly."""
 
     def __init__(
         self,
         pattern: SequencePattern,
-        look: Looks,
+        look: LazyLooks,
         history: History,
-        exact: Exact,
+        exact: ExactMatch,
         order: InOrder,
         dictionary: Dictionary,
         apart: int = 0,

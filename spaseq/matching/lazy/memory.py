@@ -20,12 +20,12 @@ from spaseq.matching.lazy.records import (
     ordering,
     outcome,
     passing,
+    plan,
     posting,
     ring,
     stored,
     waiting,
 )
-from spaseq.matching.lazy.records.query import plan
 from spaseq.matching.lazy.tables import Compiled
 
 Ints = npt.NDArray[np.int64]

@@ -16,7 +16,7 @@ from typing import Final
 from pyoxigraph import Literal
 
 from spaseq.matching.conditions.postfix import Step
-from spaseq.matching.lazy.records.query import interval
+from spaseq.matching.lazy.records import interval
 from spaseq.terms.values import DECIMAL, DOUBLE, INTEGER, decode
 
 #: Which bounds a comparison gives.

@@ -17,10 +17,9 @@ from spaseq.language.syntax.printing import print_expression
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.derived import Derived, Split, split
 from spaseq.matching.conditions.postfix import Accumulator, Step
-from spaseq.matching.conditions.programs import Programs
-from spaseq.matching.conditions.sections import Reference, Sections
+from spaseq.matching.conditions.programs import Programs, SectionReference, Sections
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
-from spaseq.matching.lazy.demands import Check, Condition, Demands, accumulators, demands
+from spaseq.matching.lazy.demands import AbsenceDemand, Demands, PlanCondition, accumulators, demands
 from spaseq.matching.lazy.plans import DoesNotFit, Item, Items, Plan, plans
 from spaseq.matching.lazy.ranges import Range, Summand, ranges
 from spaseq.matching.lazy.records import posting, stored
@@ -79,7 +78,7 @@ def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> C
     if len(pattern.query.partition) >= posting.KEY_LIMIT:
         raise DoesNotFit(f"PARTITION BY names {posting.KEY_LIMIT} variables or more")
     taken = split(pattern)
-    return _Writer(taken.pattern, [taken], intern).compiled()
+    return _LazyWriter(taken.pattern, [taken], intern).compiled()
 
 
 def compile_all(
@@ -91,10 +90,10 @@ def compile_all(
     """
     certain = {name: gpm_certain(part.gpm) for name, part in whole.gpms.items()}
     apart = [Split(member, {}, {name: certain[name] for name in member.gpms}) for member in members]
-    return _Writer(whole, apart, intern).compiled()
+    return _LazyWriter(whole, apart, intern).compiled()
 
 
-class _Writer:
+class _LazyWriter:
     """Writes the tables of queries that see the same events; ``pattern`` has the elements and GPMs of all."""
 
     def __init__(
@@ -121,7 +120,7 @@ class _Writer:
         self._slots = _slots(read, [taken.pattern for taken in members])
         self._columns: dict[tuple[int, str], int] = {}
         self._bounds: dict[tuple[int, str], list[Range]] = {}
-        self._written: dict[int, tuple[Reference, Reference]] = {}
+        self._written: dict[int, tuple[SectionReference, SectionReference]] = {}
         self._factors: dict[tuple[int, int], int] = {}
         self._ordered = self._find_ordered()
         self._out = Sections()
@@ -139,15 +138,15 @@ class _Writer:
             self._write_plan(plan, demanded, len(sites))
             sites += plan.items
         keys = out.rows("keys", [(self._slots[name],) for name in self._partition])
-        header: list[int | Reference] = [0] * lay.HEADER
+        header: list[int | SectionReference] = [0] * lay.HEADER
         header[v.N_SLOTS] = slots = 1 + max(self._slots.values(), default=-1)
         header[v.N_KLEENES] = len(self._kleenes)
-        header[v.AGGREGATES] = Reference("aggregates", 0)
+        header[v.AGGREGATES] = SectionReference("aggregates", 0)
         header[lay.T_PLANS], header[lay.T_PLANS_END] = (
-            Reference("plans", 0),
-            Reference("plans", len(self._plans)),
+            SectionReference("plans", 0),
+            SectionReference("plans", len(self._plans)),
         )
-        header[lay.T_BUFFERS] = Reference("buffers", 0)
+        header[lay.T_BUFFERS] = SectionReference("buffers", 0)
         header[lay.T_KEYS], header[lay.T_KEYS_END] = keys
         header[lay.T_VALUES] = values
         header[lay.T_ORDERED] = ordered
@@ -258,21 +257,21 @@ class _Writer:
         where = out.rows("items", items)
         out.rows("plans", [(*where, *checks, int(demanded.exact))])
 
-    def _binds(self, gpm: str, own: frozenset[str]) -> tuple[Reference, Reference]:
+    def _binds(self, gpm: str, own: frozenset[str]) -> tuple[SectionReference, SectionReference]:
         rows = [(self._slots[name], i, int(name in own)) for i, name in enumerate(self._kept(gpm))]
         return self._out.rows("binds", rows)
 
-    def _conditions(self, conditions: Sequence[Condition]) -> tuple[Reference, Reference]:
+    def _conditions(self, conditions: Sequence[PlanCondition]) -> tuple[SectionReference, SectionReference]:
         return self._out.rows("conditions", [(c.needs, *self._program(c)) for c in conditions])
 
-    def _program(self, condition: Condition) -> tuple[Reference, Reference]:
+    def _program(self, condition: PlanCondition) -> tuple[SectionReference, SectionReference]:
         """Where a condition's program is, which several items may be asked."""
         key = id(condition)  # the plans keep it
         if key not in self._written:
             self._written[key] = self._programs.write(condition.code)
         return self._written[key]
 
-    def _check(self, check: Check, everything: int) -> tuple[int | Reference, ...]:
+    def _check(self, check: AbsenceDemand, everything: int) -> tuple[int | SectionReference, ...]:
         absence, gpm = check.absence, check.atom.gpm
         binds = [
             (self._slots[name], i, int(name not in check.joined)) for i, name in enumerate(self._kept(gpm))
@@ -289,14 +288,16 @@ class _Writer:
             *self._write_ranges(gpm, ((0, one) for one in ranges(check.code, self._variables(gpm)))),
         )
 
-    def _write_ranges(self, gpm: str, found: Iterable[tuple[Items, Range]]) -> tuple[Reference, Reference]:
+    def _write_ranges(
+        self, gpm: str, found: Iterable[tuple[Items, Range]]
+    ) -> tuple[SectionReference, SectionReference]:
         ordered = self._ordered[gpm]
         return self._out.rows(
             "ranges",
             [(needs, ordered.index(r.variable), r.bounds, *self._write_sum(r.sum)) for needs, r in found],
         )
 
-    def _write_sum(self, terms: Iterable[Summand]) -> tuple[Reference, Reference]:
+    def _write_sum(self, terms: Iterable[Summand]) -> tuple[SectionReference, SectionReference]:
         rows = []
         for term in terms:
             ratio = term.factor.as_integer_ratio()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,31 +14,101 @@ from spaseq.events import EARLIEST, END, LATEST, Clock, EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.singles import Counts
-from spaseq.matching.columns.batches import Columns
+from spaseq.matching.columns.batches import BatchColumns
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked, UnsolvedError
 from spaseq.matching.conditions import _kernel_values as v
-from spaseq.matching.conditions.lookups import Lookups
+from spaseq.matching.conditions.derived import Lookups
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.kernel.compiled import _kernel_layout as status
-from spaseq.matching.kernel.matches import Matches
-from spaseq.matching.kernel.ranking import ranked
-from spaseq.matching.kernel.records import header, partitions, questions
-from spaseq.matching.kernel.records.nodes import DEPTH
-from spaseq.matching.kernel.records.tables import accepts
-from spaseq.matching.kernel.records.waits import NODE
-from spaseq.matching.kernel.replay import Path, Replay
+from spaseq.matching.kernel.exact import Path, RunReplay
+from spaseq.matching.kernel.matches import RunMatches
+from spaseq.matching.kernel.memory import Memory, Room, memory, ranked
+from spaseq.matching.kernel.records import accepts, header, nodes, partitions, questions, waits
 from spaseq.matching.model import Bounds
 from spaseq.matching.ordered.compiled import _kernel as k
 from spaseq.matching.ordered.compiled import _kernel_layout as lay
-from spaseq.matching.ordered.memory import Families
-from spaseq.matching.ordered.ranked import Ranked, Ready
-from spaseq.matching.ordered.records import families, results
+from spaseq.matching.ordered.ranked import RankedEvents, Ready
+from spaseq.matching.ordered.records import families, preferences, results, roster
 from spaseq.matching.ordered.tables import Ordering, order_tables
 from spaseq.terms.dictionary import Dictionary
 
+# The ordered kernel's memory: that of the runs kernel, the families, and what an event has made so far.
+
 Ints = npt.NDArray[np.int64]
+
+_START: Final = Room(1 << 12, 1 << 13, 1, 1)
+_FAMILIES: Final = 1 << 11
+
+
+class Families:
+    """All runs of a query, by the first events they began with."""
+
+    def __init__(self, ordering: Ordering, budget: Budget) -> None:
+        self._budget = budget
+        self._compiled = ordering.compiled
+        self._options = options = ordering.options
+        self._most = int(options[preferences.MOST])
+        self.runs: Memory = memory(self._compiled, _START, budget)
+        self.newest = self._nothing_new()
+        self.rows: Ints = np.zeros(roster.SIZE + _FAMILIES * families.SIZE, dtype=np.int64)
+        levels = options[preferences.LEVELS_END] - options[preferences.LEVELS]
+        self.rows[roster.LEVELS] = levels // lay.LEVEL_SIZE
+        self.rows[roster.NEXT] = roster.SIZE
+        self.rows[roster.END] = len(self.rows)
+        self.rows[roster.TIME], self.rows[roster.DUE] = EARLIEST, LATEST
+        self.seen = self._nothing_seen()
+
+    @property
+    def found(self) -> int:
+        """How many matches were found, and are not forgotten."""
+        return int(self.rows[roster.COUNT])
+
+    def oldest(self, otherwise: int, column: int, members: int = -1) -> int:
+        """What a column says of the oldest family that one of these members wants."""
+        family = int(k.oldest(self.rows, members))
+        return int(self.rows[family + column]) if family else otherwise
+
+    def make_room(self) -> None:
+        """More space for what is short of it, now that nothing is found any more. Raises ``LimitError``."""
+        a, m = self.rows, self.runs.ints
+        if not a[roster.FREE] and a[roster.NEXT] >= a[roster.END]:
+            self._budget.takes("families", 16 * len(a))
+            self.rows = np.concatenate([a, np.zeros(len(a) - roster.SIZE, dtype=np.int64)])
+            self.rows[roster.END] = len(self.rows)
+        decided = int(m[header.DECIDED]) + 1
+        self._budget.partial(int(m[header.LIVE_WAITS]) + decided)
+        waits = 2 * (int(m[header.LIVE_WAITS]) + decided * (self._most + 1) + 2)
+        nodes = 2 * (int(m[header.LIVE_NODES]) + decided)
+        buckets = 2 * (int(m[header.LIVE_BUCKETS]) + decided * (self._most + 1) + 2)
+        is_known = buckets <= m[header.BUCKET_COUNT] and m[header.LIVE_PARTITIONS] < m[header.MOST_PARTITIONS]
+        if waits > m[header.MOST_WAITS] or nodes > m[header.MOST_NODES] or not is_known:
+            self._move(Room(*map(max, Room(waits, nodes, 1, 1), _START)))
+
+    def _move(self, room: Room) -> None:
+        """Takes the runs that are alive into another memory."""
+        old = self.runs
+        self.runs = memory(self._compiled, room, self._budget, old)
+        tables = self._compiled.tables
+        newest, self.newest = self.newest, self._nothing_new()
+        k.sweep(
+            tables, old.ints, old.floats, self.rows, newest, self.runs.ints, self.runs.floats, self.newest
+        )
+        self.seen = self._nothing_seen()
+
+    def _nothing_new(self) -> Ints:
+        """Of no partition an event of any GPM is known."""
+        apart = self._options[preferences.OWN] and self._compiled.tables[v.N_KEYS]
+        most = int(self.runs.ints[header.MOST_PARTITIONS]) if apart else 0
+        return np.zeros(most * len(self._compiled.gpms), dtype=np.int64)
+
+    def _nothing_seen(self) -> Ints:
+        waits = int(self.runs.ints[header.MOST_WAITS])
+        return np.zeros(2 << (2 * waits).bit_length(), dtype=np.int64)
+
+
+# The priority simulation over columns: batches of solutions in, preferred matches out.
 
 #: Later than any event, and far from overflow.
 
@@ -88,12 +158,14 @@ class OrderedKernel:
         self._dictionary = dictionary
         self._clock = Clock.TICKS
         self._keys = len(pattern.query.partition)
-        self._columns = Columns(dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, budget)
+        self._columns = BatchColumns(dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, budget)
         self._lookups = Lookups(c.lookups, dictionary)
-        self._replay = Replay(lambda: c, context, self._columns.history)
-        self._matches = Matches(pattern, c, self._columns.history, self._replay, context.order, decided=True)
+        self._replay = RunReplay(lambda: c, context, self._columns.history)
+        self._matches = RunMatches(
+            pattern, c, self._columns.history, self._replay, context.order, decided=True
+        )
         several = len(set(pattern.streams)) > 1
-        self._ranked = Ranked(c.gpms, context.rank, dictionary) if several else None
+        self._ranked = RankedEvents(c.gpms, context.rank, dictionary) if several else None
         # What an event completed that was too large to be taken alone, before it was taken.
         self._before: list[Block] = []
         self.families = Families(ordering, budget)
@@ -191,7 +263,7 @@ class OrderedKernel:
         return self._go_on(columns, start, ended)
 
     def _take_ranked(
-        self, ranked: Ranked, at: Stamp, graph: int, terms: Sequence[int], event: Single | None
+        self, ranked: RankedEvents, at: Stamp, graph: int, terms: Sequence[int], event: Single | None
     ) -> Iterator[Block] | None:
         """Takes an event of one of several streams, or holds it as long as others may come before it."""
         taking, time, rank = self._columns.taking, at.time, ranked.rank(at.stream)
@@ -214,7 +286,7 @@ class OrderedKernel:
         found += self._complete(columns, ranked.step()) or ()
         return iter(found) if found else None
 
-    def _released(self, ranked: Ranked, time: int) -> Iterator[Block]:
+    def _released(self, ranked: RankedEvents, time: int) -> Iterator[Block]:
         """What those complete that were held before a time."""
         yield from self._in_order(ranked.advance(time))
         for held in ranked.due(time):
@@ -224,7 +296,7 @@ class OrderedKernel:
             )
             yield from self._complete(columns, ranked.step()) or ()
 
-    def _gather(self, ranked: Ranked) -> None:
+    def _gather(self, ranked: RankedEvents) -> None:
         """Makes a batch of what is held and came alone, and counts it."""
         if not ranked.held:
             return
@@ -289,10 +361,10 @@ class OrderedKernel:
         k.found(m, every.rows, rows.ravel())
         order = (results.FIRST, results.LAST, results.RANK, results.TURN)
         rows = rows[np.lexsort(tuple(rows[:, column] for column in order))]
-        nodes = rows[:, results.NODE].copy()
-        depths = m[nodes + DEPTH]
+        ends = rows[:, results.NODE].copy()
+        depths = m[ends + nodes.DEPTH]
         steps = np.zeros((int(depths.sum()), 3), dtype=np.int64)
-        k.unroll(m, nodes, steps.ravel())
+        k.unroll(m, ends, steps.ravel())
         keys = m[rows[:, results.PARTITION, None] + (partitions.KEY + np.arange(self._keys))]
         ways = self._tables[rows[:, results.ACCEPT] + accepts.NUMBER]
         k.forget_found(m, every.rows)
@@ -345,7 +417,7 @@ class OrderedKernel:
         for i in range(int(m[header.ANSWERED]), int(m[header.ASKED])):
             at = int(m[header.QUESTIONS]) + i * questions.SIZE
             wait, asked = m[at : at + 2].tolist()
-            path = runs.path(int(m[wait + NODE]))
+            path = runs.path(int(m[wait + waits.NODE]))
             if asked >= 0:
                 m[m[header.ANSWERS] + i] = self._is_relevant(path, [(event, asked)], key)
                 continue

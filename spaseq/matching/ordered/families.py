@@ -10,18 +10,22 @@ from typing import Final
 from spaseq.automaton.pattern import AnyOrder, Atom, Both, Node, walk
 from spaseq.events import Stamp
 from spaseq.matching.context import Context, Rows
+from spaseq.matching.interpreter.absence import Path
+from spaseq.matching.interpreter.machine import Gathering, Machine, Member
+from spaseq.matching.interpreter.program import Gate, GateEdge, RunsProgram
+from spaseq.matching.interpreter.state import ChoiceTrace, Home, PartialMatch, Wait
 from spaseq.matching.model import Bounds, Choice, Occurrence
-from spaseq.matching.ordered.coming import Path as Chosen
-from spaseq.matching.ordered.coming import least, least_gathered
-from spaseq.matching.ordered.limits import open_bounds
-from spaseq.matching.ordered.merging import Merging
-from spaseq.matching.ordered.preference import Preference, gathered, preferred
-from spaseq.matching.ordered.skipping import Moment
-from spaseq.matching.runs.gathering import Gathering
-from spaseq.matching.runs.machine import Machine, Member
-from spaseq.matching.runs.memory import Path
-from spaseq.matching.runs.program import Gate, Program, Way
-from spaseq.matching.runs.state import Home, Run, Trace, Wait
+from spaseq.matching.ordered.preference import (
+    Chosen,
+    Merging,
+    Moment,
+    Preference,
+    gathered,
+    least,
+    least_gathered,
+    open_bounds,
+    preferred,
+)
 
 #: Before all events.
 ALWAYS: Final[Moment] = (-math.inf,)
@@ -39,7 +43,7 @@ class FamilyMachine(Machine):
 
     def __init__(
         self,
-        program: Program,
+        program: RunsProgram,
         context: Context,
         bounds: Bounds,
         single: bool,
@@ -60,15 +64,17 @@ class FamilyMachine(Machine):
         self._gatherings: dict[int, Gathering] = {}
         super().reset()
 
-    def took(self, gate: Gate, run: Run, choices: Sequence[Choice], path: Path) -> Run:
+    def took(self, gate: Gate, run: PartialMatch, choices: Sequence[Choice], path: Path) -> PartialMatch:
         trace = self._preference.step(run.trace, gate.order, path)
         return self._traced(run, run.took(choices), trace)
 
-    def gathered(self, gate: Gate, run: Run, choices: Sequence[Choice], parts: Sequence[Run]) -> Run:
+    def gathered(
+        self, gate: Gate, run: PartialMatch, choices: Sequence[Choice], parts: Sequence[PartialMatch]
+    ) -> PartialMatch:
         trace = self._preference.gathered(run.trace, gate.order, [part.trace for part in parts])
         return self._traced(run, run.took(choices), trace)
 
-    def _traced(self, before: Run, run: Run, trace: Trace) -> Run:
+    def _traced(self, before: PartialMatch, run: PartialMatch, trace: ChoiceTrace) -> PartialMatch:
         first = before.first
         if first is None:
             # Among simultaneous events the first is that of the first stream, whichever came first.
@@ -76,7 +82,7 @@ class FamilyMachine(Machine):
             first = min(events, key=lambda event: self._preference.moment(event.stamp))
         return replace(run, first=first, trace=trace)
 
-    def remember(self, number: int, run: Run, member: Member) -> None:
+    def remember(self, number: int, run: PartialMatch, member: Member) -> None:
         super().remember(number, run, member)
         if run.first is not None:
             self.begun[run.first.position] = run.first
@@ -92,7 +98,7 @@ class FamilyMachine(Machine):
         self._gatherings.pop(wait.number, None)
         super()._discard(wait)
 
-    def _end(self, run: Run, rows: Rows, order: tuple[int, ...]) -> None:
+    def _end(self, run: PartialMatch, rows: Rows, order: tuple[int, ...]) -> None:
         super()._end(replace(run, trace=self._preference.ended(run.trace, order)), rows, order)
 
     # --- families -----------------------------------------------------------------------------
@@ -102,7 +108,7 @@ class FamilyMachine(Machine):
         return any(True for _ in self._alive(first))
 
     def cut(
-        self, first: Occurrence, best: Trace | None = None, now: Moment = ALWAYS, tick: Moment = ALWAYS
+        self, first: Occurrence, best: ChoiceTrace | None = None, now: Moment = ALWAYS, tick: Moment = ALWAYS
     ) -> bool:
         """Ends the runs of a first event that cannot become a match preferred to the best; if some are left.
 
@@ -123,7 +129,7 @@ class FamilyMachine(Machine):
         _, members = self._families.get(first.position, (first, {}))
         if len(members) <= FEW:
             return
-        kept: dict[object, tuple[Wait, Trace]] = {}
+        kept: dict[object, tuple[Wait, ChoiceTrace]] = {}
         for wait in [member for member in members.values() if isinstance(member, Wait)]:
             key = self._merging.key(wait)
             if key is None:
@@ -148,12 +154,12 @@ class FamilyMachine(Machine):
             for moment in self._takes(wait, begun, atom, tick)
         }
 
-    def begins(self, first: Moment, now: Moment, tick: Moment) -> list[Trace]:
+    def begins(self, first: Moment, now: Moment, tick: Moment) -> list[ChoiceTrace]:
         """Choices of which one is less than that of any match that begins with an event and one to come."""
         waits = [w for w in self._starts.values() if any(isinstance(way.unit, Both) for way, *_ in w.begun)]
         return [self._bound(wait, now, tick, first) for wait in waits]
 
-    def _rough_bound(self, wait: Wait, now: Moment, tick: Moment) -> Trace:
+    def _rough_bound(self, wait: Wait, now: Moment, tick: Moment) -> ChoiceTrace:
         """As ``_bound``, without asking which events in hand could be taken: for many runs of one future."""
         match wait.gate.ways[0].unit:
             case Atom():
@@ -164,7 +170,7 @@ class FamilyMachine(Machine):
                 chosen = least(unit, lambda _: None, tick)
         return self._preference.bound(wait.run.trace, wait.gate.order, chosen, now)
 
-    def _bound(self, member: Member, now: Moment, tick: Moment, first: Moment = ALWAYS) -> Trace:
+    def _bound(self, member: Member, now: Moment, tick: Moment, first: Moment = ALWAYS) -> ChoiceTrace:
         """No match that this leads to is preferred to it, of those without events before ``first``."""
         outer, gathering = _outermost(member)
         chosen = self._least(outer, gathering or self._gatherings.get(outer.number), now, tick, first)
@@ -188,7 +194,9 @@ class FamilyMachine(Machine):
 
         return least(unit, old, now)
 
-    def _takes(self, wait: Wait, begun: tuple[Way, Run, Rows], atom: Node, tick: Moment) -> Iterator[Moment]:
+    def _takes(
+        self, wait: Wait, begun: tuple[GateEdge, PartialMatch, Rows], atom: Node, tick: Moment
+    ) -> Iterator[Moment]:
         """Of the events in hand, when those are that a GPM of an ``&`` may take."""
         way, run, rows = begun
         if isinstance(atom, Atom):

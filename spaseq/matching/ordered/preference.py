@@ -1,20 +1,164 @@
-"""Which of two runs is preferred (semantics, section 6, AFTER MATCH SKIP).
-
-A run is the list of its choices, compared from the start: which way the sequence goes (``Accept.order``),
-then which event takes the step. What a run can still become has a choice as its lower bound, too.
-"""
+"""What AFTER MATCH SKIP prefers (semantics, section 6): where a match may begin, which of two comes first."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise, product
 from typing import Final
 
+from spaseq.automaton.nfa import Action, Since, Until
+from spaseq.automaton.pattern import Atom, Both, Either, Kleene, Node, SequencePattern, walk
 from spaseq.events import Stamp
-from spaseq.matching.ordered.skipping import Moment, Rank, moment
-from spaseq.matching.runs.memory import Path
-from spaseq.matching.runs.state import Trace
+from spaseq.language import scope
+from spaseq.language.syntax import Aggregate, Exists, Filter, Prev, Skip, SkipMode
+from spaseq.matching.interpreter.absence import Path
+from spaseq.matching.interpreter.program import Gate
+from spaseq.matching.interpreter.state import ChoiceTrace, Wait
+from spaseq.matching.model import Found
+
+# Where the next match may begin (semantics, section 6, AFTER MATCH SKIP).
+
+#: Where an event stands: its time, its stream by the order of their IRIs, its number there.
+Moment = tuple[float, ...]
+
+#: The place of a stream, given by its id, in the order of their IRIs.
+Rank = Callable[[int], int]
+
+
+def moment(stamp: Stamp, rank: Rank) -> Moment:
+    """Where an event stands in the order of all events."""
+    return stamp.time, rank(stamp.stream), stamp.n
+
+
+def resumed_at(skip: Skip, found: Found, rank: Rank) -> Moment:
+    """The moment from which on the next match may begin."""
+    moments = sorted(moment(event.stamp, rank) for _, event in found.events)
+    if skip.mode is SkipMode.PAST_LAST_EVENT:
+        return _after(moments[-1])
+    target = _target(skip, found, rank)
+    if target is None or target == moments[0]:
+        return _after(moments[0])
+    return target
+
+
+def falls_back(skip: Skip, found: Found, rank: Rank) -> bool:
+    """Whether SKIP TO names no event of a match, or its first, from which no other match may begin."""
+    if skip.gpm is None:
+        return False
+    first = min(moment(event.stamp, rank) for _, event in found.events)
+    return _target(skip, found, rank) in (None, first)
+
+
+def _target(skip: Skip, found: Found, rank: Rank) -> Moment | None:
+    """The event that SKIP TO names."""
+    moments = [moment(event.stamp, rank) for name, event in found.events if name == skip.gpm]
+    if not moments:
+        return None
+    return min(moments) if skip.mode is SkipMode.TO_FIRST else max(moments)
+
+
+def _after(earlier: Moment) -> Moment:
+    """Less than all moments that are later."""
+    return (*earlier, math.inf)
+
+
+# What a run may choose next when an event comes, at least: events in hand, and one to come, as a choice.
+#
+# A match is delivered as soon as no such choice is preferred to its own (semantics, section 6).
+
+#: As ``interpreter.absence.Path``, with moments for events.
+Chosen = tuple[object, ...]
+
+
+def least(node: Node, old: Callable[[Atom], Moment | None], now: Moment) -> Chosen:
+    """The least path of a GPM, an ``&`` or a ``|`` of them with an event that comes, not before ``now``.
+
+    ``old``: the earliest of the events in hand that a GPM may take along with it; None if there is none.
+    """
+    return _least(node, old, now)[1]
+
+
+def _least(node: Node, old: Callable[[Atom], Moment | None], now: Moment) -> tuple[Chosen | None, Chosen]:
+    """The least path of events in hand, None if there is none, and the least with one that comes."""
+    match node:
+        case Atom():
+            moment = old(node)
+            return None if moment is None else (moment,), (now,)
+        case Either(operands=operands):
+            pairs = [_least(operand, old, now) for operand in operands]
+            olds: list[Chosen] = [
+                (node.place(i), *path) for i, (path, _) in enumerate(pairs) if path is not None
+            ]
+            return _smallest(olds), min((node.place(i), *path) for i, (_, path) in enumerate(pairs))
+        case Both(operands=operands):
+            pairs = [_least(operand, old, now) for operand in operands]
+            ways = product(*([(path, new) for new, path in enumerate(p) if path is not None] for p in pairs))
+            found: tuple[list[Chosen], list[Chosen]] = ([], [])
+            for way in ways:
+                found[any(new for _, new in way)].append(tuple(item for path, _ in way for item in path))
+            return _smallest(found[0]), min(found[1])
+        case _:
+            raise TypeError(f"not simultaneous: {node}")
+
+
+def _smallest(paths: list[Chosen]) -> Chosen | None:
+    return min(paths) if paths else None
+
+
+def least_gathered(operands: Sequence[Sequence[tuple[Moment, Chosen]]], now: Moment) -> Chosen:
+    """The least choice of an ``ALL`` of GPMs with an event that comes, not before ``now``.
+
+    ``operands``: of each GPM what it has found so far, when, and with which choices. Of a choice to come only
+    the moment and the operand are known, which is enough: they differ from those of all that is there.
+    """
+    olds = [min(found, default=None) for found in operands]
+    ways = product(*([None] if old is None else [None, old] for old in olds))
+    return min(
+        tuple(sorted((now, i) if old is None else (old[0], i, old[1]) for i, old in enumerate(way)))
+        for way in ways
+        if None in way
+    )
+
+
+# Bounds of time inside a sequence (``X WITHIN d``): which of them a run is in, wherever it waits.
+
+
+def open_bounds(gates: Sequence[Gate]) -> dict[Gate, tuple[Until, ...]]:
+    """The bounds of time that runs in front of each gate are in: those that end before they begin again."""
+    found: dict[Gate, dict[int, Until]] = {gate: {} for gate in gates}
+
+    def before(actions: Sequence[Action], after: dict[int, Until]) -> dict[int, Until]:
+        opened = dict(after)
+        for action in reversed(actions):
+            if isinstance(action, Until):
+                opened[action.within] = action
+            elif isinstance(action, Since):
+                opened.pop(action.within, None)
+        return opened
+
+    changed = True
+    while changed:
+        changed = False
+        for gate in gates:
+            opened = dict(found[gate])
+            for way in gate.ways:
+                after: dict[int, Until] = {}
+                for ends in way.target.accepts:
+                    after |= before(ends, {})
+                for onward in way.target.gates:
+                    after |= before(onward.ends, found[onward])
+                opened |= before(way.begins, after)
+            if opened != found[gate]:
+                found[gate], changed = opened, True
+    return {gate: tuple(opened.values()) for gate, opened in found.items()}
+
+
+# Which of two runs is preferred (semantics, section 6, AFTER MATCH SKIP).
+#
+# A run is the list of its choices, compared from the start: which way the sequence goes (``Accept.order``),
+# then which event takes the step. What a run can still become has a choice as its lower bound, too.
 
 _NEVER: Final[Moment] = (math.inf,)
 
@@ -29,13 +173,15 @@ class Preference:
         """Where an event stands in the order of all events."""
         return moment(stamp, self._rank)
 
-    def step(self, before: Trace | None, order: tuple[int, ...], path: Path) -> Trace:
+    def step(self, before: ChoiceTrace | None, order: tuple[int, ...], path: Path) -> ChoiceTrace:
         """A run takes an event, or several at a time, see ``Path``."""
         chosen = tuple(self.moment(item) if isinstance(item, Stamp) else item for item in path)
         earliest = min(self.moment(item) for item in path if isinstance(item, Stamp))
-        return Trace(before, (order, chosen), earliest, _depth(before))
+        return ChoiceTrace(before, (order, chosen), earliest, _depth(before))
 
-    def gathered(self, before: Trace | None, order: tuple[int, ...], parts: Sequence[Trace | None]) -> Trace:
+    def gathered(
+        self, before: ChoiceTrace | None, order: tuple[int, ...], parts: Sequence[ChoiceTrace | None]
+    ) -> ChoiceTrace:
         """A run takes what an ``ALL`` gathered: the steps of its operands in time order, ties by operand.
 
         What an operand decides behind a step, up to its next one, belongs to that step.
@@ -45,20 +191,20 @@ class Preference:
             for operand, part in enumerate(parts)
             for moment, choice in _decided_behind(_steps(part))
         )
-        return Trace(before, (order, tuple(steps)), steps[0][0], _depth(before))
+        return ChoiceTrace(before, (order, tuple(steps)), steps[0][0], _depth(before))
 
-    def ended(self, before: Trace | None, order: tuple[int, ...]) -> Trace:
+    def ended(self, before: ChoiceTrace | None, order: tuple[int, ...]) -> ChoiceTrace:
         """A run leaves the sequence, or an operand of an ``ALL``."""
-        return Trace(before, (order, ()), _NEVER, _depth(before))
+        return ChoiceTrace(before, (order, ()), _NEVER, _depth(before))
 
     def bound(
-        self, before: Trace | None, order: tuple[int, ...], chosen: tuple[object, ...], now: Moment
-    ) -> Trace:
+        self, before: ChoiceTrace | None, order: tuple[int, ...], chosen: tuple[object, ...], now: Moment
+    ) -> ChoiceTrace:
         """No choice is less of a run that still takes its next step, which is ``chosen`` at least."""
-        return Trace(before, (order, chosen), now, _depth(before))
+        return ChoiceTrace(before, (order, chosen), now, _depth(before))
 
 
-def preferred(one: Trace, other: Trace) -> bool:
+def preferred(one: ChoiceTrace, other: ChoiceTrace) -> bool:
     """Whether a run is preferred to another one of the same first event.
 
     Two runs may have made equal choices apart: where they part first, by what they chose, decides.
@@ -68,7 +214,7 @@ def preferred(one: Trace, other: Trace) -> bool:
         x = x.before
     while y.depth > x.depth and y.before is not None:
         y = y.before
-    parted: tuple[Trace, Trace] | None = None
+    parted: tuple[ChoiceTrace, ChoiceTrace] | None = None
     while x is not y:
         if x.choice != y.choice:
             parted = x, y
@@ -79,11 +225,11 @@ def preferred(one: Trace, other: Trace) -> bool:
     return one.depth < other.depth if parted is None else parted[0].choice < parted[1].choice
 
 
-def _depth(before: Trace | None) -> int:
+def _depth(before: ChoiceTrace | None) -> int:
     return 1 if before is None else before.depth + 1
 
 
-def _steps(trace: Trace | None) -> list[Trace]:
+def _steps(trace: ChoiceTrace | None) -> list[ChoiceTrace]:
     found = []
     while trace is not None:
         found.append(trace)
@@ -91,13 +237,74 @@ def _steps(trace: Trace | None) -> list[Trace]:
     return found[::-1]
 
 
-def _decided_behind(steps: Sequence[Trace]) -> Iterator[tuple[Moment, tuple[object, ...]]]:
+def _decided_behind(steps: Sequence[ChoiceTrace]) -> Iterator[tuple[Moment, tuple[object, ...]]]:
     """When each step of an operand is, and its choices: the way to it, the event, the way on from there."""
     for i, (step, after) in enumerate(pairwise(steps)):
         order, chosen = step.choice
         yield step.moment, (order if i == 0 else (), chosen, after.choice[0])
 
 
-def gathered(part: Trace | None) -> tuple[Moment, tuple[object, ...]]:
+def gathered(part: ChoiceTrace | None) -> tuple[Moment, tuple[object, ...]]:
     """When the one step of an operand of an ``ALL`` is, and its choices, see ``Preference.gathered``."""
     return next(_decided_behind(_steps(part)))
+
+
+# Which runs have the same future: those that agree in all that the rest of a sequence may read.
+
+
+class Merging:
+    """Tells for runs of one first event what they agree in.
+
+    What filters read, and what joins, must be plain variables: values of past iterations are not compared.
+    """
+
+    def __init__(self, pattern: SequencePattern) -> None:
+        nodes = list(walk(pattern.root))
+        kleenes = {node.id: node for node in nodes if isinstance(node, Kleene)}
+        # From how many iterations on it is all the same.
+        self._limits = {k: n.minimum if n.maximum is None else n.maximum for k, n in kleenes.items()}
+        self._single = len(set(pattern.streams)) == 1
+        conditions = [item.condition for item in _filters(pattern)]
+        uses = Counter(
+            name for node in nodes if isinstance(node, Atom) for name in pattern.gpms[node.gpm].variables
+        )
+        own = frozenset[str]().union(*(node.own for node in kleenes.values()))
+        repeated = {
+            name
+            for kleene in kleenes.values()
+            for node in walk(kleene)
+            if isinstance(node, Atom)
+            for name in pattern.gpms[node.gpm].variables - own
+        }
+        joined = {name for name, count in uses.items() if count > 1} | repeated
+        self._read = joined.union(*map(scope.mentioned, conditions))
+        reads_past = any(
+            isinstance(part, Aggregate | Prev | Exists)
+            for condition in conditions
+            for part in scope.walk(condition)
+        )
+        self._possible = not reads_past and not self._read & own
+
+    def key(self, wait: Wait) -> object:
+        """What other runs must be equal in, to have the same future; None if nothing says so."""
+        run = wait.run
+        if not self._possible or run.home or run.gaps or run.leading or wait.blockers:
+            return None
+        counts = tuple(sorted((k, min(n, self._limits[k])) for k, n in run.counts.items()))
+        # Of one stream, whatever comes is later than all that was taken.
+        frontier = None if self._single and wait.gate.plain else run.frontier
+        rows = frozenset(
+            (frozenset((v, t) for v, t in row.binding.items() if v in self._read), row.origin)
+            for row in wait.rows
+        )
+        return id(wait.gate), counts, frontier, rows, frozenset(run.since.items())
+
+
+def _filters(pattern: SequencePattern) -> Iterator[Filter]:
+    """The filters that are asked of a match in progress."""
+    yield from pattern.where
+    for node in walk(pattern.root):
+        if isinstance(node, Atom):
+            yield from node.filters
+        elif isinstance(node, Both):
+            yield from node.deferred

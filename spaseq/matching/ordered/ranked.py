@@ -18,7 +18,7 @@ from spaseq.events import EventBatch, Stamp, concatenate
 from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.ordered.skipping import Rank
+from spaseq.matching.ordered.preference import Rank
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
@@ -33,7 +33,7 @@ class Ready:
     solutions: Mapping[str, Solutions]
 
 
-class Held(NamedTuple):
+class HeldEvent(NamedTuple):
     """An event that came alone and is held; ``solved``: what the GPMs have in it, see ``Taking.solve``."""
 
     rank: int
@@ -44,7 +44,7 @@ class Held(NamedTuple):
     solved: Sequence[Values]
 
 
-class Ranked:
+class RankedEvents:
     """Puts events in order. ``gpms`` are those whose solutions are wanted.
 
     Events that come alone are ``held`` as they are, until others come with others: all are of one time.
@@ -56,7 +56,7 @@ class Ranked:
         self._held: Chunk | None = None
         #: The position of the next event.
         self.next = 0
-        self.held: list[Held] = []
+        self.held: list[HeldEvent] = []
         dictionary.hold(self)
 
     def live_ids(self) -> Iterable[Ints]:
@@ -87,9 +87,9 @@ class Ranked:
 
     def hold(self, rank: int, at: Stamp, graph: int, terms: Sequence[int], solved: Sequence[Values]) -> None:
         """Holds an event that came alone."""
-        insort(self.held, Held(rank, at.n, at, graph, terms, solved))
+        insort(self.held, HeldEvent(rank, at.n, at, graph, terms, solved))
 
-    def due(self, time: int) -> Sequence[Held]:
+    def due(self, time: int) -> Sequence[HeldEvent]:
         """What came alone and was held before a time; it is not any more."""
         if not self.held or self.held[0].at.time >= time:
             return ()

@@ -17,22 +17,20 @@ from spaseq.automaton.pattern import AnyOrder, SequencePattern, walk
 from spaseq.events import BEGINNING
 from spaseq.language.syntax import SkipMode
 from spaseq.matching.context import Context, Rows
+from spaseq.matching.interpreter.evaluator import found_of
+from spaseq.matching.interpreter.program import RunsProgram
+from spaseq.matching.interpreter.state import ChoiceTrace, PartialMatch
 from spaseq.matching.model import Bounds, Found, Occurrence
 from spaseq.matching.ordered.families import ALWAYS, FamilyMachine
-from spaseq.matching.ordered.merging import Merging
-from spaseq.matching.ordered.preference import Preference, preferred
-from spaseq.matching.ordered.skipping import Moment, resumed_at
-from spaseq.matching.runs.evaluator import found_of
-from spaseq.matching.runs.program import Program
-from spaseq.matching.runs.state import Run, Trace
+from spaseq.matching.ordered.preference import Merging, Moment, Preference, preferred, resumed_at
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PreferredRun:
     """A match, and the choices that made it; ``waits``: something that is absent may still come."""
 
-    trace: Trace
-    run: Run
+    trace: ChoiceTrace
+    run: PartialMatch
     found: Found
     waits: bool
 
@@ -43,8 +41,8 @@ class Family:
 
     first: Occurrence
     moment: Moment
-    best: Candidate | None = None
-    waiting: list[Candidate] = field(default_factory=list)
+    best: PreferredRun | None = None
+    waiting: list[PreferredRun] = field(default_factory=list)
 
 
 class Ordered:
@@ -53,7 +51,9 @@ class Ordered:
     ``program`` is shared by the partitions of a query.
     """
 
-    def __init__(self, program: Program, pattern: SequencePattern, context: Context, bounds: Bounds) -> None:
+    def __init__(
+        self, program: RunsProgram, pattern: SequencePattern, context: Context, bounds: Bounds
+    ) -> None:
         if pattern.query.skip is None:
             raise ValueError("without AFTER MATCH SKIP no match is preferred")
         self._skip = pattern.query.skip
@@ -85,7 +85,7 @@ class Ordered:
         # The first events of this time that have had their match.
         self._done: set[Moment] = set()
         self._machine.time = -math.inf
-        self._machine.start(Run(), self._context.start)
+        self._machine.start(PartialMatch(), self._context.start)
 
     @property
     def kept(self) -> tuple[int, int]:
@@ -149,7 +149,7 @@ class Ordered:
             insort(self._families, family, key=attrgetter("moment"))
         return family
 
-    def _end(self, run: Run, rows: Rows) -> None:
+    def _end(self, run: PartialMatch, rows: Rows) -> None:
         """A run has ended: it is a match, if the filters that are left hold."""
         rows = self._context.complete(rows)
         if not rows or run.first is None or run.trace is None:
@@ -157,9 +157,9 @@ class Ordered:
         family = self._family(run.first)
         found = found_of(run, rows)
         if family is not None and not self._machine.absences.led(run, found):
-            self._offer(family, Candidate(run.trace, run, found, bool(run.gaps)))
+            self._offer(family, PreferredRun(run.trace, run, found, bool(run.gaps)))
 
-    def _offer(self, family: Family, candidate: Candidate) -> None:
+    def _offer(self, family: Family, candidate: PreferredRun) -> None:
         """One match more: of all that are certain, a family keeps the preferred one."""
         best = family.best
         if candidate.waits:

@@ -16,16 +16,15 @@ from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.postfix import Accumulator, BeyondTables, Site, with_nearer
 from spaseq.matching.conditions.postfix import Step as Operation
-from spaseq.matching.kernel.records.tables import accepts, gates, places
-from spaseq.matching.kernel.tables.analysis import Analysis
-from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.interpreter.program import Gate
+from spaseq.matching.kernel.records import accepts, gates, places
+from spaseq.matching.kernel.tables.analysis import Analysis, Compiled
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.model import Bounds
 from spaseq.matching.obstacles import Obstacle, subsequences
 from spaseq.matching.ordered.compiled import _kernel_layout as out
-from spaseq.matching.ordered.limits import open_bounds
+from spaseq.matching.ordered.preference import open_bounds
 from spaseq.matching.ordered.records import preferences
-from spaseq.matching.runs.program import Gate
 from spaseq.terms.dictionary import Term
 
 _MODES: Final = {
@@ -105,7 +104,7 @@ class Ordering:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class OptionStep:
     """A candidate: the members that take an event as it, that must not skip it, whose SKIP names it."""
 
     members: int
@@ -114,7 +113,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
+class MemberMasks:
     """Whose everything is, where queries are run as one: each is a bit.
 
     ``gates`` and ``accepts`` say that of each by its number, ``steps`` of each candidate; ``own`` are the
@@ -123,7 +122,7 @@ class Members:
 
     gates: Sequence[int]
     accepts: Sequence[int]
-    steps: Sequence[Step]
+    steps: Sequence[OptionStep]
     reaches: Sequence[int]
     own: Sequence[int] = ()
 
@@ -148,10 +147,10 @@ def order_tables(pattern: SequencePattern, intern: Callable[[Term], int], window
     compiled = _compiled(pattern, intern)
     rivals = [flag for gate in compiled.analysis.gates for flag in _rivals(compiled.analysis, gate)]
     steps = [
-        Step(int(one.way is not None), int(is_rival), int(one.unit.gpm == skip.gpm))
+        OptionStep(int(one.way is not None), int(is_rival), int(one.unit.gpm == skip.gpm))
         for one, is_rival in zip(compiled.candidates, rivals, strict=True)
     ]
-    alone = Members([1] * compiled.gates, [1] * len(compiled.accepts), steps, [window.reach])
+    alone = MemberMasks([1] * compiled.gates, [1] * len(compiled.accepts), steps, [window.reach])
     return ordering(compiled, skip.mode, window.sliding, alone)
 
 
@@ -160,7 +159,7 @@ def _rivals(analysis: Analysis, gate: Gate) -> Iterator[bool]:
         yield from (is_rival for _ in parts)
 
 
-def ordering(compiled: Compiled, mode: SkipMode, sliding: bool, members: Members) -> Ordering:
+def ordering(compiled: Compiled, mode: SkipMode, sliding: bool, members: MemberMasks) -> Ordering:
     """The tables of the runs kernel, and the order of preference. Raises ``BeyondTables``."""
     analysis = compiled.analysis
     t = compiled.tables
@@ -225,7 +224,7 @@ def ordering(compiled: Compiled, mode: SkipMode, sliding: bool, members: Members
 class _Whose:
     """The members that have an option."""
 
-    def __init__(self, compiled: Compiled, members: Members) -> None:
+    def __init__(self, compiled: Compiled, members: MemberMasks) -> None:
         self._members = members
         t = compiled.tables
         start = int(t[v.START])

@@ -1,27 +1,10 @@
-"""The slow, executable form of the semantics page: the judge of every other evaluator.
+"""The slow, executable form of the semantics page: the judge of every other matcher.
 
 ``matches`` reads a finite list of events and enumerates, element by element, every choice of events
-that section 4 allows, asking each condition by looking at all events. Nothing is indexed, nothing
-is remembered between two questions. ``Reference`` wraps it as an evaluator that can be pushed to.
+that section 4 allows, by a ``search``. ``Reference`` wraps it as a matcher that can be pushed to.
+Only the planner imports this package. ``tests/judge`` is a second judge, which shares no code.
 """
 
 from spaseq.matching.reference.evaluator import Reference, matches
-from spaseq.matching.reference.partial import Entry, Events, Join, Leading, Mark, Partial, follow
-from spaseq.matching.reference.prospects import Prospects, horizon
-from spaseq.matching.reference.search import Search, found_of
 
-__all__ = [
-    "Entry",
-    "Events",
-    "Join",
-    "Leading",
-    "Mark",
-    "Partial",
-    "Prospects",
-    "Reference",
-    "Search",
-    "follow",
-    "found_of",
-    "horizon",
-    "matches",
-]
+__all__ = ["Reference", "matches"]

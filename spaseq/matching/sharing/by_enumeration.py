@@ -21,21 +21,23 @@ from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.plain import Sites
-from spaseq.matching.enumeration.alone import Alone
-from spaseq.matching.enumeration.automaton import Automaton, Configuration, Transition
-from spaseq.matching.enumeration.fits import keys
-from spaseq.matching.enumeration.memory import New, Share, least_of
-from spaseq.matching.enumeration.reading import Reading
-from spaseq.matching.enumeration.rest import Portion, divided
-from spaseq.matching.enumeration.sites import sites
-from spaseq.matching.enumeration.update import Ints, Update
-from spaseq.matching.enumeration.walking import Walked, walked_together
-from spaseq.matching.runs.program import Place, Program
-from spaseq.matching.sharing.automata.merge import Merged, merge
-from spaseq.matching.sharing.automata.outlined import start
+from spaseq.matching.interpreter.program import Place, RunsProgram
+from spaseq.matching.sharing.canonical import start
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
-from spaseq.matching.sharing.part import Part
+from spaseq.matching.sharing.merge import Merged, merge
+from spaseq.matching.sharing.part import GroupPart
+from spaseq.matching.tecs.automaton import (
+    Configuration,
+    DeterministicAutomaton,
+    DeterministicTransition,
+    sites,
+)
+from spaseq.matching.tecs.fits import keys
+from spaseq.matching.tecs.memory import New, PartitionShare, least_of
+from spaseq.matching.tecs.reading import Portion, RootReading, divided
+from spaseq.matching.tecs.update import Ints, SingleUpdate, Update
+from spaseq.matching.tecs.walking import WalkedRoots, walked_together
 from spaseq.matching.templates.form import ByOutline
 
 #: What ``_own_sites`` makes: under the names of the queries, which are those of all of an outline.
@@ -45,13 +47,13 @@ _SITES: Final = ByOutline[Sites | None]()
 _WORTH: Final = 1 << 8
 
 #: The matches of some roots, and how many roots these are.
-Known = tuple[Walked, int]
+Known = tuple[WalkedRoots, int]
 
 
 class EnumerationGroup(Group):
     """Members as states of one deterministic automaton."""
 
-    def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[Part]:
+    def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[GroupPart]:
         first = members[0]
         starts = [start(member.pattern, member.common) for member in members]
         merged = merge([member.common.pattern for member in members], starts, "enumeration")
@@ -59,7 +61,7 @@ class EnumerationGroup(Group):
         self._automaton = _Trie(merged, frozenset(range(len(members))))
         budget = Budget(first.context.budget.limits.times(len(members)))
         self._update = Update(merged.pattern, common, self._automaton, self.widest, budget, first.dictionary)
-        self._alone = Alone(merged.pattern, first.dictionary, self.widest, self._update)
+        self._alone = SingleUpdate(merged.pattern, first.dictionary, self.widest, self._update)
         self._own = [
             EnumerationPart(self, member, offset, tuple(merged.pattern.gpms), self._update, place)
             for member, offset, place in zip(members, offsets, starts, strict=True)
@@ -135,7 +137,7 @@ class EnumerationGroup(Group):
         return {part: known for (part, _), known in zip(those, found, strict=True) if known is not None}
 
 
-class EnumerationPart(Part):
+class EnumerationPart(GroupPart):
     """A member: the roots that are its own, and the matches of these."""
 
     def __init__(
@@ -154,7 +156,7 @@ class EnumerationPart(Part):
         names = [own[name] for name in update.keys]
         numbers = {gpm: number for number, gpm in enumerate(member.common.gpms.values())}
         labels = np.array([numbers.get(gpm, -1) for gpm in gpms], dtype=np.int64)
-        self._share = Share(update.memory)
+        self._share = PartitionShare(update.memory)
         self._reading = _Own(self, begin, labels, names, self._share)
         # Those of events that the member has not been given yet, each with how many it has then, and what is
         # known of their matches.
@@ -226,23 +228,23 @@ class EnumerationPart(Part):
         self._is_apart = True
 
 
-class _Own(Reading):
+class _Own(RootReading):
     """Matches of a group as a member's own; ``labels``: what the group's are to it."""
 
     def __init__(
-        self, part: EnumerationPart, begin: Place, labels: Ints, names: Sequence[str], share: Share
+        self, part: EnumerationPart, begin: Place, labels: Ints, names: Sequence[str], share: PartitionShare
     ) -> None:
         pattern = part.member.pattern
         # Compiled only where a match has to be run again.
         super().__init__(
             pattern, _SITES.of(part.member.common.outline, lambda: _own_sites(part.member, begin)),
-            lambda: Automaton(Program(compile_pattern(pattern)).start, tuple(pattern.gpms)),
+            lambda: DeterministicAutomaton(RunsProgram(compile_pattern(pattern)).start, tuple(pattern.gpms)),
             names, part.member.context, part.history, share,
         )  # fmt: skip
         self._part = part
         self._labels = labels
 
-    def next(self) -> Walked | None:
+    def next(self) -> WalkedRoots | None:
         self._part.look()
         found = super().next()
         return None if found is None else found._replace(labels=self._labels[found.labels])
@@ -262,7 +264,7 @@ def _own_sites(member: Member, begin: Place) -> Sites | None:
     return Sites(own, tuple(member.pattern.gpms))
 
 
-class _Trie(Automaton):
+class _Trie(DeterministicAutomaton):
     """The automaton of all members; it does what those need that are ``live``."""
 
     def __init__(self, merged: Merged, live: frozenset[int]) -> None:
@@ -270,7 +272,7 @@ class _Trie(Automaton):
         self._live = live
         super().__init__(merged.start, tuple(merged.pattern.gpms))
 
-    def transitions(self, configuration: Configuration) -> Iterator[Transition]:
+    def transitions(self, configuration: Configuration) -> Iterator[DeterministicTransition]:
         for transition in super().transitions(configuration):
             if self._merged.wanted[transition.to.place] & self._live:
                 yield transition

@@ -16,25 +16,22 @@ from spaseq.matching.columns.history import History
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.host import Key
 from spaseq.matching.kernel.evaluator import Kernel
-from spaseq.matching.kernel.matches import Ints, Matches, Runs, unrolled
-from spaseq.matching.kernel.records import header
-from spaseq.matching.kernel.records.tables import gates, places
-from spaseq.matching.kernel.replay import Path, Replay
-from spaseq.matching.kernel.tables.alike import like_tables
-from spaseq.matching.kernel.tables.compiling import compile_tables
+from spaseq.matching.kernel.exact import Path, RunReplay
+from spaseq.matching.kernel.matches import Ints, RunMatches, Runs, unrolled
+from spaseq.matching.kernel.records import gates, header, places
+from spaseq.matching.kernel.tables.compiling import compile_tables, like_tables
 from spaseq.matching.model import Bounds
-from spaseq.matching.sharing.automata.merge import Tables, tables
-from spaseq.matching.sharing.automata.outlined import start
-from spaseq.matching.sharing.giving import Giving, Lot, Plain
+from spaseq.matching.sharing.canonical import start
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
-from spaseq.matching.sharing.part import Part
+from spaseq.matching.sharing.merge import Tables, tables
+from spaseq.matching.sharing.part import Giving, GroupPart, Lot, PlainSites
 
 
 class KernelGroup(Group):
     """Members as runs of one kernel."""
 
-    def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[Part]:
+    def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[GroupPart]:
         first = members[0]
         patterns = [member.common.pattern for member in members]
         starts = [start(member.pattern, member.common) for member in members]
@@ -50,7 +47,7 @@ class KernelGroup(Group):
 
     def together(self, members: Sequence[Member]) -> Gathering:
         """The kernel of all."""
-        return _Together(self, self._tables, members[0], self.widest)
+        return _KernelTogether(self, self._tables, members[0], self.widest)
 
     def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
         found = self._kernel.found_in(batch, start, solutions)
@@ -123,23 +120,23 @@ class KernelGroup(Group):
         return Lot(members, numbers, runs.ends)
 
 
-class KernelPart(Part):
+class KernelPart(GroupPart):
     """A member, under a number: the group's runs as its own."""
 
     def __init__(self, group: KernelGroup, member: Member, offset: int, number: int, tables: Tables) -> None:
         super().__init__(group, member, offset, tables.compiled.gpms)
         pattern, intern = member.pattern, member.dictionary.pin
-        self._replay = Replay(lambda: compile_tables(pattern, intern), member.context, self.history)
+        self._replay = RunReplay(lambda: compile_tables(pattern, intern), member.context, self.history)
         compiled = like_tables(pattern, intern, member.common.outline)
-        self._matches = Matches(pattern, compiled, self.history, self._replay, member.context.order)
+        self._matches = RunMatches(pattern, compiled, self.history, self._replay, member.context.order)
         self._candidates, self._accepts = tables.candidates[number], tables.accepts[number]
 
     @property
-    def plain(self) -> Plain | None:
+    def plain(self) -> PlainSites | None:
         """What makes its matches, if these are events in their order and nothing else."""
         matches = self._matches
         is_plain = matches.are_simple and matches.are_in_order
-        return Plain(self._candidates, matches.sites) if is_plain else None
+        return PlainSites(self._candidates, matches.sites) if is_plain else None
 
     def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
         """Whether events are relevant for a run of the group that is one of its own."""
@@ -219,7 +216,7 @@ class Gathering(Kernel):
         return self._for.is_relevant(path, step, key)
 
 
-class _Together(Gathering):
+class _KernelTogether(Gathering):
     """The same without a bound."""
 
     def __init__(self, group: KernelGroup, tables: Tables, first: Member, window: Bounds) -> None:

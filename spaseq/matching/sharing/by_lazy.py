@@ -18,29 +18,27 @@ from spaseq.matching.columns.evaluator import UnsolvedError
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.lazy.evaluator import Lazy
-from spaseq.matching.lazy.exact import Exact
-from spaseq.matching.lazy.matches import Looks, Matches, looks
+from spaseq.matching.lazy.matches import ExactMatch, LazyLooks, LazyMatches, looks
 from spaseq.matching.lazy.plans import plans
 from spaseq.matching.lazy.records import outcome
 from spaseq.matching.lazy.tables import Compiled, compile_all
 from spaseq.matching.model import Bounds
-from spaseq.matching.sharing.automata.merge import together
-from spaseq.matching.sharing.giving import Giving, Lot, Plain
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
-from spaseq.matching.sharing.part import Part
+from spaseq.matching.sharing.merge import together
+from spaseq.matching.sharing.part import Giving, GroupPart, Lot, PlainSites
 from spaseq.matching.templates.form import ByOutline
 
 Ints = npt.NDArray[np.int64]
 
 #: Of queries, under their own names: how many plans, the GPMs of all their items, what matches consist of.
-_PLANNED: Final = ByOutline[tuple[int, tuple[str, ...], Looks]]()
+_PLANNED: Final = ByOutline[tuple[int, tuple[str, ...], LazyLooks]]()
 
 
 class LazyGroup(Group):
     """Members as the alternatives of one query."""
 
-    def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[Part]:
+    def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[GroupPart]:
         first = members[0]
         patterns = [member.common.pattern for member in members]
         whole = together(patterns)
@@ -68,7 +66,7 @@ class LazyGroup(Group):
     ) -> GatheringLazy:
         """The evaluator of all."""
         budget = Budget(members[0].context.budget.limits.times(len(members)))
-        return _Together(whole, members[0], self.widest, compiled, budget)
+        return _LazyTogether(whole, members[0], self.widest, compiled, budget)
 
     def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
         found, choices = self._lazy.found_in(batch, start, solutions)
@@ -131,7 +129,7 @@ class LazyGroup(Group):
         return Lot(of[numbers], numbers, found[:, [outcome.EVENT, *self._keys]])
 
 
-class LazyPart(Part):
+class LazyPart(GroupPart):
     """A member: what the group finds as its own matches."""
 
     def __init__(
@@ -141,23 +139,23 @@ class LazyPart(Part):
         pattern, context = member.pattern, member.context
         self.plans, self.gpms, look = _PLANNED.of(member.common.outline, lambda: _planned(pattern))
         self.sites = len(self.gpms)
-        exact = Exact(pattern, context, window, self.history)
-        self._matches = Matches(pattern, look, self.history, exact, context.order, member.dictionary)
+        exact = ExactMatch(pattern, context, window, self.history)
+        self._matches = LazyMatches(pattern, look, self.history, exact, context.order, member.dictionary)
 
-    def plain(self, begin: int, size: int) -> Plain | None:
+    def plain(self, begin: int, size: int) -> PlainSites | None:
         """What makes its matches, if these are plain; its sites begin at ``begin`` among so many of all."""
         if not self._matches.are_plain:
             return None
         own = np.full(size, -1, dtype=np.int64)
         own[begin : begin + self.sites] = np.arange(self.sites)
-        return Plain(own, self._matches.sites)
+        return PlainSites(own, self._matches.sites)
 
     def take(self, found: Ints, choices: Ints, before: int) -> None:
         """Its matches; all events before a position were seen."""
         self.member.take_found(list(self._matches.of(found, choices)), before - self.offset)
 
 
-def _planned(pattern: SequencePattern) -> tuple[int, tuple[str, ...], Looks]:
+def _planned(pattern: SequencePattern) -> tuple[int, tuple[str, ...], LazyLooks]:
     own = plans(pattern)
     items = [item for plan in own for item in plan.items]
     return len(own), tuple(item.atom.gpm for item in items), looks(pattern, items)
@@ -220,7 +218,7 @@ class GatheringLazy(Lazy):
         yield from ()
 
 
-class _Together(GatheringLazy):
+class _LazyTogether(GatheringLazy):
     """The same without a bound."""
 
     def __init__(

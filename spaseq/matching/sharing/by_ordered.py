@@ -15,21 +15,19 @@ from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.history import History
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.host import Key
-from spaseq.matching.kernel.matches import Matches
-from spaseq.matching.kernel.replay import Path, Replay
-from spaseq.matching.kernel.tables.alike import like_tables
-from spaseq.matching.kernel.tables.compiling import compile_tables
+from spaseq.matching.kernel.exact import Path, RunReplay
+from spaseq.matching.kernel.matches import RunMatches
+from spaseq.matching.kernel.tables.compiling import compile_tables, like_tables
 from spaseq.matching.model import Bounds
 from spaseq.matching.ordered.compiled import _kernel as k
 from spaseq.matching.ordered.evaluator import OrderedKernel, Preferred
 from spaseq.matching.ordered.records import preferences
-from spaseq.matching.ordered.tables import Members, Ordering, Step, ordering
-from spaseq.matching.sharing.automata.merge import Tables, tables
-from spaseq.matching.sharing.automata.outlined import start
-from spaseq.matching.sharing.giving import Giving, Lot, Plain
+from spaseq.matching.ordered.tables import MemberMasks, OptionStep, Ordering, ordering
+from spaseq.matching.sharing.canonical import start
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
-from spaseq.matching.sharing.part import Part
+from spaseq.matching.sharing.merge import Tables, tables
+from spaseq.matching.sharing.part import Giving, GroupPart, Lot, PlainSites
 
 Ints = npt.NDArray[np.int64]
 
@@ -37,7 +35,7 @@ Ints = npt.NDArray[np.int64]
 class OrderedGroup(Group):
     """Members as runs of one priority simulation, each of which says whose it is."""
 
-    def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[Part]:
+    def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[GroupPart]:
         first = members[0]
         patterns = [member.common.pattern for member in members]
         starts = [start(member.pattern, member.common) for member in members]
@@ -50,7 +48,7 @@ class OrderedGroup(Group):
         gpms = [self._tables.compiled.gpms.index(c.unit.gpm) for c in self._tables.compiled.candidates]
         self._giving = Giving(self._own, [part.plain for part in self._own], np.array(gpms, dtype=np.int64))
         budget = Budget(first.context.budget.limits.times(len(members)))
-        self._ordered = _Together(self, self._tables.merged.pattern, first, self.widest, made, budget)
+        self._ordered = _OrderedTogether(self, self._tables.merged.pattern, first, self.widest, made, budget)
         #: How far the members' time has come.
         self._time: int | None = None
         return self._own
@@ -73,10 +71,10 @@ class OrderedGroup(Group):
         ):
             takes = 0 if candidate.way is None else taking
             target = by_target.get(candidate.unit.gpm, 0)
-            steps.append(Step(takes, _bits(t.rivals[number]), target))
+            steps.append(OptionStep(takes, _bits(t.rivals[number]), target))
         numbers = {gpm: number for number, gpm in enumerate(t.compiled.gpms)}
         own_gpms = [_bits(numbers[gpm] for gpm in member.common.gpms.values()) for member in members]
-        whose = Members(
+        whose = MemberMasks(
             [_bits(of) for of in t.gates],
             _having(t.accepts),
             steps,
@@ -159,7 +157,7 @@ class OrderedGroup(Group):
         return Lot(members[numbers], numbers, None)
 
 
-class OrderedPart(Part):
+class OrderedPart(GroupPart):
     """A member, under a number: the group's matches as its own."""
 
     group: OrderedGroup
@@ -167,17 +165,17 @@ class OrderedPart(Part):
     def __init__(self, group: OrderedGroup, member: Member, offset: int, number: int, all_: Tables) -> None:
         super().__init__(group, member, offset, all_.compiled.gpms)
         pattern, intern = member.pattern, member.dictionary.pin
-        self._replay = Replay(lambda: compile_tables(pattern, intern), member.context, self.history)
+        self._replay = RunReplay(lambda: compile_tables(pattern, intern), member.context, self.history)
         compiled = like_tables(pattern, intern, member.common.outline)
-        self._matches = Matches(
+        self._matches = RunMatches(
             pattern, compiled, self.history, self._replay, member.context.order, decided=True
         )
         self._candidates, self._accepts = all_.candidates[number], all_.accepts[number]
 
     @property
-    def plain(self) -> Plain | None:
+    def plain(self) -> PlainSites | None:
         """What makes its matches, if these are events and nothing else."""
-        return Plain(self._candidates, self._matches.sites) if self._matches.are_simple else None
+        return PlainSites(self._candidates, self._matches.sites) if self._matches.are_simple else None
 
     def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
         """Whether events are relevant for a run of the group that is one of its own."""
@@ -198,7 +196,7 @@ class OrderedPart(Part):
         self.member.take_found(blocks, before - self.offset, time)
 
 
-class _Together(OrderedKernel):
+class _OrderedTogether(OrderedKernel):
     """The evaluator of a group: its matches go to the members."""
 
     def __init__(

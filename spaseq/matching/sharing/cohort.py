@@ -20,7 +20,7 @@ from spaseq.matching.model import Bounds, bounds
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
-    from spaseq.matching.sharing.automata.canonical import Canonical, Numbers
+    from spaseq.matching.sharing.canonical import Canonical, OutlineNumbers
     from spaseq.matching.sharing.group import Group
     from spaseq.matching.sharing.member import Member
 
@@ -32,15 +32,15 @@ class Elements:
     """Numbers the elements of sequences, equal ones of all queries of an engine alike."""
 
     def __init__(self) -> None:
-        self._numbers: Numbers | None = None
+        self._numbers: OutlineNumbers | None = None
 
     @property
-    def numbers(self) -> Numbers:
+    def numbers(self) -> OutlineNumbers:
         """The numbers so far."""
         # Imported only here, because compiled code takes a while to load.
-        from spaseq.matching.sharing.automata.canonical import Numbers
+        from spaseq.matching.sharing.canonical import OutlineNumbers
 
-        self._numbers = self._numbers or Numbers()
+        self._numbers = self._numbers or OutlineNumbers()
         return self._numbers
 
 
@@ -62,11 +62,11 @@ class Cohort:
     ) -> Member | None:
         """One query more; None if it can share no partial match. ``effort``: the bounds that it has."""
         # Imported only here, because compiled code takes a while to load.
-        from spaseq.matching.sharing.automata.canonical import Asked, beginning, under_common_names
         from spaseq.matching.sharing.bounded.member import BoundedMember
+        from spaseq.matching.sharing.canonical import AskedBeginning, beginning, under_common_names
         from spaseq.matching.sharing.member import Enumerated, Member, Waiting
 
-        asked = {name: Asked(gpm.number, gpm.names) for name, gpm in gpms.items()}
+        asked = {name: AskedBeginning(gpm.number, gpm.names) for name, gpm in gpms.items()}
         begins = beginning(pattern, asked)
         if begins is None:
             return None
@@ -219,14 +219,14 @@ def _of(member: Member) -> type[Group]:
 
 def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:
     """Members that begin alike, in as many groups as needed: but for ``kernel``, one has few GPMs."""
-    from spaseq.matching.enumeration.fits import MOST_GPMS
-    from spaseq.matching.ordered.records.roster import MOST_MEMBERS
+    from spaseq.matching.ordered.records import roster
+    from spaseq.matching.tecs.fits import MOST_GPMS
 
     some: list[Member] = []
     gpms: set[str] = set()
     for member in members:
         more = gpms.union(member.common.gpms.values())
-        most = MOST_MEMBERS if member.evaluator == "ordered" else len(members)
+        most = roster.MOST_MEMBERS if member.evaluator == "ordered" else len(members)
         if len(some) >= most or (member.evaluator != "kernel" and len(more) > MOST_GPMS):
             if len(some) > 1:
                 yield some
@@ -258,7 +258,7 @@ def _axis(member: Member, offset: int) -> object:
 
 def kind(common: Canonical, window: Bounds, evaluator: str, effort: Effort | None = None) -> object:
     """Equal for queries that can be one group: of the same first element, axis and bound."""
-    from spaseq.matching.enumeration.fits import keys
+    from spaseq.matching.tecs.fits import keys
 
     size = 0 if window.sliding else window.size
     by = keys(common.pattern) if evaluator == "enumeration" else ()

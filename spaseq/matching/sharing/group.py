@@ -25,7 +25,7 @@ from spaseq.matching.columns.evaluator import Asked, Solve
 from spaseq.matching.columns.history import History
 from spaseq.matching.model import Bounds
 from spaseq.matching.sharing.member import Member
-from spaseq.matching.sharing.part import Part
+from spaseq.matching.sharing.part import GroupPart
 
 Ints = npt.NDArray[np.int64]
 
@@ -92,7 +92,7 @@ class Group(ABC):
         self._is_asked: bool | None = None
 
     @abstractmethod
-    def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[Part]:
+    def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[GroupPart]:
         """What runs the members, whose windows are known; what each has of it."""
 
     @abstractmethod

@@ -16,16 +16,16 @@ from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Enumerating, Immediate
 from spaseq.matching.context import Context
-from spaseq.matching.sharing.automata.canonical import Canonical
+from spaseq.matching.sharing.canonical import Canonical
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
-    from spaseq.matching.enumeration.rest import Portion
     from spaseq.matching.sharing.by_enumeration import EnumerationPart
     from spaseq.matching.sharing.by_ordered import OrderedPart
     from spaseq.matching.sharing.cohort import Cohort
     from spaseq.matching.sharing.group import Group
-    from spaseq.matching.sharing.part import Part
+    from spaseq.matching.sharing.part import GroupPart
+    from spaseq.matching.tecs.reading import Portion
 
 _ALWAYS: Final = 1 << 62
 
@@ -76,8 +76,8 @@ class Member(Immediate):
         self.is_courted = False
         self.queries: Callable[[], int] = lambda: 1
         self._cohort: Cohort | None = cohort
-        self._part: Part | None = None
-        self._next: Part | None = None
+        self._part: GroupPart | None = None
+        self._next: GroupPart | None = None
         self._found: deque[_Found] = deque()
         # What was counted by a group that it has left.
         self._counted: list[Counts] = []
@@ -207,7 +207,7 @@ class Member(Immediate):
 
     # --- as a part of the group -----------------------------------------------------------------
 
-    def join(self, part: Part, now: int | None) -> None:
+    def join(self, part: GroupPart, now: int | None) -> None:
         """It becomes a member of a group; ``now``: its position, if it has the group's matches at once."""
         self.withdraw()
         self.is_courted = False
@@ -225,17 +225,17 @@ class Member(Immediate):
         if before is not None:
             before.group.drop()
 
-    def stay(self, part: Part) -> None:
+    def stay(self, part: GroupPart) -> None:
         """A group is over: if that is the one that it waited for, all stays as it is."""
         if part is self._next:
             self._next = None
             self.group = None if self._part is None else self._part.group
 
-    def wants(self, part: Part) -> bool:
+    def wants(self, part: GroupPart) -> bool:
         """Whether a group is to look for its matches, now or later."""
         return part is self._part or part is self._next
 
-    def has(self, part: Part) -> bool:
+    def has(self, part: GroupPart) -> bool:
         """Whether its matches are those of this group."""
         return part is self._part
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spaseq.automaton import draw
-from spaseq.automaton.canvas import below
 from spaseq.automaton.compile import compile_pattern
+from spaseq.automaton.layered import below
 from spaseq.automaton.nfa import NFA, Accept, Edge, Predicate
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import Atom, Either, Node, SequencePattern
@@ -17,11 +17,11 @@ from spaseq.gpm.sharing import question
 from spaseq.language.syntax import Query, Values
 from spaseq.matching.conditions.postfix import BeyondTables
 from spaseq.matching.evaluators import choose
+from spaseq.matching.interpreter.program import Place, RunsProgram
 from spaseq.matching.model import bounds
-from spaseq.matching.runs.program import Place, Program
-from spaseq.matching.sharing.automata.canonical import Asked, Canonical, Numbers, canonical
-from spaseq.matching.sharing.automata.merge import Merged, merge, tables
+from spaseq.matching.sharing.canonical import AskedBeginning, Canonical, OutlineNumbers, canonical
 from spaseq.matching.sharing.cohort import SHARING, kind
+from spaseq.matching.sharing.merge import Merged, merge, tables
 from spaseq.matching.templates.form import alone, form, template
 
 #: Queries that ask the same, and run as one.
@@ -239,13 +239,13 @@ def _same(queries: Mapping[str, Query]) -> Same:
 
 def _prefixes(units: Mapping[_Unit, Query], reasons: dict[_Unit, str]) -> list[Prefix]:
     """The queries that share partial matches; ``reasons`` gets why others do not."""
-    numbers: dict[frozenset[str], tuple[Numbers, Numbers]] = {}
+    numbers: dict[frozenset[str], tuple[OutlineNumbers, OutlineNumbers]] = {}
     alike: dict[tuple[frozenset[str], str, object], list[_Member]] = {}
     for unit, query in units.items():
         pattern = normalise(query)
         evaluator = choose(pattern).name
         streams = frozenset(stream.iri.value for stream in query.streams)
-        questions, elements = numbers.setdefault(streams, (Numbers(), Numbers()))
+        questions, elements = numbers.setdefault(streams, (OutlineNumbers(), OutlineNumbers()))
         common = canonical(pattern, _asked(pattern, questions), elements) if evaluator in SHARING else None
         if evaluator not in SHARING:
             reasons.setdefault(unit, f"{evaluator} shares no partial matches")
@@ -261,22 +261,22 @@ def _prefixes(units: Mapping[_Unit, Query], reasons: dict[_Unit, str]) -> list[P
     ]
 
 
-def _asked(pattern: SequencePattern, questions: Numbers) -> dict[str, Asked]:
+def _asked(pattern: SequencePattern, questions: OutlineNumbers) -> dict[str, AskedBeginning]:
     known = frozenset(pattern.query.knowledge)
     every = frozenset(pattern.streams)
     asked = {}
     for name, part in pattern.gpms.items():
         found = question(part.gpm, part.stateless)
         streams = None if part.streams == every else frozenset(part.streams)
-        asked[name] = Asked(questions.of((found.key, streams, known)), found.names)
+        asked[name] = AskedBeginning(questions.of((found.key, streams, known)), found.names)
     return asked
 
 
 def _prefix(members: Sequence[_Member], evaluator: str) -> Prefix | None:
     patterns = [common.pattern for _, _, common in members]
-    terms = Numbers()
+    terms = OutlineNumbers()
     try:
-        starts = [Program(compile_pattern(pattern)).start for pattern in patterns]
+        starts = [RunsProgram(compile_pattern(pattern)).start for pattern in patterns]
         if evaluator in ("kernel", "ordered"):
             merged = tables(patterns, starts, lambda term: terms.of(term) + 1, evaluator).merged
         else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import inlined, kernel, part
-from spaseq.matching._kernel_times import reach_after
+from spaseq._kernel_events import reach_after
 from spaseq.matching.conditions._kernel_machine import holds
 from spaseq.matching.conditions._kernel_values import (
     CALC,
@@ -33,8 +33,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     unlink,
 )
 from spaseq.matching.kernel.compiled._kernel_places import is_over
-from spaseq.matching.kernel.records import buckets, entries, gaps, header, nodes, waits
-from spaseq.matching.kernel.records.tables import checks, gates, units
+from spaseq.matching.kernel.records import buckets, checks, entries, gaps, gates, header, nodes, units, waits
 
 #: So many ages of a run are told apart.
 AGES: Final = 8

@@ -30,8 +30,16 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
 )
 from spaseq.matching.kernel.compiled._kernel_memory import find_bucket, find_partition
 from spaseq.matching.kernel.compiled._kernel_places import is_over
-from spaseq.matching.kernel.records import buckets, findings, header, nodes, partitions, waits
-from spaseq.matching.kernel.records.tables import candidates, gates
+from spaseq.matching.kernel.records import (
+    buckets,
+    candidates,
+    findings,
+    gates,
+    header,
+    nodes,
+    partitions,
+    waits,
+)
 from spaseq.matching.shedding._kernel_burst import PASSED_OVER
 from spaseq.matching.shedding._kernel_known import (
     AGES,

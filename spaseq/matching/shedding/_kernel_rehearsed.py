@@ -25,8 +25,7 @@ from spaseq.matching.conditions._kernel_values import (
 )
 from spaseq.matching.kernel.compiled._kernel_judge import judge_row
 from spaseq.matching.kernel.compiled._kernel_layout import value
-from spaseq.matching.kernel.records import header, waits
-from spaseq.matching.kernel.records.tables import candidates, gates, places, units
+from spaseq.matching.kernel.records import candidates, gates, header, places, units, waits
 from spaseq.matching.shedding._kernel_known import (
     W_CODES,
     W_FROM,

@@ -13,12 +13,20 @@ from spaseq._fields import reads_row
 from spaseq._jit import kernel, part
 from spaseq.matching.conditions._kernel_values import N_GPMS, Codes, Floats, Ints, pointer
 from spaseq.matching.kernel.compiled._kernel_memory import mix
-from spaseq.matching.lazy.compiled._kernel_buffers import enter, place, promise
+from spaseq.matching.lazy.compiled._kernel_buffers import column_of, enter, is_number, place, promise
 from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, T_BUFFERS, T_ORDERED, T_VALUES
 from spaseq.matching.lazy.compiled._kernel_passing import SAMPLED
-from spaseq.matching.lazy.compiled._kernel_ranges import column_of, is_number
-from spaseq.matching.lazy.records import counter, outcome, passing, posting, ring, stored
-from spaseq.matching.lazy.records.query import element, kept, lookup
+from spaseq.matching.lazy.records import (
+    counter,
+    element,
+    kept,
+    lookup,
+    outcome,
+    passing,
+    posting,
+    ring,
+    stored,
+)
 
 #: So many values of each feature are kept, of which its edges are learned; before them, how many there were.
 SAMPLE: Final = 256

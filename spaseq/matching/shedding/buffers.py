@@ -20,8 +20,7 @@ from spaseq.language.scope import mentioned
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.memory import Memory
 from spaseq.matching.lazy.plans import Plan
-from spaseq.matching.lazy.records import counter, frame, moment, outcome, ring, waiting
-from spaseq.matching.lazy.records.query import plan
+from spaseq.matching.lazy.records import counter, frame, moment, outcome, plan, ring, waiting
 from spaseq.matching.lazy.tables import Compiled
 from spaseq.matching.shedding import _kernel_rows as k
 from spaseq.matching.shedding.query import sheddable

@@ -23,7 +23,7 @@ from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.memory import Memory, Room, runs_size
 from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.records import partitions
-from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.kernel.tables.analysis import Compiled
 from spaseq.matching.obstacles import in_words
 from spaseq.matching.shedding import _kernel_known as cells
 from spaseq.matching.shedding import _kernel_passes as k

@@ -17,12 +17,10 @@ import numpy.typing as npt
 
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.postfix import Accumulator, Lookup, Site, Step
-from spaseq.matching.conditions.programs import Programs
-from spaseq.matching.conditions.sections import Sections
-from spaseq.matching.kernel.records.tables import chains, gates, places
-from spaseq.matching.kernel.tables.analysis import Analysis, Chain
-from spaseq.matching.kernel.tables.compiled import Compiled
-from spaseq.matching.runs.program import Place
+from spaseq.matching.conditions.programs import Programs, Sections
+from spaseq.matching.interpreter.program import Place
+from spaseq.matching.kernel.records import chains, gates, places
+from spaseq.matching.kernel.tables.analysis import Analysis, Chain, Compiled
 from spaseq.matching.shedding import _kernel_known as k
 from spaseq.matching.shedding import _kernel_rehearsed as ghosts
 from spaseq.terms.dictionary import Term

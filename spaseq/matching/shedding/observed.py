@@ -16,9 +16,9 @@ from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kernel.memory import Memory, Room
 from spaseq.matching.kernel.records import header as mem
-from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.kernel.sizing import Turns
+from spaseq.matching.kernel.tables.analysis import Compiled
 from spaseq.matching.kernel.tables.compiling import compile_tables
-from spaseq.matching.kernel.turns import Turns
 from spaseq.matching.shedding import _kernel_known as absent
 from spaseq.matching.shedding import _kernel_known as cells
 from spaseq.matching.shedding import _kernel_passes as k

@@ -18,8 +18,7 @@ from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.host import Key, emitted
 from spaseq.matching.kernel.memory import Room
-from spaseq.matching.kernel.records import header
-from spaseq.matching.kernel.records.waits import GATE
+from spaseq.matching.kernel.records import header, waits
 from spaseq.matching.model import Bounds, Found, Occurrence
 from spaseq.matching.shedding import _kernel_passes as k
 from spaseq.matching.shedding.cost_model import Utilities
@@ -56,7 +55,7 @@ def let_go(ints: Ints, rows: Ints, worth: Utilities, share: float, policy: Polic
     gone = np.zeros(len(begins), dtype=np.bool_)
     gone[best] = (total > share * total[-1]) & (loads[best] > 0)
     shed = gone[number]
-    ints[rows[shed, k.L_WAIT] + GATE] = 0
+    ints[rows[shed, k.L_WAIT] + waits.GATE] = 0
     firsts = order[begins[gone]]
     return Gone(
         np.bincount(cells[shed], minlength=len(worth.loads)),

@@ -24,7 +24,7 @@ from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.kernel.compiled import _kernel_layout as status
 from spaseq.matching.kernel.memory import Room, runs_size
 from spaseq.matching.kernel.records import header
-from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.kernel.tables.analysis import Compiled
 from spaseq.matching.ordered.compiled import _kernel_shed as k
 from spaseq.matching.ordered.evaluator import OrderedKernel
 from spaseq.matching.ordered.records import families, matches, roster

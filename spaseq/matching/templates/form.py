@@ -73,7 +73,7 @@ _OUTLINES: Final[dict[int, tuple[Query, Outline]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class NormalForm:
     """What is left of a query without the constants that may be parameters.
 
     ``key`` is equal for queries that differ in those, LIMIT and the name in REGISTER QUERY only, and may run
@@ -84,7 +84,7 @@ class Form:
     constants: tuple[Term, ...]
 
 
-def form(query: Query) -> Form | None:
+def form(query: Query) -> NormalForm | None:
     """The form of a query that may run together with others; None if it has to be alone."""
     if alone(query) is not None:
         return None
@@ -94,7 +94,7 @@ def form(query: Query) -> Form | None:
         # To ``,`` an event that is irrelevant stands between two others. In a partition it does not, and so
         # constants cannot be one: only queries that have the same ones run as one.
         key += constants
-    return Form(tuple(key), tuple(constants))
+    return NormalForm(tuple(key), tuple(constants))
 
 
 def shape(query: Query) -> tuple[object, ...]:

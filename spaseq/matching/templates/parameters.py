@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 from pyoxigraph import Literal, NamedNode
 
+from spaseq.alone import Single
 from spaseq.events import Ids
+from spaseq.gpm.evaluator import GpmEvaluator
+from spaseq.gpm.expressions.compiled import Solution, compile_filter
+from spaseq.gpm.expressions.walk import exists_in
+from spaseq.gpm.sharing import Values
+from spaseq.gpm.spectra.lookup import BUCKETS, RowIndex
+from spaseq.gpm.spectra.single import SingleJoin
 from spaseq.gpm.spectra.solutions import Mask
-from spaseq.terms.dictionary import Dictionary, Term
+from spaseq.language.syntax import Expression
+from spaseq.limits import Spending
+from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 from spaseq.terms.values import XSD
 
 _STRING: Final = NamedNode(XSD + "string")
@@ -124,3 +134,117 @@ def _is_same(term: Term) -> bool:
     """Whether a term equals itself alone."""
     is_string = isinstance(term, Literal) and term.language is None and term.datatype == _STRING
     return is_string or isinstance(term, NamedNode)
+
+
+# A table of constants, asked by an event that came alone: its rows are joined as background knowledge is.
+
+_Row = tuple[int, ...]
+
+#: So many rows of the table are looked at one by one; more are faster as columns.
+_FEW: Final = 64
+#: Without keys there is one bucket.
+_SHIFT: Final = 63
+
+
+class ParameterRows:
+    """The rows of a table that have the values which an event's have at ``places``; see ``Known``."""
+
+    is_shared = False
+
+    def __init__(
+        self, table: Parameters, keys: Sequence[tuple[str, str]], names: Sequence[str], others: Sequence[str]
+    ) -> None:
+        """``keys``: which variable equals which parameter; ``names``: the variables of an event's rows.
+
+        ``others``: the columns that rows get.
+        """
+        self.places: Sequence[int] = [names.index(variable) for variable, _ in keys]
+        self.others = others
+        self._keys = [parameter for _, parameter in keys]
+        self._table = table
+        self._made: int | None = None
+        self._by_key: dict[_Row, list[_Row]] = {}
+
+    @property
+    def version(self) -> int:
+        """Another number whenever a row has gone."""
+        return self._table.version
+
+    def packed(self) -> Ids:
+        """They for compiled code: see ``RowIndex.packed``."""
+        columns = {name: self._table.column(name) for name in self.others}
+        if self._keys:
+            return RowIndex([self._table.column(key) for key in self._keys]).packed(columns)
+        head = np.array([_SHIFT, BUCKETS + 2, 0, len(self._table)], dtype=np.int64)
+        return np.concatenate([head, np.array([*columns.values()], dtype=np.int64).T.ravel()])
+
+    def of(self, row: _Row) -> Sequence[_Row]:
+        """What a row is continued by."""
+        if self._made != self._table.version:
+            self._by_key = {}
+            keys, others = (
+                zip(*(self._table.column(name).tolist() for name in names), strict=True)
+                for names in ([*self._keys, self.others[0]], self.others)
+            )
+            for key, other in zip(keys, others, strict=True):
+                self._by_key.setdefault(key[:-1], []).append(other)
+            self._made = self._table.version
+        return self._by_key.get(tuple([row[place] for place in self.places]), ())
+
+    def join(self, rows: Sequence[_Row], spending: Spending) -> list[_Row]:
+        """The rows, each with what it is continued by: those of many queries, for which no limit is."""
+        del spending
+        return [row + other for row in rows for other in self.of(row)]
+
+
+class OfOne:
+    """What a GPM of a group has in an event that came alone: the GPM's own solutions, and those of the table.
+
+    ``names`` are the variables, in the order of the values that ``solve`` gives; ``join``: what that is, if
+    it is nothing but joins and filters.
+    """
+
+    def __init__(
+        self,
+        evaluator: GpmEvaluator,
+        rows: Callable[[Sequence[str]], ParameterRows],
+        asked: Sequence[Expression],
+        dictionary: Dictionary,
+    ) -> None:
+        """``asked``: what must hold of a solution and a row; ``rows``: the table, for these variables."""
+        self._evaluator = evaluator
+        self._rows = rows(evaluator.names)
+        self._tests: list[Callable[[Solution], bool]] = [compile_filter(c, dictionary) for c in asked]
+        self.names = (*evaluator.names, *self._rows.others)
+        self.join: SingleJoin | None = None
+        own = evaluator.join
+        if own is not None:
+            known = rows(own.bound)
+            place = {name: i for i, name in enumerate((*own.bound, *known.others))}
+            self.join = replace(
+                own,
+                known=(*own.known, known),
+                conditions=(*own.conditions, *asked),
+                tests=(*own.tests, *self._tests),
+                bound=tuple(place),
+                order=tuple(place[name] for name in self.names),
+            )
+
+    def solve(self, event: Single) -> Values | None:
+        """See ``Solve``: None, too, if many rows would have to be looked at."""
+        own = self._evaluator.of_one(event)
+        if own is None or sum(len(self._rows.of(row)) for row in own) > _FEW:
+            return None
+        found = [row + other for row in own for other in self._rows.of(row)]
+        if self._tests:
+            found = [row for row in found if self._passes(row)]
+        return tuple(found)
+
+    def _passes(self, row: _Row) -> bool:
+        solution = {n: term for n, term in zip(self.names, row, strict=True) if term != UNBOUND}
+        return all(test(solution) for test in self._tests)
+
+
+def can_be_asked(evaluator: GpmEvaluator, asked: Sequence[Expression]) -> bool:
+    """Whether events that come alone can be asked what a GPM and such conditions of the table want."""
+    return evaluator.is_for_one and not any(map(exists_in, asked))

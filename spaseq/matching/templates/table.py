@@ -16,16 +16,15 @@ import numpy.typing as npt
 from spaseq.automaton.pattern import GpmPart
 from spaseq.events import EventBatch, Ids
 from spaseq.gpm.evaluator import GpmEvaluator
-from spaseq.gpm.expressions.filters import ColumnFilter
+from spaseq.gpm.expressions.columns import ColumnFilter
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.gpm.spectra.lookup import spread
 from spaseq.gpm.spectra.solutions import Mask, Solutions
 from spaseq.language.scope import conjuncts, mentioned, variables
 from spaseq.language.syntax import Binary, Expression, Filter, Pattern, Values, Var
-from spaseq.matching.templates.alone import OfOne, Rows, can_be_asked
 from spaseq.matching.templates.form import Template
-from spaseq.matching.templates.parameters import Parameters
+from spaseq.matching.templates.parameters import OfOne, ParameterRows, Parameters, can_be_asked
 from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.values import NO_NUMBER
 
@@ -37,7 +36,7 @@ _FLIPPED: Final = {"=": "=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)
-class _Bound:
+class _BoundParameters:
     """``variable symbol parameter``, an order or equality."""
 
     variable: str
@@ -77,7 +76,11 @@ class _Index:
     """The rows of a table in the order of some columns, and in that of one number."""
 
     def __init__(
-        self, table: Parameters, keys: Sequence[str], bounds: Iterable[_Bound], dictionary: Dictionary
+        self,
+        table: Parameters,
+        keys: Sequence[str],
+        bounds: Iterable[_BoundParameters],
+        dictionary: Dictionary,
     ) -> None:
         """``bounds``: the first of them of which all rows have a number is what ``order`` is by."""
         self._dictionary = dictionary
@@ -91,7 +94,7 @@ class _Index:
                 continue
             codes, code = np.unique(code * len(values) + places, return_inverse=True)
             self._known.append((_Sorted(values), _Sorted(codes)))
-        self._bound: _Bound | None = None
+        self._bound: _BoundParameters | None = None
         self._values: Floats = np.zeros(0)
         rank = np.zeros(len(table), dtype=np.int64)
         for bound in bounds:
@@ -206,7 +209,7 @@ class TableGpm:
         others = [*dict.fromkeys(name for name in (*self._members, *asked) if name not in self._joined)]
         return OfOne(
             self._evaluator,
-            lambda names: Rows(self._table, self._keys, names, others),
+            lambda names: ParameterRows(self._table, self._keys, names, others),
             self._asked,
             self._dictionary,
         )
@@ -249,12 +252,12 @@ def _equal(
     return None
 
 
-def _bound(condition: Expression, bound: frozenset[str], parameters: set[str]) -> _Bound | None:
+def _bound(condition: Expression, bound: frozenset[str], parameters: set[str]) -> _BoundParameters | None:
     """The order between a variable and a parameter that a condition asks for."""
     match condition:
         case Binary(str(symbol), Var(left), Var(right)) if symbol in _FLIPPED:
             if left in bound and right in parameters:
-                return _Bound(left, symbol, right)
+                return _BoundParameters(left, symbol, right)
             if right in bound and left in parameters:
-                return _Bound(right, _FLIPPED[symbol], left)
+                return _BoundParameters(right, _FLIPPED[symbol], left)
     return None

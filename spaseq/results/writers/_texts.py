@@ -18,7 +18,7 @@ import numpy.typing as npt
 from pyoxigraph import BlankNode, Literal
 
 from spaseq.language.syntax import Construct, Select
-from spaseq.matching.columns.blocks.encoding import numbered
+from spaseq.matching.columns.blocks.values import numbered
 from spaseq.results.batch import MatchBatch
 from spaseq.results.encoded import Bindings
 from spaseq.results.writers import _kernel_text as k

@@ -16,7 +16,7 @@ from spaseq.serve.errors import ApiError
 from spaseq.serve.routes.depends import Given
 from spaseq.serve.service import Service
 from spaseq.terms.interop import from_rdflib
-from spaseq.terms.prefixes import WELL_KNOWN
+from spaseq.terms.iris import WELL_KNOWN
 
 router = APIRouter(tags=["background graphs"])
 

@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from spaseq.chunks.chunk import Chunk, Mask, encode, hashed
+from spaseq.chunks import Chunk, Mask, encode, hashed
 from spaseq.events import EventBatch, Ids, concatenate
-from spaseq.gpm.routes import prepare
+from spaseq.gpm.oxigraph import prepare
 from spaseq.gpm.sharing import Shared, Sharing
 from spaseq.gpm.spectra.joins import NO_CONTEXT, Route
 from spaseq.gpm.spectra.solutions import Solutions

@@ -20,8 +20,7 @@ import pyarrow as pa
 from pyoxigraph import NamedNode, Quad, RdfFormat, Triple, parse, serialize
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.chunks.chunk import chosen, numbered, terms_in, terms_out
-from spaseq.chunks.pack import Array, pack, require, unpack, unpacking
+from spaseq.chunks import Array, chosen, numbered, pack, require, terms_in, terms_out, unpack, unpacking
 from spaseq.events import Clock, EventBatch, Ids
 from spaseq.gpm.expressions.walk import exists_in, expressions, patterns
 from spaseq.gpm.kb import KnowledgeBase, _Graphs

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.chunks.chunk import hashed
+from spaseq.chunks import hashed
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.scope import variables
 from spaseq.language.syntax import Graph

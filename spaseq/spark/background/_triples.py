@@ -27,8 +27,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
-from spaseq.chunks import _kernel_chunk as kernels
-from spaseq.chunks.chunk import labelled, terms_out
+from spaseq.chunks import labelled, terms_out
 from spaseq.errors import KnowledgeError, warn
 from spaseq.events import Ids
 from spaseq.excerpts import bounded
@@ -38,6 +37,7 @@ from spaseq.limits import Limits
 from spaseq.sources._bytes import MARK
 from spaseq.sources.scan.fast import Quads
 from spaseq.spark.source._rows import binaries
+from spaseq.terms import _table_kernel as kernels
 from spaseq.terms._table_kernel import KIND, LABEL
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 

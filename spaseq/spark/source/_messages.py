@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyoxigraph import NamedNode
 
-from spaseq.chunks.chunk import Mask
+from spaseq.chunks import Mask
 from spaseq.events import Clock, EventBatch, Ids, concatenate
 from spaseq.limits import Limits
 from spaseq.sources import BadEvent, SourceOptions, open_source

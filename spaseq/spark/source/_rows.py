@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyoxigraph import BlankNode, NamedNode, RdfFormat, parse
 
-from spaseq.chunks.chunk import numbered, terms_out
+from spaseq.chunks import numbered, terms_out
 from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
 from spaseq.gpm.spectra.solutions import group_codes
 from spaseq.limits import Limits

@@ -15,8 +15,19 @@ from typing import Any, Final
 import numpy as np
 from pyoxigraph import Quad, RdfFormat, Triple, parse
 
-from spaseq.chunks.chunk import Chunk, Extent, decode, encode, extent, join
-from spaseq.chunks.pack import pack, require, unpack, unpack_header, unpacking
+from spaseq.chunks import (
+    Chunk,
+    Extent,
+    decode,
+    encode,
+    extent,
+    join,
+    pack,
+    require,
+    unpack,
+    unpack_header,
+    unpacking,
+)
 from spaseq.errors import EngineError
 from spaseq.events import Clock
 from spaseq.gpm.kb import KnowledgeBase

@@ -13,8 +13,18 @@ from typing import Any
 import numpy as np
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.chunks.chunk import Chunk, events_of
-from spaseq.chunks.pack import Array, narrow, pack, require, unpack, unpack_header, unpacking, within
+from spaseq.chunks import (
+    Array,
+    Chunk,
+    events_of,
+    narrow,
+    pack,
+    require,
+    unpack,
+    unpack_header,
+    unpacking,
+    within,
+)
 from spaseq.engine.rejects import late_reason
 from spaseq.events import Clock, EventBatch, Ids
 from spaseq.language.syntax import Triples, Var

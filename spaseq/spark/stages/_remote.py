@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from spaseq.automaton.pattern import GpmPart
-from spaseq.chunks.chunk import Chunk
+from spaseq.chunks import Chunk
 from spaseq.effort import Effort
 from spaseq.engine.pipelines.patterns import Patterns
 from spaseq.engine.pipelines.pipeline import Pipeline

@@ -13,10 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from spaseq.chunks.chunk import Chunk, Mask, decode, encode, events_of, hashed
+from spaseq.chunks import Chunk, Mask, decode, encode, events_of, hashed
 from spaseq.events import Clock, EventBatch, Ids, concatenate
-from spaseq.gpm.evaluator import GpmEvaluator
-from spaseq.gpm.ill_typed import IllTyped, Where
+from spaseq.gpm.evaluator import GpmEvaluator, IllTyped, Where
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.gpm.spectra.solutions import Solutions

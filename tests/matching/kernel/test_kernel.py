@@ -19,8 +19,8 @@ from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.evaluators import choose
 from spaseq.matching.kernel.evaluator import Kernel
+from spaseq.matching.kernel.exact import RunReplay
 from spaseq.matching.kernel.records import header
-from spaseq.matching.kernel.replay import Replay
 from spaseq.matching.kernel.tables.compiling import obstacles
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.obstacles import in_words
@@ -152,8 +152,8 @@ def test_the_tables_decide_on_usual_numbers(monkeypatch: pytest.MonkeyPatch) -> 
     def never(*_: object) -> bool:
         raise AssertionError("asked")
 
-    monkeypatch.setattr(Replay, "is_relevant", never)
-    monkeypatch.setattr(Replay, "rows", never)
+    monkeypatch.setattr(RunReplay, "is_relevant", never)
+    monkeypatch.setattr(RunReplay, "rows", never)
     kernel, dictionary = made("A , B ; C", {"B": HIGHER, "C": "FILTER(?c <= ?a)"}, Bounds(9, False, True, 0))
     assert count(kernel, dictionary, stream(dictionary, [("A", 5), ("B", 7), ("C", 6), ("C", 5)])) == 1
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from spaseq.matching.kernel.replay import Replay
+from spaseq.matching.kernel.exact import RunReplay
 from spaseq.matching.kernel.tables.compiling import obstacles
 from spaseq.matching.model import Bounds
 from spaseq.matching.obstacles import Obstacle
@@ -59,7 +59,7 @@ def test_the_tables_decide(
     def never(*_: object) -> bool:
         raise AssertionError("asked")
 
-    monkeypatch.setattr(Replay, "is_relevant", never)
+    monkeypatch.setattr(RunReplay, "is_relevant", never)
     kernel, dictionary = made(seq, bodies, Bounds(9, False, True, 0))
     assert count(kernel, dictionary, stream(dictionary, rows)) == matches
 

@@ -9,7 +9,7 @@ from pyoxigraph import Literal, NamedNode
 from spaseq.events import Stamp
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.numbers import Numbers
-from spaseq.matching.kernel.replay import Replay
+from spaseq.matching.kernel.exact import RunReplay
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.kernel.test_kernel import count, made
@@ -42,7 +42,7 @@ def test_the_tables_decide(operator: str, matches: int, monkeypatch: pytest.Monk
     def never(*_: object) -> bool:
         raise AssertionError("asked")
 
-    monkeypatch.setattr(Replay, "is_relevant", never)
+    monkeypatch.setattr(RunReplay, "is_relevant", never)
     kernel, dictionary = made("A : B", {"B": f"FILTER(?b {operator} ?a)"}, Bounds(9, False, True, 0))
     times = ["02:00:00+02:00", "01:00:00+01:00", "03:00:00+02:00"]
     key = dictionary.intern(Literal("k"))

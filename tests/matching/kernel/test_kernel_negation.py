@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from spaseq.matching.kernel.exact import Exact
+from spaseq.matching.kernel.exact import ExactRun
 from spaseq.matching.kernel.records import header
 from spaseq.matching.model import Bounds
 from tests.matching.blocks import singly
@@ -57,20 +57,20 @@ def test_the_tables_decide(
     def never(*_: object) -> bool:
         raise AssertionError("asked")
 
-    monkeypatch.setattr(Exact, "stands", never)
+    monkeypatch.setattr(ExactRun, "stands", never)
     kernel, dictionary = made(seq, {"B": body}, Bounds(20, False, True, 0))
     assert count(kernel, dictionary, stream(dictionary, rows)) == matches
 
 
 def test_what_tables_cannot_tell_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    stands = Exact.stands
+    stands = ExactRun.stands
 
-    def asking(self: Exact, path: object, key: object) -> bool:
+    def asking(self: ExactRun, path: object, key: object) -> bool:
         asked.append(path)
         return stands(self, path, key)  # type: ignore[arg-type]  # passed on as it came
 
-    monkeypatch.setattr(Exact, "stands", asking)
+    monkeypatch.setattr(ExactRun, "stands", asking)
     rows = [("A", 2**53), ("B", 2**53 + 1), ("C", 1), ("A", 2**53 + 1), ("B", 2**53), ("C", 1)]
     kernel, dictionary = made("A ; !B ; C", {"B": "FILTER(?b > ?a)"}, Bounds(2, False, True, 0))
     assert count(kernel, dictionary, stream(dictionary, rows)) == 1

@@ -13,10 +13,10 @@ import pytest
 from spaseq import Engine, Limits
 from spaseq.effort import WorkClock
 from spaseq.limits import Budget
-from spaseq.matching.kernel import sizing, turns
+from spaseq.matching.kernel import sizing
 from spaseq.matching.kernel.memory import Memory, Room, memory
+from spaseq.matching.kernel.sizing import Turns
 from spaseq.matching.kernel.tables.compiling import compile_tables
-from spaseq.matching.kernel.turns import Turns
 from spaseq.matching.shedding import observed
 from tests.matching.test_shedding_compared import pattern
 
@@ -60,7 +60,7 @@ def test_what_is_found_is_the_same(query: str, monkeypatch: pytest.MonkeyPatch) 
             return made
 
     monkeypatch.setattr(sizing, "ENOUGH", sizing.START)
-    monkeypatch.setattr(turns, "_WORTH", range(1, 1 << 25))
+    monkeypatch.setattr(sizing, "_WORTH", range(1, 1 << 25))
     monkeypatch.setattr(observed, "Turns", Seen)
     bounded = _found(query, 600, latency=timedelta(days=1), clock=WorkClock())
     assert sum(whole.values()) > 20
@@ -70,7 +70,7 @@ def test_what_is_found_is_the_same(query: str, monkeypatch: pytest.MonkeyPatch) 
 
 def test_two_memories_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled, budget = compile_tables(pattern("?bx > ?ax", "?cx > ?bx"), lambda _: 0), Budget(Limits())
-    monkeypatch.setattr(turns, "_WORTH", range(1, 1 << 25))
+    monkeypatch.setattr(sizing, "_WORTH", range(1, 1 << 25))
     two, room = Turns(compiled, budget), Room(64, 64, 64, 64)
     first = two.empty(room, memory(compiled, room, budget))
     second = two.empty(room, first)
@@ -82,7 +82,7 @@ def test_two_memories_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_who_was_interrupted_is_not_swept_into_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory to sweep into was there, and then an interrupt came: the old one is in use still."""
     compiled, budget = compile_tables(pattern("?bx > ?ax", "?cx > ?bx"), lambda _: 0), Budget(Limits())
-    monkeypatch.setattr(turns, "_WORTH", range(1, 1 << 25))
+    monkeypatch.setattr(sizing, "_WORTH", range(1, 1 << 25))
     two, room = Turns(compiled, budget), Room(64, 64, 64, 64)
     first = two.empty(room, memory(compiled, room, budget))
     two.empty(room, first)

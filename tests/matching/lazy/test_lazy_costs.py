@@ -12,9 +12,8 @@ from spaseq.events import Stamp
 from spaseq.matching.conditions.derived import split
 from spaseq.matching.context import Context
 from spaseq.matching.lazy import memory
-from spaseq.matching.lazy.demands import demands
+from spaseq.matching.lazy.demands import chain_order, demands, is_better
 from spaseq.matching.lazy.evaluator import Lazy
-from spaseq.matching.lazy.order import chain_order, is_better
 from spaseq.matching.lazy.plans import plans
 from spaseq.matching.lazy.records import counter, ordering
 from spaseq.matching.lazy.tables import fits

@@ -24,7 +24,7 @@ from spaseq.matching.evaluators import by_events
 from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.kernel.records import header
 from spaseq.matching.model import Bounds, Occurrence, bounds
-from spaseq.matching.ordered import families, memory
+from spaseq.matching.ordered import evaluator, families
 from spaseq.matching.ordered.records import preferences
 from spaseq.matching.ordered.tables import order_tables
 from spaseq.terms.dictionary import Dictionary
@@ -47,8 +47,8 @@ seeds = st.integers(0, 2**64 - 1)
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets the kernel run out of room, and runs be merged, where else only long streams would."""
     monkeypatch.setattr(families, "FEW", 0)
-    monkeypatch.setattr(memory, "_START", kernel_memory.Room(1, 1, 1, 1))
-    monkeypatch.setattr(memory, "_FAMILIES", 1)
+    monkeypatch.setattr(evaluator, "_START", kernel_memory.Room(1, 1, 1, 1))
+    monkeypatch.setattr(evaluator, "_FAMILIES", 1)
     monkeypatch.setattr(kernel_memory, "_DECISIONS", 1)
     monkeypatch.setattr(kernel_memory, "_KEYS", 1)
 

@@ -1,8 +1,8 @@
-"""Matches that somebody waits for, made of their events as they came: columns cost more than they hold."""
+"""Matches that are made one by one, of their events as they came, and blocks cut where these come between."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from math import prod
 from typing import Final
@@ -12,19 +12,63 @@ import numpy.typing as npt
 
 from spaseq.events import EventBatch
 from spaseq.matching.columns.alone.singles import Lone
-from spaseq.matching.columns.blocks.one import combined
-from spaseq.matching.columns.blocks.plain import Site, Sites
+from spaseq.matching.columns.blocks import _kernel_found as k
+from spaseq.matching.columns.blocks.found import Block, blocks
+from spaseq.matching.columns.blocks.plain import Columns, Site, Sites, combined
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.history import History
+from spaseq.matching.host import Key
 from spaseq.matching.model import Choice, Found, Occurrence, Row
 
+# Blocks of columns in the order of delivery, and cut where matches come between that are made one by one.
+
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+#: Blocks of columns are cut where other matches come between if they keep so many matches on average.
+_WORTH_IT: Final = 16
+
+
+def arranged(block: Columns, groups: Ints, positions: Ints) -> tuple[Columns, Mask]:
+    """A block with the matches of each group, which are neighbours, in the order of their events.
+
+    Also says which of them are in a group where two have the same events. ``positions`` are those of its
+    events.
+    """
+    paths = block.sites.paths(positions, block.site)
+    order, work, again = (np.zeros(len(block), dtype=np.int64) for _ in range(3))
+    moved = k.arrange(paths, block.offsets, groups, order, work, again)
+    return block.take(order) if moved else block, again != 0
+
+
+def mixed(
+    block: Columns, odd: Mask, matches: Callable[[int, int], Iterable[tuple[Key, Found]]]
+) -> Iterator[Block]:
+    """A block, but for those matches that are ``odd``: these as ``matches`` makes them, from one to another.
+
+    Where that would cut it into very small ones, all are made so.
+    """
+    if not odd.any():
+        yield block
+        return
+    cuts = np.flatnonzero(odd[1:] != odd[:-1]) + 1
+    if len(cuts) * _WORTH_IT > len(odd) or odd.all():
+        yield from blocks(matches(0, len(odd)))
+        return
+    for begin, end in pairwise([0, *cuts.tolist(), len(odd)]):
+        if odd[begin]:
+            yield from blocks(matches(begin, end))
+        else:
+            yield block.part(begin, end)
+
+
+# Matches that somebody waits for, made of their events as they came: columns cost more than they hold.
 
 #: So many matches of an event are made one by one.
 FEW: Final = 32
 
 
-class _Kept:
+class _KeptMatch:
     """Keeps the terms of events that came alone as long as it is referenced; batches keep those of theirs."""
 
     __slots__ = ("__weakref__", "_events")
@@ -47,7 +91,7 @@ class Few(Found):
     _sites: Sequence[Site]
     _steps: Sequence[int]
     _held: Sequence[Chunk | Lone]
-    _kept: _Kept
+    _kept: _KeptMatch
 
     def __init__(
         self,
@@ -60,7 +104,7 @@ class Few(Found):
         ``held``: where each is, or what it is if it came alone.
         """
         lone = [event for event in held if isinstance(event, Lone)]
-        kept = _Kept(lone)
+        kept = _KeptMatch(lone)
         put = object.__setattr__
         put(self, "_sites", sites)
         put(self, "_steps", steps)

@@ -18,12 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import Clock, EventBatch
-from spaseq.matching.columns.blocks.encoding import Encoded, numbered
-from spaseq.matching.columns.blocks.picked import Column, Pieces
+from spaseq.matching.columns.blocks.values import Column, ColumnPieces, Encoded, numbered
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
-from spaseq.terms.dictionary import Dictionary
-from spaseq.terms.distinct import in_order
+from spaseq.terms.dictionary import Dictionary, in_order
 
 Ints = npt.NDArray[np.int64]
 
@@ -240,7 +238,7 @@ class Objects(Block):
         return Solved(offsets, columns)
 
 
-class Joined(Block):
+class JoinedBlock(Block):
     """Blocks of one query, one after the other, as one."""
 
     is_of_columns = True
@@ -329,7 +327,9 @@ class Joined(Block):
 
     def solved(self, names: Sequence[str]) -> Solved:
         parts = [part.solved(names) for part in self.parts]
-        columns: dict[str, Column] = {name: Pieces([part.columns[name] for part in parts]) for name in names}
+        columns: dict[str, Column] = {
+            name: ColumnPieces([part.columns[name] for part in parts]) for name in names
+        }
         return Solved(one_after_the_other([part.offsets for part in parts]), columns)
 
     def at(self, i: int) -> tuple[Block, int]:
@@ -351,7 +351,7 @@ def one_after_the_other(offsets: Sequence[Ints]) -> Ints:
 
 def joined(blocks: Sequence[Block]) -> Block:
     """Blocks of one query, at least one, as one."""
-    return blocks[0] if len(blocks) == 1 else Joined(blocks)
+    return blocks[0] if len(blocks) == 1 else JoinedBlock(blocks)
 
 
 def blocks(found: Iterable[tuple[Key, Found]]) -> Iterator[Objects]:

@@ -1,8 +1,8 @@
-"""The matches of one query among those of many: what is asked of them is made for all at once."""
+"""The matches of one query among those of many, and matches kept without what came with their events."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -10,24 +10,35 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.events import Clock
-from spaseq.matching.columns.blocks.constant import counted, of_matches, zeros
-from spaseq.matching.columns.blocks.encoding import Encoded, Numbers, numbered_by_part
+from spaseq.events import Clock, EventBatch
+from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.blocks.found import (
     Block,
     Chosen,
     Events,
+    JoinedBlock,
     Named,
     Solved,
     Times,
     one_after_the_other,
 )
-from spaseq.matching.columns.blocks.picked import Column, ids
 from spaseq.matching.columns.blocks.plain import Columns
-from spaseq.matching.columns.stretch import Stretch
+from spaseq.matching.columns.blocks.values import (
+    Column,
+    Encoded,
+    Numbers,
+    all_ids,
+    counted,
+    numbered_by_part,
+    of_matches,
+    zeros,
+)
+from spaseq.matching.columns.chunk import Chunk, Stretch
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
 from spaseq.terms.dictionary import Dictionary
+
+# The matches of one query among those of many: what is asked of them is made for all at once.
 
 Ints = npt.NDArray[np.int64]
 
@@ -54,7 +65,7 @@ class _OfGpm(NamedTuple):
     streams: tuple[str, ...]
 
 
-class _Numbered(NamedTuple):
+class _NumberedShare(NamedTuple):
     """The solutions of all shares, dictionary-encoded for each by itself; see ``Encoded``.
 
     ``rows`` and ``ends``: where the rows and the ids of each begin, and those of the last one end. Without
@@ -81,7 +92,7 @@ class _Whole(Columns):
         # What was asked for last, and that: all shares are asked for the same.
         self._events: tuple[Sequence[str], Clock, list[_OfGpm]] | None = None
         self._solved: dict[tuple[str, ...], Solved] = {}
-        self._encoded: _Numbered | None = None
+        self._encoded: _NumberedShare | None = None
 
     @cached_property
     def all_spans(self) -> tuple[Ints, Ints]:
@@ -114,18 +125,20 @@ class _Whole(Columns):
         key = tuple(names)
         if key not in self._solved:
             solved = self.solved(names)
-            self._solved[key] = Solved(solved.offsets, {n: ids(c) for n, c in solved.columns.items()})
+            self._solved[key] = Solved(solved.offsets, {n: all_ids(c) for n, c in solved.columns.items()})
         return self._solved[key]
 
-    def all_encoded(self, names: Sequence[str], dictionary: Dictionary) -> _Numbered:
+    def all_encoded(self, names: Sequence[str], dictionary: Dictionary) -> _NumberedShare:
         """As ``encoded``, for each share by itself."""
         known = self._encoded
         if known is None or known.names is not names:
             offsets, columns = self.all_solved(names)
             rows = offsets[self._bounds_of_shares]
-            used, ends, numbers = numbered_by_part([ids(c) for c in columns.values()], rows, dictionary.limit)
+            used, ends, numbers = numbered_by_part(
+                [all_ids(c) for c in columns.values()], rows, dictionary.limit
+            )
             listed = None if offsets is self.one_each else rows.tolist()
-            known = _Numbered(
+            known = _NumberedShare(
                 names, offsets, [*zip(columns, numbers, strict=True)], listed, used, ends.tolist()
             )
             self._encoded = known
@@ -204,7 +217,7 @@ class Share(Block):
     def solved(self, names: Sequence[str]) -> Solved:
         offsets, columns = self._whole.all_solved(names)
         first, last = offsets.item(self._from), offsets.item(self._to)
-        some: dict[str, Column] = {name: ids(column)[first:last] for name, column in columns.items()}
+        some: dict[str, Column] = {name: all_ids(column)[first:last] for name, column in columns.items()}
         return Solved(self._of_own(offsets, first), some)
 
     def encoded(self, names: Sequence[str], dictionary: Dictionary) -> Encoded:
@@ -302,3 +315,57 @@ def _together(blocks: Sequence[Columns]) -> Columns:
         np.concatenate([block.site for block in blocks]),
         np.concatenate(rows) if rows else None,
     )
+
+
+# Matches that somebody keeps, with their events alone: not with all that came together with these.
+
+#: Of so many events as this times those of the matches these are worth a copy, if they are so many at least.
+_SPARSE: Final = 8
+_WORTH: Final = 1 << 10
+
+#: Of batches, by identity: what was cut out of each, and where its events were there, in order.
+Moved = Mapping[int, tuple[EventBatch, Ints]]
+
+
+def cut_out(block: Block) -> tuple[Block, Moved] | None:
+    """The same matches with a copy of their events alone; None if these are much of what the block keeps.
+
+    Whoever reads the old block meanwhile goes on with that.
+    """
+    if isinstance(block, JoinedBlock):
+        parts = [(part, cut_out(part)) for part in block.parts]
+        moved = {key: to for _, cut in parts if cut for key, to in cut[1].items()}
+        return (JoinedBlock([cut[0] if cut else part for part, cut in parts]), moved) if moved else None
+    if isinstance(block, Share):
+        block = block.alone
+    if not isinstance(block, Columns) or not len(block):
+        return None
+    stretch, places = block.stretch, block.places
+    if len(stretch) < _WORTH or len(places) * _SPARSE > len(stretch):
+        return None
+    used, inverse = np.unique(places, return_inverse=True)
+    which = stretch.where(used)
+    # Rows are told apart by GPM: of each, those of the events that go, by what was before them.
+    numbers = block.sites.numbers[block.site]
+    rows = None if block.rows is None else block.rows.copy()
+    chunks, moved, begins = [], {}, dict.fromkeys(set(block.sites.numbers.tolist()), 0)
+    for c in np.unique(which).tolist():
+        chunk = stretch.chunks[c]
+        kept = used[which == c] - stretch.begins[c]
+        batch, tables = chunk.batch.take(kept), []
+        for g, table in enumerate(chunk.solutions):
+            first, end = (np.searchsorted(table.events, kept, side=side) for side in ("left", "right"))
+            counts = end - first
+            new = np.cumsum(counts) - counts
+            taken = table.take(np.repeat(first - new, counts) + np.arange(counts.sum()))
+            tables.append(Solutions(len(taken), np.repeat(np.arange(len(kept)), counts), taken.columns))
+            if rows is not None and block.rows is not None and g in begins:
+                ours = np.flatnonzero((numbers == g) & (which[inverse] == c))
+                at = np.searchsorted(kept, places[ours] - stretch.begins[c])
+                before = int(stretch.rows_before(g)[c])
+                rows[ours] = block.rows[ours] - before - first[at] + new[at] + begins[g]
+                begins[g] += len(taken)
+        chunks.append(Chunk(chunk.start, batch, tuple(tables), chunk.last))
+        moved[id(chunk.batch)] = batch, kept
+    made = block.elsewhere(Stretch(chunks), inverse.astype(np.int64), rows)
+    return made, moved

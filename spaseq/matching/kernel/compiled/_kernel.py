@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq._jit import inlined, kernel, part, rare
-from spaseq.matching._kernel_times import reach_before
+from spaseq._kernel_events import reach_before
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
     APART,
@@ -36,9 +36,8 @@ from spaseq.matching.conditions._kernel_values import (
     Ints,
     pointer,
 )
-from spaseq.matching.kernel.compiled._kernel_apply import apply
+from spaseq.matching.kernel.compiled._kernel_apply import apply, end_due, is_due
 from spaseq.matching.kernel.compiled._kernel_decide import decide
-from spaseq.matching.kernel.compiled._kernel_end import end_due, is_due
 from spaseq.matching.kernel.compiled._kernel_gaps import move_entry, remember, wanted
 from spaseq.matching.kernel.compiled._kernel_layout import (
     ASK,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spaseq._jit import inlined, part, rare
-from spaseq.matching._kernel_times import reach_after
+from spaseq._kernel_events import reach_after
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
     LIMIT,
@@ -35,8 +35,17 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     is_orderly,
     is_over,
 )
-from spaseq.matching.kernel.records import buckets, decisions, header, partitions, waits
-from spaseq.matching.kernel.records.tables import candidates, gates, parts, places
+from spaseq.matching.kernel.records import (
+    buckets,
+    candidates,
+    decisions,
+    gates,
+    header,
+    partitions,
+    parts,
+    places,
+    waits,
+)
 
 
 @inlined

@@ -7,7 +7,7 @@ events is tried on a copy of the run: row by row, each part is judged and binds 
 from __future__ import annotations
 
 from spaseq._jit import inlined, part
-from spaseq.matching._kernel_times import reach_after
+from spaseq._kernel_events import reach_after
 from spaseq.matching.conditions._kernel_machine import holds
 from spaseq.matching.conditions._kernel_values import (
     BARS,
@@ -30,8 +30,18 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
 from spaseq.matching.kernel.compiled._kernel_memory import (
     find_bucket,
 )
-from spaseq.matching.kernel.records import buckets, decisions, entries, header, partitions, questions, waits
-from spaseq.matching.kernel.records.tables import candidates, parts, units
+from spaseq.matching.kernel.records import (
+    buckets,
+    candidates,
+    decisions,
+    entries,
+    header,
+    partitions,
+    parts,
+    questions,
+    units,
+    waits,
+)
 
 
 @part

@@ -17,8 +17,7 @@ from spaseq.matching.conditions._kernel_values import (
     Ints,
 )
 from spaseq.matching.kernel.compiled._kernel_layout import value
-from spaseq.matching.kernel.records import header, questions, waits
-from spaseq.matching.kernel.records.tables import candidates, units
+from spaseq.matching.kernel.records import candidates, header, questions, units, waits
 
 
 @rare

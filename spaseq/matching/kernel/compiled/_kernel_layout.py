@@ -10,7 +10,7 @@ from typing import Final
 from spaseq._jit import inlined
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import Ints
-from spaseq.matching.kernel.records.tables import parts
+from spaseq.matching.kernel.records import parts
 
 # What a call ends with.
 DONE: Final = 0

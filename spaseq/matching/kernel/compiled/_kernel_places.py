@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spaseq._jit import inlined, part, rare
-from spaseq.matching._kernel_times import reach_after
+from spaseq._kernel_events import reach_after
 from spaseq.matching.conditions._kernel_values import DOUBLE, SHORT, SLOTS, Codes, Floats, Ints
 from spaseq.matching.kernel.compiled._kernel_layout import value
 from spaseq.matching.kernel.compiled._kernel_memory import (
@@ -13,8 +13,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     new_node,
     new_wait,
 )
-from spaseq.matching.kernel.records import buckets, header, nodes, partitions, waits
-from spaseq.matching.kernel.records.tables import gates
+from spaseq.matching.kernel.records import buckets, gates, header, hold, nodes, partitions, waits
 
 
 @inlined
@@ -212,7 +211,7 @@ def carry(old: Ints, old_f: Floats, w: int, new: Ints, new_f: Floats) -> int:
                 new[copy + j] = old[node + j]
             nodes.set_previous(new, copy, 0)
             nodes.set_uses(new, copy, 0)
-        nodes.hold(new, copy)
+        hold(new, copy)
         new[child] = copy
         if known:
             break

@@ -11,7 +11,7 @@ from spaseq.automaton.pattern import Atom, Both, Kleene, Node, starts, walk
 from spaseq.automaton.show import show
 from spaseq.language.syntax import Duration, Strategy
 from spaseq.matching.conditions.postfix import BeyondTables
-from spaseq.matching.runs.program import Gate, Place
+from spaseq.matching.interpreter.program import Gate, Place
 
 #: So many gaps may be open at a time.
 _MOST_GAPS: Final = 8
@@ -24,7 +24,7 @@ _Gaps = tuple[tuple[Absence, int | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class AbsenceCheck:
     """A GPM that must not be relevant in a gap. ``sure``: that alone means that what is absent is there.
 
     (Of ``X & Y``, only X is looked for, and of ``X?`` only what X may begin with; what else is needed is then
@@ -36,7 +36,7 @@ class Check:
     free: frozenset[str] = frozenset()
 
 
-class Absences:
+class AbsenceTables:
     """All that is absent in the ways through an automaton.
 
     ``withins`` are the elements with bounds of time, as they are numbered in runs, and ``limits`` the bounds;
@@ -115,7 +115,7 @@ class Absences:
             raise BeyondTables(f"at most {_MOST_GAPS} negations are open at a time", str(self.most))
         return gaps
 
-    def checks(self, absence: Absence) -> list[Check]:
+    def checks(self, absence: Absence) -> list[AbsenceCheck]:
         """The GPMs whose events tell whether something absent is there."""
         if isinstance(absence, Omit):
             optional = absence.optional
@@ -132,7 +132,7 @@ class Absences:
             while isinstance(first, Both):
                 first = first.operands[0]
             sure = plain and isinstance(unit, Atom)
-            found += [Check(node, sure, free) for node in walk(first) if isinstance(node, Atom)]
+            found += [AbsenceCheck(node, sure, free) for node in walk(first) if isinstance(node, Atom)]
         return found
 
 

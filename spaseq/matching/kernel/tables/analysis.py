@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, product
-from typing import Final
+from typing import Final, NamedTuple
 
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.nfa import (
@@ -29,11 +29,16 @@ from spaseq.automaton.pattern import (
     walk,
 )
 from spaseq.automaton.show import show
+from spaseq.gpm.spectra.solutions import Mask
 from spaseq.language import scope
-from spaseq.language.syntax import Filter
+from spaseq.language.syntax import Duration, Filter
+from spaseq.matching.columns.blocks.plain import Sites
+from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.conditions.derived import Derived
 from spaseq.matching.conditions.postfix import (
     Accumulator,
     BeyondTables,
+    Lookup,
     Site,
     Step,
     needs,
@@ -41,10 +46,9 @@ from spaseq.matching.conditions.postfix import (
     touched,
     with_nearer,
 )
-from spaseq.matching.kernel.records.buckets import KEY_LIMIT
-from spaseq.matching.kernel.records.tables.parts import LIMIT as PART_LIMIT
-from spaseq.matching.kernel.tables.absences import Absences
-from spaseq.matching.runs.program import Gate, Place, Program, Way
+from spaseq.matching.interpreter.program import Gate, GateEdge, Place, RunsProgram
+from spaseq.matching.kernel.records import buckets, parts
+from spaseq.matching.kernel.tables.absences import AbsenceTables
 
 #: So many ways there may be to match an `&` of `|`.
 _MOST_ALTERNATIVES: Final = 16
@@ -58,7 +62,7 @@ class Candidate:
     """
 
     gate: Gate
-    way: Way | None
+    way: GateEdge | None
     unit: Atom
     begins: tuple[Action, ...]
     inside: tuple[int, ...]
@@ -98,7 +102,7 @@ class Analysis:
         self.pattern = pattern
         self._derived = derived
         self._candidates: dict[Gate, Alternatives] = {}
-        self.start = start or Program(compile_pattern(pattern)).start
+        self.start = start or RunsProgram(compile_pattern(pattern)).start
         self.gpms = tuple(pattern.gpms)
         self._inside: dict[int, tuple[int, ...]] = {}
         self._locate(pattern.root, ())
@@ -108,7 +112,7 @@ class Analysis:
         self.gates = [gate for place in self.places for gate in place.gates]
         #: Matches may wait for the end of their window.
         self.trails = may_trail(pattern.root)
-        self.absences = Absences(self.start, self.trails)
+        self.absences = AbsenceTables(self.start, self.trails)
         self.free = {
             check.atom.id: check.free for a in self.absences.all for check in self.absences.checks(a)
         }
@@ -141,7 +145,7 @@ class Analysis:
         """The variables by which the runs at a gate are found."""
         partition = {variable.name for variable in self.pattern.query.partition}
         names = (name for name in gate.key if name not in partition and name not in self._derived)
-        return [name for name in names if name in self.slots][:KEY_LIMIT]
+        return [name for name in names if name in self.slots][: buckets.KEY_LIMIT]
 
     # --- what is absent -----------------------------------------------------------------------
 
@@ -161,7 +165,7 @@ class Analysis:
         partition = {variable.name for variable in self.pattern.query.partition}
         certain = scope.gpm_certain(self.pattern.gpms[atom.gpm].gpm)
         names = sorted((certain & self._joined) - partition - self.free.get(atom.id, frozenset()))
-        return Chain(atom.gpm, tuple(names[:KEY_LIMIT]))
+        return Chain(atom.gpm, tuple(names[: buckets.KEY_LIMIT]))
 
     # --- slots and aggregates -----------------------------------------------------------------
 
@@ -294,8 +298,8 @@ def candidates(gate: Gate) -> Iterator[tuple[tuple[Candidate, ...], bool]]:
     reached = set()
     for way in gate.ways:
         reached.add(way.unit.id)
-        for parts in _parts(way.unit):
-            yield _candidates(gate, way, parts, way.begins, way.inside, way.unit), way.unit.id in rivals
+        for given in _parts(way.unit):
+            yield _candidates(gate, way, given, way.begins, way.inside, way.unit), way.unit.id in rivals
     for rival in gate.rivals:
         if rival.unit.id not in reached:
             begins = tuple(Enter(kleene) for kleene in rival.entered)
@@ -306,7 +310,7 @@ def candidates(gate: Gate) -> Iterator[tuple[tuple[Candidate, ...], bool]]:
 
 def _candidates(
     gate: Gate,
-    way: Way | None,
+    way: GateEdge | None,
     parts: tuple[Atom, ...],
     begins: tuple[Action, ...],
     inside: tuple[int, ...],
@@ -332,6 +336,50 @@ def _parts(unit: Unit) -> list[tuple[Atom, ...]]:
                 raise BeyondTables("& gathers GPMs and nothing else", show(node))
 
     found = alternatives(unit)
-    if max(map(len, found)) > PART_LIMIT or len(found) > _MOST_ALTERNATIVES:
-        raise BeyondTables(f"& gathers at most {PART_LIMIT} GPMs", show(unit))
+    if max(map(len, found)) > parts.LIMIT or len(found) > _MOST_ALTERNATIVES:
+        raise BeyondTables(f"& gathers at most {parts.LIMIT} GPMs", show(unit))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A query's tables, and what their numbers stand for.
+
+    ``columns`` are GPMs and variables; ``width`` and ``sums`` are the integers and floats of a wait. Of the
+    rows that negations look back at, ``entry`` are the integers of one, and ``offsets`` says where in it the
+    columns stand. ``derived`` are columns that are computed, ``lookups`` the expressions whose values are
+    asked for, ``limits`` bounds of time (``LIMITS`` is for what they are on the streams' clock).
+    ``ambiguous``: a match that waits may have the events of one that does not. ``analysis`` is what all of it
+    was written from. ``looks``: what was said of matches, by whether they are decided; tables that are alike
+    have it in common.
+    """
+
+    analysis: Analysis
+    tables: v.Ints
+    gpms: tuple[str, ...]
+    columns: tuple[tuple[int, str], ...]
+    candidates: tuple[Candidate, ...]
+    accepts: tuple[tuple[Action, ...], ...]
+    gates: int
+    constants: tuple[int, ...]
+    width: int
+    sums: int
+    entry: int
+    offsets: tuple[int, ...]
+    derived: Mapping[str, Derived]
+    lookups: tuple[Lookup, ...]
+    limits: tuple[Duration, ...]
+    ambiguous: bool
+    looks: dict[bool, Looks] = field(default_factory=dict)
+
+
+class Looks(NamedTuple):
+    """What matches consist of: the sites of their events, and whether these, and how one ended, are plain.
+
+    Which is so where an event adds its solution to Ω, and nothing else. ``simple``: of each candidate;
+    ``simple_ends``: of each way to end.
+    """
+
+    sites: Sites
+    simple: Mask
+    simple_ends: Mask

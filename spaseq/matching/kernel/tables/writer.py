@@ -16,28 +16,29 @@ from spaseq.language.syntax import Consume, Emit, Strategy
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.derived import Derived
 from spaseq.matching.conditions.postfix import Accumulator, Site, Step
-from spaseq.matching.conditions.programs import Programs
-from spaseq.matching.conditions.sections import Reference, Sections
+from spaseq.matching.conditions.programs import Programs, SectionReference, Sections
+from spaseq.matching.interpreter.program import Gate
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
-from spaseq.matching.kernel.records import entries, gaps
-from spaseq.matching.kernel.records.tables import actions
-from spaseq.matching.kernel.records.tables.gates import ANY, NEXT, STRICT
+from spaseq.matching.kernel.records import actions, entries, gaps, gates
 from spaseq.matching.kernel.tables.absences import Absence
-from spaseq.matching.kernel.tables.analysis import Analysis, Candidate, Chain
-from spaseq.matching.kernel.tables.compiled import Compiled
-from spaseq.matching.runs.program import Gate
+from spaseq.matching.kernel.tables.analysis import Analysis, Candidate, Chain, Compiled
 from spaseq.terms.dictionary import Term
 
-_STRATEGIES: Final = {Strategy.STRICT: STRICT, Strategy.NEXT: NEXT, Strategy.ANY: ANY, None: ANY}
+_STRATEGIES: Final = {
+    Strategy.STRICT: gates.STRICT,
+    Strategy.NEXT: gates.NEXT,
+    Strategy.ANY: gates.ANY,
+    None: gates.ANY,
+}
 _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def write(analysis: Analysis, derived: Mapping[str, Derived], intern: Callable[[Term], int]) -> Compiled:
     """The tables of what was analysed."""
-    return _Writer(analysis, derived, intern).compiled()
+    return _KernelWriter(analysis, derived, intern).compiled()
 
 
-class _Writer:
+class _KernelWriter:
     def __init__(
         self, analysis: Analysis, derived: Mapping[str, Derived], intern: Callable[[Term], int]
     ) -> None:
@@ -70,7 +71,7 @@ class _Writer:
             for name in gate.gpms if self._waits(gate) else ():
                 waiting[name].append(i)
         for mine in waiting.values():
-            woken.append(out.rows("woken", [(Reference("gates", i),) for i in mine]))
+            woken.append(out.rows("woken", [(SectionReference("gates", i),) for i in mine]))
         out.rows("ranges", woken)
         for g, name in enumerate(analysis.gpms):
             known = self._pattern.gpms[name].variables
@@ -107,9 +108,9 @@ class _Writer:
             ambiguous=analysis.ambiguous,
         )
 
-    def _header(self) -> list[int | Reference]:
+    def _header(self) -> list[int | SectionReference]:
         analysis = self._analysis
-        header: list[int | Reference] = [0] * v.TABLES_HEADER
+        header: list[int | SectionReference] = [0] * v.TABLES_HEADER
         header[v.N_SLOTS] = len(analysis.slots)
         header[v.N_KLEENES] = len(analysis.kleenes)
         header[v.N_GPMS] = len(analysis.gpms)
@@ -123,15 +124,15 @@ class _Writer:
         if trails:
             header[v.MOST_GATES] = max(len(place.gates) + len(place.accepts) for place in analysis.places)
             header[v.LAST_VIEW] = analysis.absences.views.index(())
-        header[v.START] = Reference("places", 0)
-        header[v.WOKEN] = Reference("ranges", 0)
-        header[v.PARTITION_COLUMNS] = Reference("partition", 0)
-        header[v.AGGREGATES] = Reference("aggregates", 0)
+        header[v.START] = SectionReference("places", 0)
+        header[v.WOKEN] = SectionReference("ranges", 0)
+        header[v.PARTITION_COLUMNS] = SectionReference("partition", 0)
+        header[v.AGGREGATES] = SectionReference("aggregates", 0)
         header[v.N_GAPS] = analysis.absences.most
         header[v.CONSUMES] = int(self._pattern.query.consume is Consume.ANY)
         header[v.MOST_PARTS] = self._most_parts
-        header[v.CHAINS] = Reference("chains", 0)
-        header[v.CHAINS_END] = Reference("chains", self._out.count("chains"))
+        header[v.CHAINS] = SectionReference("chains", 0)
+        header[v.CHAINS_END] = SectionReference("chains", self._out.count("chains"))
         return header
 
     # --- places and gates ---------------------------------------------------------------------
@@ -148,10 +149,10 @@ class _Writer:
                 out.rows("accepts", [(*self._act(ends), *self._write(final, None), len(accepts))])
                 accepts.append(ends)
             row = (
-                Reference("accepts", start),
-                Reference("accepts", len(accepts)),
-                Reference("gates", number),
-                Reference("gates", number + len(place.gates)),
+                SectionReference("accepts", start),
+                SectionReference("accepts", len(accepts)),
+                SectionReference("gates", number),
+                SectionReference("gates", number + len(place.gates)),
             )
             out.rows("places", [row])
             number += len(place.gates)
@@ -162,11 +163,11 @@ class _Writer:
         out, analysis = self._out, self._analysis
         key = analysis.gate_key(gate)
         found = list[Candidate]()
-        start = Reference("candidates", out.count("candidates"))
+        start = SectionReference("candidates", out.count("candidates"))
         for parts, is_rival in analysis.candidates(gate):
             self._candidate(parts, is_rival, key, number + len(found))
             found += parts
-        end = Reference("candidates", out.count("candidates"))
+        end = SectionReference("candidates", out.count("candidates"))
         slots = out.rows("keys", [(analysis.slots[name],) for name in key])
         code = self._write(analysis.pruning(gate.ends, gate.inside), None)
         out.rows(
@@ -194,29 +195,29 @@ class _Writer:
         rows = []
         for part in parts:
             gpm = analysis.gpms.index(part.unit.gpm)
-            unit = Reference("units", self._units[analysis.unit(part.unit)])
+            unit = SectionReference("units", self._units[analysis.unit(part.unit)])
             columns, _ = out.rows("keys", [(self._column(gpm, name),) for name in key])
             rows.append((unit, gpm, columns))
         first = parts[0]
-        gathered: tuple[int | Reference, int | Reference] = (0, 0)
+        gathered: tuple[int | SectionReference, int | SectionReference] = (0, 0)
         if first.both is not None:
             places = [self._every(part.unit) for part in parts]
             gathered = out.rows("parts", [(*row, place) for row, place in zip(rows, places, strict=True)])
             self._most_parts = max(self._most_parts, len(parts))
-        target: int | Reference = 0
+        target: int | SectionReference = 0
         if first.way is not None:
-            target = Reference("places", analysis.places.index(first.way.target))
+            target = SectionReference("places", analysis.places.index(first.way.target))
         code = self._write(analysis.together(first), None)
         unit, gpm, columns = rows[0]
         row = (unit, gpm, target, int(is_rival), number, *self._act(first.begins), columns, *gathered, *code)
         out.rows("candidates", [row])
 
-    def _every(self, atom: Atom) -> Reference:
+    def _every(self, atom: Atom) -> SectionReference:
         """The chain of all rows of an atom's GPM."""
         chain = Chain(atom.gpm, ())
         self._chains[chain] = None
         self._remember(atom, self._analysis.codes[self._analysis.unit(atom)])
-        return Reference("chains", list(self._chains).index(chain))
+        return SectionReference("chains", list(self._chains).index(chain))
 
     def _waits(self, gate: Gate) -> bool:
         return gate.strategy in (Strategy.NEXT, Strategy.ANY) and gate not in self._analysis.places[0].gates
@@ -248,11 +249,11 @@ class _Writer:
                 return sign, analysis.slots[right], column, int("=" in operator)
         return none
 
-    def _act(self, done: tuple[Action, ...]) -> tuple[Reference, Reference]:
+    def _act(self, done: tuple[Action, ...]) -> tuple[SectionReference, SectionReference]:
         rows = []
         for action in done:
-            about: int | Reference = 0
-            number: int | Reference = 0
+            about: int | SectionReference = 0
+            number: int | SectionReference = 0
             match action:
                 case Enter(kleene):
                     kind, about = actions.ENTER, self._programs.kleene(kleene)
@@ -265,10 +266,10 @@ class _Writer:
                     kind, about = actions.SINCE, self._analysis.absences.withins.index(within)
                 case Until(within, limit):
                     kind, about = actions.UNTIL, self._analysis.absences.withins.index(within)
-                    number = Reference("limits", self._analysis.absences.limits.index(limit))
+                    number = SectionReference("limits", self._analysis.absences.limits.index(limit))
                 case Forbid() | Omit():
                     kind = actions.FORBID
-                    about = Reference("forbidden", self._first_view(action))
+                    about = SectionReference("forbidden", self._first_view(action))
                 case Await(owner):
                     kind, number = actions.AWAIT, owner + 1
                 case Decide(owner, inside):
@@ -295,10 +296,10 @@ class _Writer:
                     self._chains |= {every: None, chain: None}
                     chains = list(self._chains)
                     slots = out.rows("keys", [(analysis.slots[name],) for name in chain.key])
-                    unit = Reference("units", self._units[atom.id, inside])
+                    unit = SectionReference("units", self._units[atom.id, inside])
                     places = (
-                        Reference("chains", chains.index(chain)),
-                        Reference("chains", chains.index(every)),
+                        SectionReference("chains", chains.index(chain)),
+                        SectionReference("chains", chains.index(every)),
                     )
                     rows.append((unit, int(check.sure), *places, *slots))
                     self._remember(atom, analysis.codes[atom.id, inside])
@@ -338,7 +339,7 @@ class _Writer:
             [(*binds, *code_rows, 0 if counting is None else self._programs.kleene(counting))],
         )
 
-    def _write(self, code: Sequence[Step], gpm: int | None) -> tuple[Reference, Reference]:
+    def _write(self, code: Sequence[Step], gpm: int | None) -> tuple[SectionReference, SectionReference]:
         """Writes a program that reads the rows of a GPM, if any; where it starts and ends."""
         return self._programs.write(code, lambda name: self._read(gpm, name))
 

@@ -7,7 +7,7 @@ section 6), so that nothing is done while some element of the sequence has no ev
 from __future__ import annotations
 
 from spaseq._jit import kernel, part
-from spaseq.matching._kernel_times import EARLIEST, LATEST, reach_before
+from spaseq._kernel_events import EARLIEST, LATEST, reach_before
 from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
     N_GPMS,
@@ -36,8 +36,7 @@ from spaseq.matching.lazy.compiled._kernel_layout import (
 from spaseq.matching.lazy.compiled._kernel_passing import allow, pass_by, shows, spend
 from spaseq.matching.lazy.compiled._kernel_search import completed, search, take
 from spaseq.matching.lazy.compiled._kernel_waiting import drop_old, next_waiting, resume
-from spaseq.matching.lazy.records import counter, frame, ordering, passing, ring, stored
-from spaseq.matching.lazy.records.query import element, plan
+from spaseq.matching.lazy.records import counter, element, frame, ordering, passing, plan, ring, stored
 
 
 @part

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spaseq._jit import inlined, part
-from spaseq.matching._kernel_times import LATEST
+from spaseq._kernel_events import LATEST
 from spaseq.matching.conditions._kernel_aggregates import clear_sum, fold
 from spaseq.matching.conditions._kernel_machine import holds
 from spaseq.matching.conditions._kernel_values import (
@@ -24,11 +24,26 @@ from spaseq.matching.conditions._kernel_values import (
     Floats,
     Ints,
 )
-from spaseq.matching.lazy.compiled._kernel_buffers import first_after, place
+from spaseq.matching.lazy.compiled._kernel_buffers import (
+    beyond,
+    bounded_column,
+    column_of,
+    first_after,
+    place,
+    set_bounds,
+)
 from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, NOTHING
-from spaseq.matching.lazy.compiled._kernel_ranges import beyond, bounded_column, column_of, set_bounds
-from spaseq.matching.lazy.records import counter, moment, ring, stored
-from spaseq.matching.lazy.records.query import absence, binding, condition, iteration, plan
+from spaseq.matching.lazy.records import (
+    absence,
+    binding,
+    condition,
+    counter,
+    iteration,
+    moment,
+    plan,
+    ring,
+    stored,
+)
 
 
 @inlined

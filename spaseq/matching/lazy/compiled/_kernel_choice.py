@@ -5,12 +5,30 @@ from __future__ import annotations
 from spaseq._jit import part
 from spaseq.matching.conditions._kernel_values import Codes, Floats, Ints
 from spaseq.matching.lazy.compiled._kernel_bind import earliest, latest
-from spaseq.matching.lazy.compiled._kernel_buffers import find_entry, first_after, place
+from spaseq.matching.lazy.compiled._kernel_buffers import (
+    beyond,
+    bounded_column,
+    column_of,
+    find_entry,
+    first_after,
+    place,
+    set_bounds,
+)
 from spaseq.matching.lazy.compiled._kernel_layout import NOTHING, T_BUFFERS, T_VALUES
 from spaseq.matching.lazy.compiled._kernel_passing import is_shown
-from spaseq.matching.lazy.compiled._kernel_ranges import beyond, bounded_column, column_of, set_bounds
-from spaseq.matching.lazy.records import counter, frame, passing, posting, ring, stored
-from spaseq.matching.lazy.records.query import condition, element, kept, lookup, plan
+from spaseq.matching.lazy.records import (
+    condition,
+    counter,
+    element,
+    frame,
+    kept,
+    lookup,
+    passing,
+    plan,
+    posting,
+    ring,
+    stored,
+)
 
 
 @part

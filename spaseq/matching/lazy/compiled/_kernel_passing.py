@@ -12,8 +12,7 @@ from spaseq._jit import part
 from spaseq.matching.conditions._kernel_values import Ints
 from spaseq.matching.kernel.compiled._kernel_memory import mix
 from spaseq.matching.lazy.compiled._kernel_buffers import place, promise
-from spaseq.matching.lazy.records import counter, ordering, passing, stored
-from spaseq.matching.lazy.records.query import element, plan
+from spaseq.matching.lazy.records import counter, element, ordering, passing, plan, stored
 
 #: One row in so many is shown whatever it promises.
 SAMPLED: Final = 4

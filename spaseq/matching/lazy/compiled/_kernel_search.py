@@ -33,8 +33,17 @@ from spaseq.matching.lazy.compiled._kernel_layout import (
     T_PLANS,
 )
 from spaseq.matching.lazy.compiled._kernel_waiting import next_in_chain, wait
-from spaseq.matching.lazy.records import counter, frame, moment, ordering, outcome, passing, stored
-from spaseq.matching.lazy.records.query import element, plan
+from spaseq.matching.lazy.records import (
+    counter,
+    element,
+    frame,
+    moment,
+    ordering,
+    outcome,
+    passing,
+    plan,
+    stored,
+)
 
 
 @part

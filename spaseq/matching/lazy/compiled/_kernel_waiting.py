@@ -5,16 +5,25 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import part
-from spaseq.matching._kernel_times import LATEST
+from spaseq._kernel_events import LATEST
 from spaseq.matching.conditions._kernel_values import Floats, Ints
 from spaseq.matching.lazy.compiled._kernel_bind import earliest, latest
-from spaseq.matching.lazy.compiled._kernel_buffers import place
+from spaseq.matching.lazy.compiled._kernel_buffers import beyond, bounded_column, column_of, place
 from spaseq.matching.lazy.compiled._kernel_choice import find_linked, find_rows
 from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, NOTHING
 from spaseq.matching.lazy.compiled._kernel_passing import is_resumed, shows
-from spaseq.matching.lazy.compiled._kernel_ranges import beyond, bounded_column, column_of
-from spaseq.matching.lazy.records import counter, frame, moment, ordering, passing, ring, stored, waiting
-from spaseq.matching.lazy.records.query import element, plan
+from spaseq.matching.lazy.records import (
+    counter,
+    element,
+    frame,
+    moment,
+    ordering,
+    passing,
+    plan,
+    ring,
+    stored,
+    waiting,
+)
 
 #: Fewer rows than these are looked at one by one.
 _FEW: Final = 32

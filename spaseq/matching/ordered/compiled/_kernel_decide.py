@@ -15,15 +15,25 @@ from spaseq.matching.conditions._kernel_values import (
     Floats,
     Ints,
 )
-from spaseq.matching.kernel.compiled._kernel_actions import act, blur
 from spaseq.matching.kernel.compiled._kernel_apply import begin_bounds, bind
 from spaseq.matching.kernel.compiled._kernel_decide import note
+from spaseq.matching.kernel.compiled._kernel_gaps import act, blur
 from spaseq.matching.kernel.compiled._kernel_judge import judge
 from spaseq.matching.kernel.compiled._kernel_layout import (
     share_of,
 )
-from spaseq.matching.kernel.records import decisions, header, partitions, questions, waits
-from spaseq.matching.kernel.records.tables import accepts, candidates, gates, places, units
+from spaseq.matching.kernel.records import (
+    accepts,
+    candidates,
+    decisions,
+    gates,
+    header,
+    partitions,
+    places,
+    questions,
+    units,
+    waits,
+)
 from spaseq.matching.ordered.compiled._kernel_deliver import (
     is_past,
 )

@@ -12,8 +12,7 @@ from spaseq.matching.kernel.compiled._kernel_judge import belongs
 from spaseq.matching.kernel.compiled._kernel_layout import rows_of
 from spaseq.matching.kernel.compiled._kernel_memory import find_bucket, forget
 from spaseq.matching.kernel.compiled._kernel_places import bucket_of, bucket_of_row
-from spaseq.matching.kernel.records import buckets, header, waits
-from spaseq.matching.kernel.records.tables import candidates, gates
+from spaseq.matching.kernel.records import buckets, candidates, gates, header, waits
 from spaseq.matching.ordered.records import families, roster
 
 

@@ -14,13 +14,13 @@ from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.kernel.matches import Ints, Runs
 from spaseq.matching.kernel.tables.analysis import Analysis
 from spaseq.matching.model import Bounds
-from spaseq.matching.sharing.automata.merge import Tables
 from spaseq.matching.sharing.bounded.ledgers import Ledgers, weights
 from spaseq.matching.sharing.bounded.member import BoundedMember
 from spaseq.matching.sharing.bounded.together import BoundedGroup, Together, query_of
 from spaseq.matching.sharing.by_kernel import Gathering, KernelGroup
-from spaseq.matching.sharing.giving import Lot
 from spaseq.matching.sharing.member import Member
+from spaseq.matching.sharing.merge import Tables
+from spaseq.matching.sharing.part import Lot
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.rates import Queries
 

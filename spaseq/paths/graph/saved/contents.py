@@ -14,8 +14,7 @@ from spaseq.paths.graph.relations import Edges, both_ways
 from spaseq.paths.graph.saved.check import block
 from spaseq.paths.graph.saved.file import Array, KeptFile
 from spaseq.paths.search._kernel import Ids, Nodes
-from spaseq.terms.dictionary import Dictionary
-from spaseq.terms.distinct import distinct_of
+from spaseq.terms.dictionary import Dictionary, distinct_of
 
 
 class Contents(Protocol):

@@ -1,0 +1,440 @@
+"""Chunks: events and the solutions that GPMs found in them, as bytes, for other processes and for later."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import zstandard
+
+from spaseq.errors import EngineError
+from spaseq.events import Clock, EventBatch, Ids, concatenate
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.terms import _table_kernel as kernels
+from spaseq.terms._table_kernel import FRESH, IRI, KIND, LABEL, LENGTH, PADDING, SEED
+from spaseq.terms.dictionary import UNBOUND, Dictionary, distinct_of
+from spaseq.terms.table import padded
+
+# Arrays and a few plain values as bytes: what chunks and states are stored as.
+
+Array = npt.NDArray[Any]
+
+#: The first bytes of everything packed; the digit is the version of the layout.
+MAGIC: Final = b"SPQ6"
+
+#: What follows: CRC-32 of all that comes after it, and the length of the header.
+_FRAME: Final = struct.Struct("<IQ")
+_HEAD: Final = len(MAGIC) + _FRAME.size
+_SEALED: Final = len(MAGIC) + 4
+
+#: Types of arrays: integers of 1 to 8 bytes.
+_TYPES: Final = re.compile(r"\|[iu]1|<[iu][248]")
+
+#: What a header, or arrays, raise that are not those of their kind.
+_MALFORMED: Final = (
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    AttributeError,
+    MemoryError,
+    RecursionError,
+    zstandard.ZstdError,
+)
+
+
+def pack(header: Mapping[str, object], arrays: Mapping[str, Array]) -> bytes:
+    """A header of JSON values, readable without the rest, and arrays of one dimension."""
+    directory = [(name, array.dtype.str, len(array)) for name, array in arrays.items()]
+    head = json.dumps({"header": header, "arrays": directory}).encode()
+    body = b"".join(array.tobytes() for array in arrays.values())
+    packed = zstandard.ZstdCompressor(level=1).compress(body)
+    length = len(head).to_bytes(8, "little")
+    checksum = zlib.crc32(packed, zlib.crc32(head, zlib.crc32(length)))
+    return b"".join([MAGIC, checksum.to_bytes(4, "little"), length, head, packed])
+
+
+def unpack_header(data: bytes) -> dict[str, Any]:
+    """The header alone. Raises EngineError for what was packed by another version, or is damaged."""
+    with unpacking():
+        header: dict[str, Any] = _head(data)[0]["header"]
+        return header
+
+
+def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The header and the arrays, which may be written to. Raises EngineError as ``unpack_header`` does."""
+    with unpacking():
+        head, at = _head(data)
+        packed = memoryview(data)[at:]
+        kinds = [(name, _kind(kind), length) for name, kind, length in head["arrays"]]
+        size = sum(kind.itemsize * length for _, kind, length in kinds)
+        require(min((length for *_, length in kinds), default=0) >= 0, "the length of an array")
+        require(zstandard.frame_content_size(packed) == size, "the size of its arrays")
+        # In a bytearray, since kernels would be compiled once more for arrays that are read-only.
+        body = bytearray(zstandard.ZstdDecompressor().decompress(packed))
+        arrays: dict[str, Array] = {}
+        at = 0
+        for name, kind, length in kinds:
+            arrays[name] = np.frombuffer(body, kind, length, at)
+            at += arrays[name].nbytes
+        return head["header"], arrays
+
+
+@contextmanager
+def unpacking() -> Iterator[None]:
+    """Raise EngineError for what cannot be read within: bytes that nothing here has packed."""
+    try:
+        yield
+    except _MALFORMED as error:
+        raise EngineError(f"stored data is damaged: {error or type(error).__name__}") from error
+
+
+def require(holds: bool | np.bool_, what: str) -> None:
+    """Raise ValueError if something does not hold for what was unpacked."""
+    if not holds:
+        raise ValueError(f"{what} is wrong")
+
+
+def within(array: Array, least: int, limit: int) -> bool:
+    """Whether all numbers are at least ``least``, and below ``limit``."""
+    return not len(array) or bool(least <= array.min() and array.max() < limit)
+
+
+def narrow(array: Array) -> Array:
+    """The same integers in the fewest bytes that hold them all."""
+    least, most = int(array.min(initial=0)), int(array.max(initial=0))
+    kinds = (np.uint8, np.int8, np.uint16, np.int16, np.int32)
+    chosen = (kind for kind in kinds if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max)
+    return array.astype(next(chosen, np.int64))
+
+
+def _head(data: bytes) -> tuple[dict[str, Any], int]:
+    """The header with the directory of the arrays, and where these begin."""
+    if data[: len(MAGIC)] != MAGIC:
+        raise EngineError(
+            f"state or data in a layout that this version does not read: {data[:4]!r} instead of {MAGIC!r}. "
+            "Start the query with a new checkpoint, or with the version of spaseq that wrote this one"
+        )
+    require(len(data) >= _HEAD, "its length")
+    checksum, size = _FRAME.unpack_from(data, len(MAGIC))
+    require(zlib.crc32(memoryview(data)[_SEALED:]) == checksum, "its checksum")
+    require(size <= len(data) - _HEAD, "the length of its header")
+    found: dict[str, Any] = json.loads(data[_HEAD : _HEAD + size])
+    return found, _HEAD + size
+
+
+def _kind(kind: str) -> np.dtype[Any]:
+    require(_TYPES.fullmatch(kind) is not None, "the type of an array")
+    return np.dtype(kind)
+
+
+# Chunks: events and the solutions that GPMs found in them, on their way from one process to another.
+#
+# A chunk brings its own terms: its columns count in a table of the terms that occur in it, which the receiver
+# enters into its dictionary, all at once. Blank nodes travel under their labels, which are unique.
+
+Mask = npt.NDArray[np.bool_]
+
+_NONE: Final[Ids] = np.zeros(0, dtype=np.int64)
+_NOTHING: Final[Ids] = np.array([UNBOUND])
+
+#: The first byte of a term by its kind: of an IRI, a literal, a label. None has fewer than two.
+_FIRST: Final = np.frombuffer(b'\0<"_', dtype=np.uint8)
+_SHORTEST: Final = 2
+
+
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
+class Chunk:
+    """Events with the solutions of each GPM; ``event`` of the solutions counts in ``batch``.
+
+    The events have no triples unless somebody needs them.
+    """
+
+    batch: EventBatch
+    solutions: Mapping[str, Solutions]
+
+    def __post_init__(self) -> None:
+        self.batch.dictionary.hold(self)
+
+    def live_ids(self) -> Iterable[Ids]:
+        """The ids that the solutions hold."""
+        return [column for table in self.solutions.values() for column in table.columns.values()]
+
+    def take(self, events: Ids) -> Chunk:
+        """The events at these positions, in this order."""
+        place = np.full(len(self.batch), -1, dtype=np.int64)
+        place[events] = np.arange(len(events))
+        moving = _Moving(place)
+        return Chunk(
+            self.batch.take(events), {name: moving.table(table) for name, table in self.solutions.items()}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What a packed chunk says of itself: its first and last time, and how many events it has.
+
+    ``again``: the positions of events that another bucket has too, and tells of if they are late.
+    """
+
+    begin: int
+    last: int
+    events: int
+    again: tuple[int, ...]
+
+
+def join(chunks: Sequence[Chunk], streams: Mapping[int, int]) -> Chunk:
+    """The events of several chunks, ordered by time, rank of the stream, and arrival number.
+
+    ``streams``: the rank of each stream's id. There must be at least one chunk.
+    """
+    batch = concatenate([chunk.batch for chunk in chunks])
+    ranks = np.zeros(len(batch), dtype=np.int64)
+    for stream, rank in streams.items():
+        ranks[batch.stream == stream] = rank
+    starts = np.cumsum([0] + [len(chunk.batch) for chunk in chunks])
+    known: dict[tuple[int, ...], tuple[list[Ids], Ids]] = {}
+
+    def joined(parts: list[Ids], more: Sequence[int] = ()) -> Ids:
+        """The parts one after the other, made once; what they are known by is kept, too."""
+        key = tuple(map(id, parts))
+        if key not in known:
+            added = [part + start for part, start in zip(parts, more, strict=True)] if more else parts
+            known[key] = parts, np.concatenate(added)
+        return known[key][1]
+
+    solutions = {}
+    for name in chunks[0].solutions:
+        tables = [chunk.solutions[name] for chunk in chunks]
+        event = joined([events_of(table) for table in tables], starts[:-1].tolist())
+        columns = {
+            variable: joined([table.column(variable) for table in tables]) for variable in tables[0].columns
+        }
+        solutions[name] = Solutions(len(event), event, columns)
+    return Chunk(batch, solutions).take(np.lexsort((batch.n, ranks, batch.time)))
+
+
+def events_of(table: Solutions) -> Ids:
+    """The event of each row."""
+    if table.event is None:
+        raise ValueError("these solutions belong to no event")
+    return table.event
+
+
+class _Moving:
+    """Gives solutions the new places of their events (-1: none), in the order of these.
+
+    Arrays that tables have in common they have in common afterwards.
+    """
+
+    def __init__(self, place: Ids) -> None:
+        self._place = place
+        self._events: dict[int, tuple[Ids | None, Ids]] = {}
+        self._columns: dict[tuple[int, int], Ids] = {}
+
+    def table(self, table: Solutions) -> Solutions:
+        event = events_of(table)
+        if id(event) not in self._events:
+            self._events[id(event)] = self._of(event)
+        rows, places = self._events[id(event)]
+        columns = {name: self._column(column, rows) for name, column in table.columns.items()}
+        return Solutions(len(places), places, columns)
+
+    def _of(self, event: Ids) -> tuple[Ids | None, Ids]:
+        """Which rows are taken, None for all as they are, and the new places of their events."""
+        places = self._place[event]
+        if (places[1:] >= places[:-1]).all() and (places[:1] >= 0).all():
+            return None, places
+        rows = np.flatnonzero(places >= 0)
+        rows = rows[np.argsort(places[rows], kind="stable")]
+        return rows, places[rows]
+
+    def _column(self, column: Ids, rows: Ids | None) -> Ids:
+        if rows is None:
+            return column
+        key = id(column), id(rows)
+        if key not in self._columns:
+            self._columns[key] = column[rows]
+        return self._columns[key]
+
+
+# --- to bytes and back ------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Columns:
+    """Arrays, each once, by number: GPMs that ask the same have theirs in common."""
+
+    arrays: list[Ids] = field(default_factory=list)
+    _numbers: dict[int, int] = field(default_factory=dict)
+
+    def number(self, array: Ids) -> int:
+        found = self._numbers.get(id(array))
+        if found is None:
+            found = self._numbers[id(array)] = len(self.arrays)
+            self.arrays.append(array)
+        return found
+
+
+def encode(chunk: Chunk, *, with_triples: bool = False, again: Ids = _NONE) -> bytes:
+    """A chunk as bytes; at least one event. ``again``: see ``Extent``."""
+    batch = chunk.batch
+    events, terms = _Columns(), _Columns()
+    gpms = {
+        name: [events.number(events_of(table)), {v: terms.number(c) for v, c in table.columns.items()}]
+        for name, table in chunk.solutions.items()
+    }
+    count = len(terms.arrays)
+    parts = [*terms.arrays, batch.stream, batch.graph]
+    if with_triples:
+        parts += [batch.s, batch.p, batch.o]
+    used, local = numbered(batch.dictionary, parts)
+    # Neighbours differ by little, so that differences take few bytes.
+    ordered = {"time": batch.time, "n": batch.n} | {f"e{i}": array for i, array in enumerate(events.arrays)}
+    arrays: dict[str, npt.NDArray[Any]] = {name: np.diff(array) for name, array in ordered.items()}
+    arrays |= {f"t{i}": local[array] for i, array in enumerate(terms.arrays)}
+    arrays |= {"stream": local[batch.stream], "graph": local[batch.graph]}
+    if with_triples:
+        arrays |= {"offset": batch.offset, "s": local[batch.s], "p": local[batch.p], "o": local[batch.o]}
+    arrays |= terms_out(batch.dictionary, used)
+    header = {
+        "clock": batch.clock.value,
+        "begin": int(batch.time.min()),
+        "last": int(batch.time.max()),
+        "events": len(batch),
+        "again": again.tolist(),
+        "gpms": gpms,
+        "columns": [len(events.arrays), count],
+        "first": {name: int(array[0]) for name, array in ordered.items() if len(array)},
+    }
+    return pack(header, {name: narrow(array) for name, array in arrays.items()})
+
+
+def extent(data: bytes) -> Extent:
+    """What a packed chunk says of itself. Raises EngineError for one that is damaged."""
+    header = unpack_header(data)
+    with unpacking():
+        return Extent(header["begin"], header["last"], header["events"], tuple(header["again"]))
+
+
+def decode(data: bytes, dictionary: Dictionary) -> Chunk:
+    """A chunk, its terms entered into a dictionary. Raises EngineError for one that is damaged."""
+    header, arrays = unpack(data)
+    with unpacking(), dictionary.lock:
+        for name, first in header["first"].items():
+            arrays[name] = np.cumsum(np.append(first, arrays[name]), dtype=np.int64)
+        ids = terms_in(dictionary, arrays)
+        size = header["events"]
+        has_triples = "offset" in arrays
+        batch = EventBatch(
+            dictionary,
+            Clock(header["clock"]),
+            chosen(ids, arrays["stream"], 1),
+            chosen(ids, arrays["graph"]),
+            arrays["time"].astype(np.int64),
+            arrays["n"].astype(np.int64),
+            arrays["offset"].astype(np.int64) if has_triples else np.zeros(size + 1, dtype=np.int64),
+            *((chosen(ids, arrays[part], 1) for part in "spo") if has_triples else (_NONE, _NONE, _NONE)),
+        )
+        require(len(batch) == size, "its number of events")
+        check_shapes(batch)
+        event_count, term_count = header["columns"]
+        events = [arrays[f"e{i}"].astype(np.int64) for i in range(event_count)]
+        require(all(within(array, 0, size) for array in events), "an event of a solution")
+        terms = [chosen(ids, arrays[f"t{i}"]) for i in range(term_count)]
+        solutions = {
+            name: Solutions(
+                len(events[event]), events[event], {v: terms[column] for v, column in columns.items()}
+            )
+            for name, (event, columns) in header["gpms"].items()
+        }
+        for table in solutions.values():
+            require(all(len(c) == len(table) for c in table.columns.values()), "a column of solutions")
+        return Chunk(batch, solutions)
+
+
+def chosen(ids: Ids, numbers: npt.NDArray[np.generic], least: int = 0) -> Ids:
+    """The ids of these numbers, which are at least ``least``. Raises ValueError for others."""
+    require(within(numbers, least, len(ids)), "the number of a term")
+    found: Ids = ids[numbers]
+    return found
+
+
+def check_shapes(batch: EventBatch) -> None:
+    """Raises ValueError unless the columns of a batch have one length, and each triple is in one event."""
+    size, triples, offset = len(batch), len(batch.s), batch.offset
+    columns = (batch.stream, batch.graph, batch.n, offset[1:])
+    require(all(len(column) == size for column in columns), "the length of a column")
+    require(len(batch.p) == len(batch.o) == triples, "the length of a column of triples")
+    ordered = offset[0] == 0 and offset[-1] == triples and (offset[1:] >= offset[:-1]).all()
+    require(ordered, "the place of a triple")
+
+
+def numbered(dictionary: Dictionary, columns: Iterable[Ids]) -> tuple[Ids, npt.NDArray[np.int32]]:
+    """The ids in some columns, each once, and the number of each, from 1; 0 stays 0."""
+    ids = distinct_of([*columns, _NOTHING], dictionary.limit)[1:]
+    local = np.zeros(dictionary.limit, dtype=np.int32)
+    local[ids] = np.arange(1, len(ids) + 1)
+    return ids, local
+
+
+def terms_out(dictionary: Dictionary, ids: Ids) -> dict[str, npt.NDArray[np.generic]]:
+    """The bytes and kinds of terms."""
+    table = labelled(dictionary, ids)
+    data = np.empty(int(table.terms[ids, LENGTH].sum()) + PADDING, dtype=np.uint8)
+    ends = np.zeros(len(ids), dtype=np.int64)
+    kernels.copy_terms(table.terms, table.arena, ids, data, ends)
+    return {
+        "terms": data[: len(data) - PADDING],
+        "ends": ends.astype(np.int32),
+        "kinds": table.terms[ids, KIND].astype(np.int8),
+    }
+
+
+def labelled(dictionary: Dictionary, ids: Ids):  # type: ignore[no-untyped-def]
+    """The dictionary's table, in which all of these terms have bytes."""
+    table = dictionary.table()
+    for identifier in ids[table.terms[ids, KIND] == FRESH].tolist():
+        dictionary.term(identifier)  # which gives a fresh blank node its label
+    return table
+
+
+def hashed(dictionary: Dictionary, columns: Iterable[Ids]) -> Ids:
+    """A hash of each row's terms, the same in every process; at least one column. 0 is no term."""
+    codes = np.zeros(1, dtype=np.uint64)
+    for column in columns:
+        distinct, inverse = np.unique(column, return_inverse=True)
+        terms = labelled(dictionary, distinct[distinct != 0])
+        mixed = np.zeros(len(distinct), dtype=np.int64)
+        kernels.hash_terms(terms.terms, terms.arena, distinct, mixed)
+        # As unsigned words, since the product is meant to overflow.
+        codes = codes * np.uint64(31) + mixed[inverse].view(np.uint64)
+    return codes.view(np.int64)
+
+
+def terms_in(dictionary: Dictionary, arrays: Mapping[str, npt.NDArray[np.generic]]) -> Ids:
+    """The ids of a chunk's terms, by their numbers. Raises ValueError for bytes of something else."""
+    data, kinds = np.asarray(arrays["terms"], dtype=np.uint8), arrays["kinds"].astype(np.int64)
+    ends = arrays["ends"].astype(np.int64)
+    begins = np.append(0, ends)
+    require(begins[-1] == len(data) and len(kinds) == len(ends), "the length of its terms")
+    require((np.diff(begins) >= _SHORTEST).all() and within(kinds, IRI, LABEL + 1), "a term")
+    text = data.tobytes()
+    text.decode()  # ValueError if it is not UTF-8
+    require((data[begins[:-1]] == _FIRST[kinds]).all(), "a term")
+    table = dictionary.table()
+    ids = np.zeros(len(ends) + 1, dtype=np.int64)
+    table.reserve(len(ids), len(data))
+    kernels.enter_terms(
+        table.slots, table.terms, table.arena, table.counts,
+        padded(text), ends, kinds, int(table.counts[SEED]), ids[1:],
+    )  # fmt: skip
+    return ids

@@ -1,1 +1,0 @@
-"""Chunks: events and the solutions that GPMs found in them, as bytes."""

@@ -1,0 +1,260 @@
+"""What an evaluator remembers of past events, and what a match says is absent: asked of these."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, product
+
+from spaseq.automaton.nfa import Forbid, Omit
+from spaseq.automaton.pattern import Absent, Atom, Both, Either, Maybe, Node, SequencePattern, units, walk
+from spaseq.events import Stamp
+from spaseq.language.syntax import Strategy
+from spaseq.matching.context import Context, Rows
+from spaseq.matching.interpreter.program import RunsProgram, gpms_of
+from spaseq.matching.interpreter.state import Gap, MatchEnd, PartialMatch, chosen
+from spaseq.matching.model import Bounds, Choice, Found, Occurrence
+from spaseq.matching.search import Entry, Leading, Mark, Partial, Prospects, Search, follow, horizon
+
+# What an evaluator remembers of past events: for negations, and to read an ``ALL`` again.
+
+#: How many events come between two clearings.
+_PAUSE = 256
+
+
+class EventMemory:
+    """Past events in processing order: those of some GPMs, and all if a program asks for it."""
+
+    def __init__(self, program: RunsProgram, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._of: dict[str, list[Occurrence]] = {gpm: [] for gpm in program.remembered}
+        self._log: list[Occurrence] | None = [] if program.logged else None
+        self._added = 0
+
+    def add(self, event: Occurrence) -> None:
+        """Remembers an event, if it may matter."""
+        for gpm in event.solutions:
+            if gpm in self._of:
+                self._of[gpm].append(event)
+        if self._log is not None:
+            self._log.append(event)
+        self._added += 1
+
+    def clear(self, oldest: int) -> None:
+        """From time to time, forgets what lies before a place on the window's axis."""
+        if self._added < _PAUSE:
+            return
+        self._added = 0
+        for events in (*self._of.values(), *([self._log] if self._log is not None else [])):
+            del events[: bisect_left(events, oldest, key=self._bounds.measure)]
+
+    def log(self, after: MatchEnd | None, first: Occurrence, last: Occurrence) -> Iterator[Occurrence]:
+        """All events up to ``last`` that come after a match so far, or else from ``first`` on."""
+        events = self._log or []
+        for i in range(bisect_left(events, after.time if after else first.time, key=_time), len(events)):
+            event = events[i]
+            if event.position > last.position:
+                return
+            if after.precedes(event.stamp) if after else event.position >= first.position:
+                yield event
+
+    @property
+    def everything(self) -> Sequence[Occurrence]:
+        """All events remembered, if a program asks for them."""
+        return self._log or []
+
+    def since(self, gpms: Iterable[str] | None, first: int, last: int) -> Sequence[Occurrence]:
+        """The events of some GPMs, or of all, from one time to another."""
+        return self._slice(gpms, _time, first, last)
+
+    def window(self, gpms: Iterable[str] | None, opening: int, closing: int) -> Sequence[Occurrence]:
+        """The same between two places on the window's axis."""
+        return self._slice(gpms, self._bounds.measure, opening, closing)
+
+    def _slice(
+        self, gpms: Iterable[str] | None, key: Callable[[Occurrence], int], first: int, last: int
+    ) -> Sequence[Occurrence]:
+        lists = [self.everything] if gpms is None else [self._of[gpm] for gpm in sorted(gpms)]
+        parts = [
+            events[bisect_left(events, first, key=key) : bisect_right(events, last, key=key)]
+            for events in lists
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        unique = {event.position: event for events in parts for event in events}
+        return [unique[position] for position in sorted(unique)]
+
+
+#: What was chosen in an ``&``, in the order written: of a ``|`` which side, of a GPM which event.
+Path = tuple[int | Stamp, ...]
+
+
+def simultaneous(
+    context: Context,
+    node: Node,
+    rows: Rows,
+    inside: tuple[int, ...],
+    events: Sequence[Occurrence],
+    loose: bool = False,
+) -> Iterator[tuple[tuple[Choice, ...], Rows, Path]]:
+    """The matches of a GPM, an ``&`` or a ``|`` of them, among events of one time."""
+    match node:
+        case Atom(gpm=gpm):
+            for event in events:
+                found = context.extend(rows, node, event, inside, loose)
+                if found:
+                    yield ((gpm, event),), found, (event.stamp,)
+        case Either(operands=operands):
+            for i, operand in enumerate(operands):
+                for choices, found, path in simultaneous(context, operand, rows, inside, events, loose):
+                    yield choices, found, (node.place(i), *path)
+        case Both(operands=operands):
+            marked = context.mark(rows)
+            options = [list(simultaneous(context, o, marked, inside, events, loose)) for o in operands]
+            for parts in product(*options):
+                joined = context.join([found for _, found, _ in parts], node, inside, loose)
+                if joined:
+                    chosen = dict.fromkeys(chain.from_iterable(choices for choices, *_ in parts))
+                    yield tuple(chosen), joined, tuple(chain.from_iterable(path for *_, path in parts))
+        case _:
+            raise TypeError(f"not simultaneous: {node}")
+
+
+def _time(event: Occurrence) -> int:
+    return event.time
+
+
+# What a match says is absent, ``X?`` and ``!X``: asked of the remembered events.
+#
+# The questions are those of a ``search`` (a left join looks for any X that fits between a match and what
+# follows it), put to the events of the gap alone.
+
+
+class _Question(Search):
+    """A search among the events of one gap."""
+
+    def could(self, mark: Mark, strategy: Strategy | None, node: Node, wanted: Sequence[Choice]) -> bool:
+        """Whether an X stands where ``X?`` was left out, before an element that chose these."""
+        return self._could(mark, strategy, node, wanted, self._events)
+
+    def bars(self, mark: Mark, new: Sequence[Occurrence], after: Partial) -> bool:
+        """Whether one of the events before new ones is relevant for a negated element."""
+        return self._bars(mark, self._gap(mark, [g for g in self._events if follow([g], new)]), after)
+
+    def led(self, leading: Leading) -> bool:
+        """Whether something is there that a match says is absent at its beginning."""
+        if isinstance(leading.mark.node, Maybe):
+            wanted = leading.after.events[len(leading.before.events) :]
+            return self.could(leading.mark, leading.operator, leading.node, wanted)
+        return self._was_there(leading, self._events)
+
+    def trails(self, mark: Mark, m: Partial) -> bool:
+        """The same of its end."""
+        return self._is_there(mark, m, self._events)
+
+
+class Absences:
+    """Asks for one automaton. ``memory`` has the events."""
+
+    def __init__(
+        self, pattern: SequencePattern, context: Context, bounds: Bounds, memory: EventMemory
+    ) -> None:
+        self._pattern = pattern
+        self._context = context
+        self._bounds = bounds
+        self._memory = memory
+        self._nodes = {node.id: node for node in walk(pattern.root)}
+
+    def begin(self, action: Forbid | Omit, run: PartialMatch, rows: Rows, start: Rows) -> Gap:
+        """What is absent behind a run; ``start`` are its rows at the operator before it."""
+        at = Partial(_events(run), rows, (), action.inside)
+        if isinstance(action, Forbid):
+            return Gap(Mark(action.negation, at, Entry(action.strategy)), run.frontier)
+        beside = []
+        for side in action.beside:
+            entered = start
+            for kleene in side.entered:
+                entered = self._context.enter(entered, kleene)
+            beside.append((side.node, replace(at, rows=entered, inside=side.inside)))
+        return Gap(Mark(action.optional, at, Entry(action.strategy, tuple(beside))), run.frontier)
+
+    def decide(self, gap: Gap, run: PartialMatch, rows: Rows, inside: tuple[int, ...]) -> Leading | bool:
+        """Whether it is absent, now that the next element is there; at a match's beginning, what to ask."""
+        after = Partial(_events(run), rows, (), inside)
+        wanted = chosen(run.history, gap.begun)
+        before = replace(after, events=after.events[: len(after.events) - len(wanted)])
+        assert gap.owner is not None
+        node = self._nodes[gap.owner]
+        if not gap.mark.at.events:
+            assert gap.strategy is not None
+            return Leading(gap.mark, gap.strategy, node, before, after)
+        new = [event for _, event in wanted]
+        assert gap.after is not None
+        question = self._question(
+            self._memory.since(_gpms(gap.mark), gap.after.time, max(event.time for event in new))
+        )
+        if isinstance(gap.mark.node, Absent):
+            return not question.bars(gap.mark, new, after)
+        return not question.could(gap.mark, gap.strategy, node, wanted)
+
+    def led(self, run: PartialMatch, match: Found) -> bool:
+        """Whether something absent at a match's beginning is there, in its window."""
+        if not run.leading:
+            return False
+        window = self._window(match)
+        return any(self._question(self._memory.window(_read(x), *window)).led(x) for x in run.leading)
+
+    def trailed(self, run: PartialMatch, match: Found) -> bool:
+        """Whether something absent at a match's end is there, in its window."""
+        m, window = _complete(run, match), self._window(match)
+        return any(
+            self._question(self._memory.window(_gpms(gap.mark), *window)).trails(gap.mark, m)
+            for gap in run.gaps
+        )
+
+    def early(self, run: PartialMatch) -> bool:
+        """Whether what is absent at the end of a match may be decided before its window ends."""
+        return all(
+            gap.mark.entry.operator is Strategy.STRICT
+            or (
+                gap.mark.node.limit is not None
+                if isinstance(gap.mark.node, Absent)
+                else not isinstance(gap.mark.node.element, Atom)
+            )
+            for gap in run.gaps
+        )
+
+    def open(self, run: PartialMatch, match: Found, newest: Occurrence, at: int, time: int) -> bool:
+        """Whether what is absent at a match's end may still come; see ``Evaluator.advance``."""
+        coming = horizon(self._context, self._bounds, newest, at, time)
+        events = self._memory.everything
+        prospects = Prospects(self._pattern, self._context, self._bounds, events, coming)
+        return prospects.open(_complete(run, match))
+
+    # --- events -------------------------------------------------------------------------------
+
+    def _question(self, events: Sequence[Occurrence]) -> _Question:
+        return _Question(self._pattern, self._context, self._bounds, events)
+
+    def _window(self, match: Found) -> tuple[int, int]:
+        return self._bounds.opening(match.first, match.last), self._bounds.closing(match.first)
+
+
+def _gpms(mark: Mark) -> frozenset[str] | None:
+    """The GPMs whose events matter; None if all do, since they may stand between others."""
+    if isinstance(mark.node, Maybe) or mark.entry.operator is Strategy.STRICT:
+        return None
+    return frozenset(gpm for unit in units(mark.node.element) for gpm in gpms_of(unit))
+
+
+def _read(leading: Leading) -> frozenset[str] | None:
+    return None if leading.operator is Strategy.STRICT else _gpms(leading.mark)
+
+
+def _events(run: PartialMatch) -> tuple[Choice, ...]:
+    return (*run.before, *run.choices)
+
+
+def _complete(run: PartialMatch, match: Found) -> Partial:
+    return Partial(_events(run), match.rows, (), marks=tuple(gap.mark for gap in run.gaps))

@@ -1,0 +1,190 @@
+"""The records of the ordered kernel, besides those of the runs kernel, each by the names of its fields."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spaseq._fields import Record, reads, reads_head, reads_item, writes, writes_head, writes_item
+
+
+class roster(Record):
+    """The header of the families: the unused, the oldest and youngest, what was found, in chains.
+
+    It stands at place 0 of ``a``. Of what Python reads, too, the place in it has a name in capitals.
+    """
+
+    #: So many members there are at most, each a bit.
+    MOST_MEMBERS: Final = 62
+
+    #: Unused families, in a chain; those from ``next`` to ``end`` were never used.
+    FREE: Final = 0
+    free, set_free = reads_head(FREE), writes_head(FREE)
+    NEXT: Final = 1
+    next, set_next = reads_head(NEXT), writes_head(NEXT)
+    END: Final = 2
+    end = reads_head(END)
+    OLDEST: Final = 3
+    oldest, set_oldest = reads_head(OLDEST), writes_head(OLDEST)
+    youngest, set_youngest = reads_head(4), writes_head(4)
+    #: The matches that are decided, in a chain, and how many they are.
+    FOUND: Final = 5
+    found, set_found = reads_head(FOUND), writes_head(FOUND)
+    found_last, set_found_last = reads_head(6), writes_head(6)
+    COUNT: Final = 7
+    count, set_count = reads_head(COUNT), writes_head(COUNT)
+    #: That of the newest event.
+    TIME: Final = 8
+    time, set_time = reads_head(TIME), writes_head(TIME)
+    #: Families that have runs which end when time goes on, in a chain.
+    soon, set_soon = reads_head(9), writes_head(9)
+    #: After this time some bound of time may be over, with which a match may be decided.
+    DUE: Final = 10
+    due, set_due = reads_head(DUE), writes_head(DUE)
+    #: Those that the event in hand may concern, in a chain.
+    called, set_called = reads_head(11), writes_head(11)
+    #: How many different windows members have; then of each the oldest family that is not over for it.
+    LEVELS: Final = 12
+    levels = reads_head(LEVELS)
+    level, set_level = reads_item(13, 1), writes_item(13, 1)
+
+    SIZE: Final = 13 + MOST_MEMBERS
+
+
+class families(Record):
+    """A family: the runs of one first event. The first one of a partition links back to the last.
+
+    Of what Python reads, too, the place in it has a name in capitals.
+    """
+
+    partition, set_partition = reads(0), writes(0)
+    #: Its runs that may still become a preferred match.
+    head, set_head = reads(1), writes(1)
+    #: Of each member the preferred one of its matches so far, in a chain: waits at accepts.
+    best, set_best = reads(2), writes(2)
+    #: Of its first event, the place on the window's axis.
+    FIRST: Final = 3
+    first, set_first = reads(FIRST), writes(FIRST)
+    POSITION: Final = 4
+    position, set_position = reads(POSITION), writes(POSITION)
+    TIME: Final = 5
+    set_time = writes(TIME)
+    next, set_next = reads(6), writes(6)
+    back, set_back = reads(7), writes(7)
+    #: In the order in which families began.
+    LATER: Final = 8
+    later, set_later = reads(LATER), writes(LATER)
+    earlier, set_earlier = reads(9), writes(9)
+    #: The members for which no family before it in its partition has found anything.
+    foremost, set_foremost = reads(12), writes(12)
+    #: In the chain ``roster.soon``: the next one, or END; 0: not in it.
+    soon, set_soon = reads(13), writes(13)
+    #: The serial number of the last event that it was called for; then the next one called for it.
+    called, set_called = reads(14), writes(14)
+    after, set_after = reads(15), writes(15)
+    #: The members that want it; those of which some run goes on, and those that have found something in it.
+    MEMBERS: Final = 16
+    members, set_members = reads(MEMBERS), writes(MEMBERS)
+    running, set_running = reads(10), writes(10)
+    has, set_has = reads(11), writes(11)
+
+    SIZE: Final = 17
+    #: In a chain, that there is no next one.
+    END: Final = 1
+
+
+class preferences(Record):
+    """The header of an ordered query's options: the most of a place, how SKIP goes on, where sections begin.
+
+    It stands at place 0 of ``o``, which is read only. What Python writes has a name in capitals.
+    """
+
+    #: The most options of a place.
+    MOST: Final = 0
+    most = reads_head(MOST)
+    #: How SKIP goes on.
+    MODE: Final = 1
+    mode = reads_head(MODE)
+    #: The members that want anything, a bit each.
+    MEMBERS: Final = 2
+    members = reads_head(MEMBERS)
+    #: Whether a run can be left out for that of another family.
+    ACROSS: Final = 3
+    across = reads_head(ACROSS)
+    #: By the number of a place, where its options begin and end.
+    PLACES: Final = 4
+    places = reads_head(PLACES)
+    #: By the number of a gate, where what must agree begins and ends.
+    GATES: Final = 5
+    gates = reads_head(GATES)
+    #: By the number of a candidate, whose step it is.
+    STEPS: Final = 6
+    steps = reads_head(STEPS)
+    #: By the number of a gate, where the bounds of time begin and end that runs there are in.
+    BOUNDS: Final = 7
+    bounds = reads_head(BOUNDS)
+    #: Whether options have conditions of their own.
+    ASKS: Final = 8
+    asks = reads_head(ASKS)
+    #: Whether there are bounds of time at all.
+    BOUNDED: Final = 9
+    bounded = reads_head(BOUNDED)
+    #: Whether an event is shown to those runs only that wait for its keys.
+    INDEXED: Final = 10
+    is_indexed = reads_head(INDEXED)
+    #: From where to where the windows of members stand, the shortest first: its reach, and whose it is.
+    LEVELS: Final = 11
+    levels = reads_head(LEVELS)
+    LEVELS_END: Final = 12
+    #: By the number of a member, its GPMs as bits; 0: all members have all.
+    OWN: Final = 13
+    own = reads_head(OWN)
+
+    SIZE: Final = 14
+
+
+class matches(Record):
+    """A match that is decided: a wait in the chain ``roster.found``, with other meanings of some fields.
+
+    Of what Python reads, the place in it has a name in capitals.
+    """
+
+    partition, set_partition = reads(1), writes(1)
+    #: The position of its first event.
+    POSITION: Final = 3
+    position, set_position = reads(POSITION), writes(POSITION)
+    LINK: Final = 9
+    link, set_link = reads(LINK), writes(LINK)
+    #: The event that delivers it, and before or after what else.
+    rank, set_rank = reads(10), writes(10)
+    turn, set_turn = reads(11), writes(11)
+    #: Where its family was.
+    FAMILY: Final = 12
+    set_family = writes(FAMILY)
+
+
+class results(Record):
+    """A result: a preferred match, as it is handed out.
+
+    Of what Python reads, the place in it has a name in capitals.
+    """
+
+    TURN: Final = 0
+    set_turn = writes(TURN)
+    RANK: Final = 1
+    set_rank = writes(RANK)
+    LAST: Final = 2
+    set_last = writes(LAST)
+    FIRST: Final = 3
+    set_first = writes(FIRST)
+    NODE: Final = 4
+    set_node = writes(NODE)
+    ACCEPT: Final = 5
+    set_accept = writes(ACCEPT)
+    PARTITION: Final = 6
+    set_partition = writes(PARTITION)
+
+    #: As a bit.
+    MEMBER: Final = 7
+    set_member = writes(MEMBER)
+
+    SIZE: Final = 8

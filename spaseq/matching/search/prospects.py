@@ -1,0 +1,174 @@
+"""What may still come: a search that also chooses events that have not happened yet.
+
+A match waits as long as there is a way on that may withdraw it (``X?`` or ``!X`` at its end), or one that
+AFTER MATCH SKIP prefers. Such a way is any for which there is time left, and which no event in between
+has closed; whatever a GPM may ask of events to come, on whatever stream, one may have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from spaseq.automaton.nfa import Leave
+from spaseq.automaton.pattern import (
+    Absent,
+    AnyOrder,
+    Atom,
+    Both,
+    Kleene,
+    Maybe,
+    Node,
+    SequencePattern,
+    units,
+    walk,
+)
+from spaseq.events import Stamp
+from spaseq.language.syntax import Strategy
+from spaseq.matching.context import Context, Rows
+from spaseq.matching.model import Bounds, Occurrence
+from spaseq.matching.search.conditions import Entry, Events, Mark, Partial, Start, follow
+from spaseq.matching.search.search import Search
+
+#: Arrival numbers of events that have not arrived.
+_COMING = 1 << 62
+
+
+def horizon(context: Context, bounds: Bounds, newest: Occurrence, at: int, time: int) -> Events:
+    """The first events that may come: those of each stream, when all up to ``at`` on the window's axis is
+    known to be there, and all before ``time``.
+
+    And later ones, for what must come after something that is simultaneous with the first of them.
+    """
+    # A window that counts is known to have ended by an event beyond it.
+    position = max(newest.position, at + 1) if bounds.counted else newest.position
+    time = max(newest.time, time)
+    return [
+        Occurrence(Stamp(time + later, stream, _COMING), position, {})
+        for later in (0, 1)
+        for stream in context.streams
+    ]
+
+
+def coming(event: Occurrence) -> bool:
+    """Whether an event has not happened yet."""
+    return event.stamp.n == _COMING
+
+
+class Prospects(Search):
+    """A search among events, and those of a ``horizon``."""
+
+    def __init__(
+        self, pattern: SequencePattern, context: Context, bounds: Bounds, events: Events, horizon: Events
+    ) -> None:
+        super().__init__(pattern, context, bounds, events)
+        self._horizon = horizon
+        self._parts = pattern.gpms
+        self._positive = pattern.positive
+        self._of = {name: frozenset(map(context.stream_id, g.streams)) for name, g in pattern.gpms.items()}
+
+    def prospects(self) -> Iterator[Partial]:
+        """Ways that have begun, and of which some events are still to come."""
+        for m in self.partials([*self._events, *self._horizon]):
+            if len(set(map(coming, m.chosen))) == 2 and not self._over(m):
+                yield m
+
+    def _over(self, m: Partial) -> bool:
+        """Whether what is there at the beginning of its window ends a way already."""
+        known = [leading for leading in m.leading if not any(map(coming, leading.after.chosen))]
+        if self._bounds.sliding or not known:
+            return False  # a later end lets the window begin later, too
+        opening = self._bounds.opening(m.chosen[0], m.chosen[0])
+        seen = [e for e in self._events if self._bounds.measure(e) >= opening]
+        return any(self._was_there(leading, seen) for leading in known)
+
+    def open(self, m: Partial) -> bool:
+        """Whether something may still come that a complete match says is absent at its end."""
+        first = min(m.chosen, key=lambda event: (event.time, event.position))
+        closing = self._bounds.closing(first)
+        soon = [e for e in self._horizon if self._bounds.measure(e) <= closing]
+        for mark in m.marks:
+            if isinstance(mark.node, Absent):
+                if self._gap(mark, soon):
+                    return True
+                continue
+            before = replace(mark.at, pool=[*self._events, *soon])
+            if any(any(map(coming, x.since(before))) for x in self._missing(mark, before)):
+                return True
+        return False
+
+    # --- what an event to come changes --------------------------------------------------------
+
+    def _atom(self, node: Atom, m: Partial) -> Iterator[Partial]:
+        past = [event for event in m.chosen if not coming(event)]
+        if len(past) == len(m.chosen):
+            yield from super()._atom(node, m)
+        of = self._of[node.gpm]
+        soon = [e for e in m.pool if coming(e) and e.stamp.stream in of and follow(past, [e])]
+        # After one that is to come, any later one will do.
+        for event in soon if len(past) == len(m.chosen) else soon[:1]:
+            key = (*m.key, self._context.order(event.stamp))
+            yield replace(m, events=(*m.events, (node.gpm, event)), key=key)
+
+    def _joined(self, parts: Sequence[Partial], node: Both, m: Partial) -> Rows:
+        if any(coming(event) for part in parts for event in part.since(m)):
+            return m.rows
+        return super()._joined(parts, node, m)
+
+    def _apart(self, new: Events) -> bool:
+        return super()._apart([event for event in new if not coming(event)])
+
+    def _strictly(self, m: Partial, new: Events) -> bool:
+        return super()._strictly(m, new) and not any(map(coming, new))
+
+    def _rows_of(self, node: AnyOrder, m: Partial, parts: Sequence[Partial], strictly: bool) -> Rows:
+        if any(coming(event) for part in parts for event in part.since(m)):
+            return m.rows
+        return super()._rows_of(node, m, parts, strictly)
+
+    def _leave(self, m: Partial, node: Kleene) -> Partial:
+        if not any(map(coming, m.chosen)):
+            return super()._leave(m, node)
+        # A filter of WHERE may hold for what is to come.
+        inside = m.inside[:-1]
+        return replace(self._step(m, Leave(node.id, node.minimum, inside)), inside=inside)
+
+    def _complete(self, m: Partial) -> Rows:
+        return m.rows if any(map(coming, m.chosen)) else super()._complete(m)
+
+    def _admits(self, m: Partial, new: Events, entry: Entry, starts: Start) -> bool:
+        if any(map(coming, m.chosen)):
+            past = [event for event in m.chosen if not coming(event)]
+            first = min(past or m.chosen, key=lambda event: event.time)
+            return all(self._bounds.together(first, event) for event in new)
+        return super()._admits(m, new, entry, starts)
+
+    def _goes_on(self, node: Kleene, count: int, before: Partial, after: Partial) -> bool:
+        if any(map(coming, after.since(before))):
+            return count < node.minimum
+        return super()._goes_on(node, count, before, after)
+
+    def _respected(
+        self, mark: Mark, operator: Strategy | None, node: Node, before: Partial, after: Partial
+    ) -> bool:
+        if not any(map(coming, after.since(before))):
+            return super()._respected(mark, operator, node, before, after)
+        if isinstance(mark.node, Maybe) or self._depends(mark):
+            return True
+        return super()._respected(mark, operator, node, before, after)
+
+    def _depends(self, mark: Mark) -> bool:
+        """Whether what bars a match depends on values that the match has not got yet."""
+        gpms = {a.gpm for unit in units(mark.node.element) for a in atoms(unit)}
+        bound = [row.binding.keys() for row in mark.at.rows]
+        later = {v for name in self._positive for v in self._parts[name].variables}
+        asked = {v for name in gpms for v in self._context.speaks_of(name)}
+        own = {v for name in gpms for v in self._parts[name].variables} - {
+            v for name in self._positive if name not in gpms for v in self._parts[name].variables
+        }
+        return any(not (asked & later) - own <= names for names in bound)
+
+
+def atoms(node: Node) -> Iterator[Atom]:
+    """The GPMs in a node."""
+    return (inner for inner in walk(node) if isinstance(inner, Atom))

@@ -1,1 +1,0 @@
-"""What queries begin with: under common names, built once for alike ones, several merged into one."""

@@ -1,0 +1,279 @@
+"""Automata of several queries as one, up to where the queries part.
+
+The queries are under common names (``canonical``), so two of their gates are one if they are equal, and
+lead to one place. A partial match of the whole is one of all the queries that have its gate: which these are
+is known of the gate, and nothing has to be kept with the partial match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.automaton.nfa import Action
+from spaseq.automaton.pattern import Either, SequencePattern
+from spaseq.language.syntax import Strategy
+from spaseq.matching.conditions.postfix import BeyondTables
+from spaseq.matching.interpreter.program import Gate, GateEdge, Place
+from spaseq.matching.kernel.tables.analysis import Analysis, Compiled, candidates, reachable
+from spaseq.matching.kernel.tables.writer import write
+from spaseq.terms.dictionary import Term
+
+Ints = npt.NDArray[np.int64]
+#: So many ways lead from a gate at most where several queries part.
+_MOST_WAYS: Final = 60
+#: Of each way from a gate the members' gates, and the numbers of the way there.
+_Ways = Sequence[Mapping[int, "tuple[Gate, int]"]]
+#: What is done where a match ends, and in which order of preference it is.
+_Ending = tuple[tuple[Action, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Several queries, the members, as one.
+
+    ``start`` is where the automaton begins, and ``wanted`` says of each place whose partial matches are
+    there, ``ends`` of each way to end there whose matches: of one in two orders of preference, in all.
+    """
+
+    pattern: SequencePattern
+    start: Place
+    wanted: Mapping[Place, frozenset[int]]
+    ends: Mapping[Place, Mapping[tuple[Action, ...], frozenset[int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """``merged`` queries as tables of ``kernel``, or as those that ``ordered`` makes its own of.
+
+    ``gates`` are the members that each gate is of, ``rivals`` those that must not skip what each candidate
+    is. ``candidates`` and ``accepts`` say of each member what numbers of the whole are as its own; -1: none.
+    """
+
+    merged: Merged
+    compiled: Compiled
+    gates: tuple[frozenset[int], ...]
+    rivals: tuple[frozenset[int], ...]
+    candidates: Ints
+    accepts: Ints
+
+
+def together(patterns: Sequence[SequencePattern]) -> SequencePattern:
+    """Queries under common names as the alternatives of one."""
+    return replace(
+        patterns[0],
+        root=Either(-1, tuple({pattern.root.id: pattern.root for pattern in patterns}.values()), apart=True),
+        gpms={name: part for pattern in patterns for name, part in pattern.gpms.items()},
+        group_of={name: kleene for pattern in patterns for name, kleene in pattern.group_of.items()},
+        owners={name: kleenes for pattern in patterns for name, kleenes in pattern.owners.items()},
+    )
+
+
+def merge(patterns: Sequence[SequencePattern], starts: Sequence[Place], by: str) -> Merged:
+    """The automata of queries under common names, as one; ``starts``: of each. ``by``: the evaluator."""
+    return _merged(patterns, starts, by)[0]
+
+
+def tables(
+    patterns: Sequence[SequencePattern], starts: Sequence[Place], intern: Callable[[Term], int], by: str
+) -> Tables:
+    """The same as tables. Raises ``BeyondTables``."""
+    merged, merger = _merged(patterns, starts, by)
+    if by == "ordered" and any(map(_is_twofold, merger.ways.values())):
+        raise BeyondTables("what a variable belongs to does not depend on the side of a |", "several queries")
+    analysis = Analysis(merged.pattern, start=merged.start)
+    ways = [(merger.ways[gate], _size(gate)) for gate in analysis.gates]
+    accepts = [
+        (ends, merger.accepts[place][ends, order])
+        for place in analysis.places
+        for ends, order in zip(place.accepts, place.orders, strict=True)
+    ]
+    own = [reachable(start) for start in starts]
+    return Tables(
+        merged,
+        write(analysis, {}, intern),
+        tuple(frozenset(member for of in merger.ways[gate] for member in of) for gate in analysis.gates),
+        tuple(of for of_gate, size in ways for of in _rivals(of_gate, size)),
+        _candidates(ways, own),
+        _accepts(accepts, own),
+    )
+
+
+def _merged(patterns: Sequence[SequencePattern], starts: Sequence[Place], by: str) -> tuple[Merged, _Merger]:
+    whole = together(patterns)
+    is_single = len(set(whole.streams)) == 1
+    merger = _Merger(by == "ordered", is_told=by in ("kernel", "ordered") and is_single)
+    start = merger.place(dict(enumerate(starts)))
+    wanted = {place: frozenset(member for member, _ in key) for key, place in merger.known.items()}
+    ends: dict[Place, dict[tuple[Action, ...], frozenset[int]]] = {}
+    for place, found in merger.accepts.items():
+        of_place = ends[place] = {}
+        for (actions, _), of in found.items():
+            of_place[actions] = of_place.get(actions, frozenset()) | frozenset(of)
+    return Merged(whole, start, wanted, ends), merger
+
+
+class _Merger:
+    """Puts places together: each is of some members, for each of which it is one of their own.
+
+    A partial match can wait at one gate for what ``;`` lets no member skip, though each waits for something
+    else, where it is told which of these it has taken or, in ``ordered``, which members it is of.
+    """
+
+    def __init__(self, is_ordered: bool, is_told: bool) -> None:
+        self._is_ordered, self._is_told = is_ordered, is_told
+        #: Of each gate and each of its ways, the members' gates and the numbers of the way there.
+        self.ways: dict[Gate, list[dict[int, tuple[Gate, int]]]] = {}
+        self.accepts: dict[Place, dict[_Ending, dict[int, Place]]] = {}
+        #: By what they are of the members.
+        self.known: dict[frozenset[tuple[int, Place]], Place] = {}
+
+    def place(self, own: Mapping[int, Place]) -> Place:
+        """The place that is these places of the members."""
+        key = frozenset(own.items())
+        known = self.known.get(key)
+        if known is not None:
+            return known
+        made = self.known[key] = Place()
+        accepts: dict[_Ending, dict[int, Place]] = {}
+        alike: dict[object, dict[int, Gate]] = {}
+        for member, place in own.items():
+            for ends, order in zip(place.accepts, place.orders, strict=True):
+                accepts.setdefault((ends, order if self._is_ordered else ()), {})[member] = place
+            for gate in place.gates:
+                alike.setdefault(self._what(gate), {})[member] = gate
+        made.accepts = tuple(ends for ends, _ in accepts)
+        made.orders = tuple(order for _, order in accepts)
+        self.accepts[made] = accepts
+        made.gates = tuple(self._gate(some) for of in alike.values() for some in self._in_parts(of))
+        return made
+
+    def _gate(self, own: dict[int, Gate]) -> Gate:
+        ways: dict[object, dict[int, tuple[Gate, int]]] = {}
+        for member, gate in own.items():
+            for i, way in enumerate(gate.ways):
+                ways.setdefault(_step(way), {})[member] = gate, i
+        first = next(iter(own.values()))
+        made = replace(
+            first,
+            parted=len(ways) > 1 and self._may_part(first),
+            rivals=tuple(dict.fromkeys(rival for gate in own.values() for rival in gate.rivals)),
+            ways=tuple(map(self._way, ways.values())),
+            gpms=frozenset(gpm for gate in own.values() for gpm in gate.gpms),
+        )
+        self.ways[made] = list(ways.values())
+        return made
+
+    def _way(self, own: dict[int, tuple[Gate, int]]) -> GateEdge:
+        found = {member: gate.ways[i] for member, (gate, i) in own.items()}
+        target = self.place({member: way.target for member, way in found.items()})
+        return replace(next(iter(found.values())), target=target)
+
+    def _in_parts(self, own: dict[int, Gate]) -> Iterator[dict[int, Gate]]:
+        """Gates that are one, in as many parts as needed: where ways are told apart, by a bit each."""
+        some: dict[int, Gate] = {}
+        steps = set[object]()
+        for member, gate in own.items():
+            more = steps | {_step(way) for way in gate.ways}
+            if len(more) > _MOST_WAYS and self._may_part(gate):
+                yield some
+                some, more = {}, {_step(way) for way in gate.ways}
+            some[member], steps = gate, more
+        yield some
+
+    def _may_part(self, gate: Gate) -> bool:
+        """Whether a partial match that is told what it has taken can wait there for what others wait for."""
+        if gate.strategy is not Strategy.NEXT or not self._is_told or len(gate.ways) != 1:
+            return False
+        return all(rival.unit.id == gate.ways[0].unit.id for rival in gate.rivals)
+
+    def _what(self, gate: Gate) -> object:
+        """Equal for gates that are one.
+
+        Where ``;`` is not to skip what others wait for, there is no other, unless that is told apart.
+        """
+        parts = self._may_part(gate)
+        rivals = () if parts else gate.rivals
+        alone = tuple(map(_step, gate.ways)) if gate.strategy is Strategy.NEXT and not parts else ()
+        return gate.ends, gate.strategy, rivals, gate.inside, gate.key, alone, gate.order
+
+
+def _step(way: GateEdge) -> object:
+    """All of a way but where it leads."""
+    return way.begins, way.unit, way.inside
+
+
+def _candidates(ways: Sequence[tuple[_Ways, int]], own: Sequence[Sequence[Place]]) -> Ints:
+    """Of each member, what number each candidate of all is as its own; -1: none.
+
+    A way is one candidate, since there is no ``&``; behind the ways are rivals that are none.
+    ``ways``: of each gate of all, the ways, and how many candidates it has. ``own``: members' places.
+    """
+    begins = [_begins(places) for places in own]
+    found = np.full((len(own), sum(size for _, size in ways)), -1, dtype=np.int64)
+    at = 0
+    for of_gate, size in ways:
+        first: dict[int, int] = {}
+        for i, of in enumerate(of_gate):
+            for member, (gate, way) in of.items():
+                begin = begins[member][gate]
+                found[member, at + i] = begin + way
+                first.setdefault(member, begin)
+        for member, begin in first.items():
+            found[member, at + len(of_gate) : at + size] = begin + np.arange(len(of_gate), size)
+        at += size
+    return found
+
+
+def _begins(places: Sequence[Place]) -> dict[Gate, int]:
+    """The number of the first candidate of each gate."""
+    begins, count = dict[Gate, int](), 0
+    for place in places:
+        for gate in place.gates:
+            begins[gate] = count
+            count += _size(gate)
+    return begins
+
+
+def _is_twofold(of_gate: Sequence[Mapping[int, tuple[Gate, int]]]) -> bool:
+    """Whether an event leads a run of some member two ways."""
+    members = [member for of in of_gate for member in of]
+    return len(set(members)) < len(members)
+
+
+def _rivals(of_gate: Sequence[Mapping[int, tuple[Gate, int]]], size: int) -> Iterator[frozenset[int]]:
+    """Of each candidate of a gate the members that must not skip it; see ``_candidates``."""
+    for of in of_gate:
+        yield frozenset(
+            member
+            for member, (gate, i) in of.items()
+            if any(rival.unit.id == gate.ways[i].unit.id for rival in gate.rivals)
+        )
+    for _ in range(len(of_gate), size):
+        yield frozenset(member for of in of_gate for member in of)
+
+
+def _size(gate: Gate) -> int:
+    """How many candidates it has."""
+    return sum(len(parts) for parts, _ in candidates(gate))
+
+
+def _accepts(
+    accepts: Sequence[tuple[tuple[Action, ...], Mapping[int, Place]]], own: Sequence[Sequence[Place]]
+) -> Ints:
+    """The same of the ways to end."""
+    numbers: list[dict[tuple[Place, tuple[Action, ...]], int]] = []
+    for places in own:
+        of_member: dict[tuple[Place, tuple[Action, ...]], int] = {}
+        for number, way in enumerate((place, ends) for place in places for ends in place.accepts):
+            of_member.setdefault(way, number)
+        numbers.append(of_member)
+    found = np.full((len(own), len(accepts)), -1, dtype=np.int64)
+    for number, (ends, of) in enumerate(accepts):
+        for member, place in of.items():
+            found[member, number] = numbers[member][place, ends]
+    return found

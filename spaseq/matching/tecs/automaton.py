@@ -1,0 +1,210 @@
+"""The deterministic automaton of a query, made as it is used (CORE, section 5: I/O-determinisation).
+
+Its input is an event with one of the GPMs that the event may be chosen as (a *label*), so that two runs in
+different states never choose the same events as the same GPMs: every match is found once. A state is a set
+of *configurations*: a place of NFA_scep and the counters of the Kleenes in progress.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.automaton.nfa import Action, Again, Enter, Leave
+from spaseq.automaton.pattern import Atom, Kleene, SequencePattern, walk
+from spaseq.matching.columns.blocks.plain import Site, Sites
+from spaseq.matching.interpreter.program import Gate, GateEdge, Place
+from spaseq.matching.kernel.matches import plain_kleenes
+
+Ints = npt.NDArray[np.int64]
+
+#: The counters of Kleenes in progress, by Kleene.
+Counts = tuple[tuple[int, int], ...]
+
+_LEAST: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Where a run is: its place, and how many iterations its Kleenes have begun."""
+
+    place: Place
+    counts: Counts = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeterministicTransition:
+    """A step of a run: what it does to Ω, and where it leads."""
+
+    gate: Gate
+    way: GateEdge
+    unit: Atom
+    to: Configuration
+
+
+class DeterministicAutomaton:
+    """``target[state, label]`` is -1 where it is not known yet; ``outgoing`` are labels as bits.
+
+    ``unknown`` is how many steps there are that are not known yet.
+    """
+
+    def __init__(self, start: Place, labels: Sequence[str]) -> None:
+        self._labels = {gpm: number for number, gpm in enumerate(labels)}
+        self._minima = _minima(start)
+        self._numbers: dict[frozenset[Configuration], int] = {}
+        self._states: list[frozenset[Configuration]] = []
+        # Where the steps from configurations lead, by label.
+        self._steps: dict[Configuration, Mapping[int, Sequence[Configuration]]] = {}
+        self.start = Configuration(start)
+        self.target = np.full((_LEAST, len(labels)), -1, dtype=np.int64)
+        self.outgoing = np.zeros(_LEAST, dtype=np.int64)
+        self.accepting = np.zeros(_LEAST, dtype=np.int64)
+        self.unknown = 0
+        self._number(frozenset({self.start}))
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def transitions(self, configuration: Configuration) -> Iterator[DeterministicTransition]:
+        """The steps that are possible."""
+        for gate in configuration.place.gates:
+            ended = self._act(configuration.counts, gate.ends)
+            for way in gate.ways if ended is not None else ():
+                assert isinstance(way.unit, Atom)
+                assert ended is not None
+                counts = self._act(ended, way.begins)
+                if counts is not None:
+                    yield DeterministicTransition(gate, way, way.unit, Configuration(way.target, counts))
+
+    def endings(self, configuration: Configuration) -> Iterator[tuple[Action, ...]]:
+        """The ways to end a match there."""
+        for ends in configuration.place.accepts:
+            if self._act(configuration.counts, ends) is not None:
+                yield ends
+
+    def find(self, state: int, label: int) -> None:
+        """Makes one step of the deterministic automaton known."""
+        reached = frozenset(
+            to for configuration in self._states[state] for to in self._by_label(configuration).get(label, ())
+        )
+        self.target[state, label] = self._number(reached)
+        self.unknown -= 1
+
+    def _by_label(self, configuration: Configuration) -> Mapping[int, Sequence[Configuration]]:
+        """Where the steps that are possible lead, by the label that they take."""
+        if configuration not in self._steps:
+            found = defaultdict[int, list[Configuration]](list)
+            for transition in self.transitions(configuration):
+                found[self._labels[transition.unit.gpm]].append(transition.to)
+            self._steps[configuration] = found
+        return self._steps[configuration]
+
+    def configurations(self, state: int) -> frozenset[Configuration]:
+        """Where the runs of a state are."""
+        return self._states[state]
+
+    def describe(self) -> None:
+        """Writes anew what states do, since some of the transitions or endings are no more."""
+        self._steps.clear()
+        for number, state in enumerate(self._states):
+            self._describe(number, state)
+        labels = 1 << np.arange(self.target.shape[1])
+        wanted = (self.outgoing[: len(self), None] & labels) != 0
+        self.unknown = int((wanted & (self.target[: len(self)] < 0)).sum())
+
+    def _number(self, state: frozenset[Configuration]) -> int:
+        number = self._numbers.get(state)
+        if number is not None:
+            return number
+        number = self._numbers[state] = len(self._states)
+        self._states.append(state)
+        if number == len(self.outgoing):
+            self.target = np.concatenate([self.target, np.full_like(self.target, -1)])
+            self.outgoing = np.concatenate([self.outgoing, np.zeros_like(self.outgoing)])
+            self.accepting = np.concatenate([self.accepting, np.zeros_like(self.accepting)])
+        self._describe(number, state)
+        self.unknown += int(self.outgoing[number]).bit_count()
+        return number
+
+    def _describe(self, number: int, state: frozenset[Configuration]) -> None:
+        """Writes whether matches end in a state, and by which labels runs leave it."""
+        self.accepting[number] = any(True for c in state for _ in self.endings(c))
+        labels = {label for c in state for label in self._by_label(c)}
+        self.outgoing[number] = sum(1 << label for label in labels)
+
+    def _act(self, counts: Counts, actions: tuple[Action, ...]) -> Counts | None:
+        """The counters after some actions; None where one of them is not possible."""
+        now = dict(counts)
+        for action in actions:
+            match action:
+                case Enter(kleene):
+                    now[kleene] = 1
+                case Again(kleene, maximum):
+                    if maximum is not None and now[kleene] >= maximum:
+                        return None
+                    # Without a maximum nothing asks how many there are beyond the minimum.
+                    now[kleene] = now[kleene] + 1 if maximum else min(now[kleene] + 1, self._minima[kleene])
+                case Leave(kleene, minimum):
+                    if now.pop(kleene) < minimum:
+                        return None
+        return tuple(sorted(now.items()))
+
+
+def _minima(start: Place) -> dict[int, int]:
+    """The iterations that each Kleene needs."""
+    found = dict[int, int]()
+    actions: list[Action] = []
+    for place in reachable(start):
+        actions += [a for ends in place.accepts for a in ends]
+        for gate in place.gates:
+            actions += [*gate.ends, *(a for way in gate.ways for a in way.begins)]
+    for action in actions:
+        if isinstance(action, Leave):
+            found[action.kleene] = max(found.get(action.kleene, 1), action.minimum)
+        elif isinstance(action, Enter | Again):
+            found.setdefault(action.kleene, 1)
+    return found
+
+
+def reachable(start: Place) -> list[Place]:
+    """The places of a program that its runs may come to."""
+    places = [start]
+    for place in places:
+        new = (way.target for gate in place.gates for way in gate.ways)
+        places += [p for p in dict.fromkeys(new) if p not in places]
+    return places
+
+
+# What a label tells of an event's place in the sequence, where that is one place.
+
+
+def sites(pattern: SequencePattern, start: Place) -> Sites | None:
+    """The site of each label, by number; None if a match must be replayed to know what its events are in it.
+
+    A label tells where its GPM stands once in the sequence, and always begins an iteration, or never.
+    """
+    kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
+    if pattern.where or plain_kleenes(pattern) != kleenes.keys():
+        return None
+    found: dict[str, tuple[int, Site]] = {}
+    gpms = tuple(pattern.gpms)
+    steps = [(g, way) for place in reachable(start) for g in place.gates for way in g.ways]
+    for gate, way in steps:
+        atom = way.unit
+        assert isinstance(atom, Atom)  # nothing gathers events here
+        kleene = kleenes[way.inside[-1]] if way.inside else None
+        site = Site(
+            gpms.index(atom.gpm),
+            atom.gpm,
+            None if kleene is None else kleene.id,
+            any(isinstance(action, Enter | Again) for action in (*gate.ends, *way.begins)),
+            frozenset() if kleene is None else kleene.own,
+        )
+        if found.setdefault(atom.gpm, (atom.id, site)) != (atom.id, site):
+            return None
+    return Sites([found[gpm][1] if gpm in found else Site(g, gpm) for g, gpm in enumerate(gpms)], gpms)

@@ -1,0 +1,273 @@
+"""Events of a batch → roots of their matches: CORE's update, of constant work whatever window and runs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spaseq._fields import reads, writes
+from spaseq._jit import inlined, kernel, part
+from spaseq._kernel_events import reach_before
+from spaseq.matching.conditions import batch as heads
+from spaseq.matching.tecs.compiled import _kernel_active as active
+from spaseq.matching.tecs.compiled import _kernel_keys as keys_of
+from spaseq.matching.tecs.compiled import _kernel_node as node
+from spaseq.matching.tecs.compiled import _kernel_partition as partition
+from spaseq.matching.tecs.compiled._kernel_layout import (
+    ASK,
+    DONE,
+    FOUND_FULL,
+    MORE_ACTIVE,
+    MORE_KEYS,
+    MORE_LIST,
+    NODES_FULL,
+    PARTITIONS_FULL,
+    UNRANKED,
+    WIDER,
+    Ints,
+    index,
+    lowest,
+)
+from spaseq.matching.tecs.records import counter, root
+
+# An event that came alone, for ``_kernel.run``: a batch of one event, with the solutions of each GPM.
+
+
+@kernel
+def spread(
+    batch: Ints, n_keys: int, apart: int, label: Ints, keys: Ints, ranks: Ints, cursors: Ints, ends: Ints
+) -> int:  # fmt: skip
+    """Writes ``label``, where the solutions of each GPM are, and their keys; how many there are.
+
+    ``batch``: see ``columns.alone._kernel_alone``; its columns are the keys of the first GPM, then those of
+    the next. ``ranks`` order the solutions by their first key, as they may be if no other key differs and
+    nobody asks for the order of that (``apart``); else the number that is returned is below zero. Where there
+    are more than ``ranks`` has room for, none is written.
+    """
+    share, end, count = heads.shares(batch, 0), heads.shares(batch, 1), 0
+    label[0] = 0
+    others = False
+    for g in range(len(cursors)):
+        cursors[g] = count
+        if share < end and heads.gpm(batch, share) == g:
+            label[0] |= 1 << g
+            for row in range(heads.first(batch, share), heads.end(batch, share)):
+                if count < len(ranks):
+                    for i in range(n_keys):
+                        value = batch[batch[heads.HEAD + g * n_keys + i] + row]
+                        keys[count * n_keys + i] = value
+                        others |= i >= apart and value != keys[i]
+                    if n_keys:
+                        ranks[count] = keys[count * n_keys]
+                count += 1
+            share += heads.SHARE
+        ends[g] = count
+    return -count if others else count
+
+
+# Events of a batch → roots of their matches: CORE's update, of constant work whatever window and runs.
+
+# What goes on with an event, as it is before it: a state, a node for its runs, the latest start of these, and
+# where the partition keeps the place that a step from here led to.
+_state, _set_state = reads(0), writes(0)
+_runs, _set_runs = reads(1), writes(1)
+_latest, _set_latest = reads(2), writes(2)
+_last, _set_last = reads(3), writes(3)
+_SIZE: Final = 4
+
+
+@inlined
+def _fire(
+    nodes: Ints, c: Ints, target: Ints, accepting: Ints, outgoing: Ints, found: Ints, block: Ints,
+    state: int, before: int, top: int, last: int, labels: int, position: int, axis: int, least: int,
+    pending: int,
+) -> None:  # fmt: skip
+    """The runs of a node, which are in ``state``, take the event as each of ``labels``."""
+    while labels:
+        label = lowest(labels)
+        labels &= labels - 1
+        reached = index(target[state, label])
+        taken = node.make(nodes, c, label, before, position, top)
+        # Written in any case, for there is room, and counted only if something was found.
+        i = index(c[counter.FOUND_COUNT])
+        root.set_node(found, i, taken)
+        root.set_least(found, i, least)
+        root.set_position(found, i, position)
+        root.set_state(found, i, reached)
+        root.set_axis(found, i, axis)
+        for key in range(c[counter.N_KEYS]):
+            found[i, root.KEYS + key] = block[key]
+        c[counter.FOUND_COUNT] = i + accepting[reached]
+        if outgoing[reached]:
+            at = partition.step_to(c, outgoing, block, index(last), reached, pending)
+            active.add(nodes, c, block, at, taken, top, least)
+
+
+@part
+def _steps(
+    c: Ints, target: Ints, outgoing: Ints, block: Ints, work: Ints, waiting: int, labels: int
+) -> int:  # fmt: skip
+    """How many steps the states that wait take; -1 if one of them is not known yet."""
+    count = 0
+    for j in range(-1, waiting):
+        state = 0 if j < 0 else active.state(block, partition.entry(c, work[j]))
+        rest = labels & outgoing[state]
+        while rest:
+            label = lowest(rest)
+            rest &= rest - 1
+            count += 1
+            if target[state, label] < 0:
+                c[counter.STATE_ASKED] = state
+                c[counter.LABEL_ASKED] = label
+                return -1
+    return count
+
+
+@inlined
+def _room(c: Ints, nodes: Ints, active: int, steps: int, found: Ints, least: int) -> int:
+    """Whether there is room for all that an event may change; else what there is too little of."""
+    if active + steps > c[counter.MOST_ACTIVE]:
+        c[counter.WANTS] = MORE_ACTIVE
+        return WIDER
+    # Settling puts into one list what pends in several, one more for each.
+    if c[counter.LONGEST] + steps + (0 if c[counter.SINGLE] else active) > c[counter.MOST_LIST]:
+        c[counter.WANTS] = MORE_LIST
+        return WIDER
+    room = 1 + (active + steps) * (c[counter.MOST_LIST] + 4)
+    if c[counter.NEXT_NODE] - c[counter.FIRST_NODE] + room > c[counter.MASK]:
+        if c[counter.READ] < c[counter.FOUND_COUNT]:
+            # What was found first, and nobody has read, has runs of an older window.
+            least = min(least, root.least(found, c[counter.READ]))
+        node.free(nodes, c, least)
+        if c[counter.NEXT_NODE] - c[counter.FIRST_NODE] + room > c[counter.MASK]:
+            return NODES_FULL
+    if c[counter.FOUND_COUNT] + steps > len(found):
+        return FOUND_FULL
+    return DONE
+
+
+@inlined
+def _step(
+    c: Ints, nodes: Ints, parts: Ints, target: Ints, accepting: Ints, outgoing: Ints, found: Ints, work: Ints,
+    where: int, labels: int, position: int, axis: int, time: int, stream: int,
+) -> int:  # fmt: skip
+    """One event, in one partition, where it is relevant for the GPMs of ``labels``."""
+    block = parts[where]
+    least = reach_before(axis, c[counter.LIMIT])
+    pending = -1
+    if not c[counter.SINGLE]:
+        pending = stream
+        if block[partition.ACTIVE] and block[partition.LAST_TIME] != time:
+            status = _room(c, nodes, block[partition.ACTIVE], 0, found, least)
+            if status != DONE:
+                return status
+            partition.end_pending(nodes, c, outgoing, block, work, least)
+            block[partition.LAST_TIME] = time
+    # The states that wait for the event, and how many steps they take.
+    count = block[partition.ACTIVE]
+    waiting = partition.waiting(c, block, labels, work)
+    first = labels & outgoing[0]
+    steps = waiting + int(first != 0)
+    if not c[counter.KNOWN] or labels & (labels - 1):
+        steps = _steps(c, target, outgoing, block, work, waiting, labels)
+        if steps < 0:
+            return ASK
+    status = _room(c, nodes, count, steps, found, least)
+    if status != DONE:
+        return status
+    node.mark(nodes, c, axis)
+    before = c[counter.FOUND_COUNT]
+    # All runs as they are before the event: states, and nodes for their runs with their tops.
+    end = waiting
+    for j in range(waiting):
+        at = partition.entry(c, work[j])
+        free = active.pending(block, at) < 0 or active.pending(block, at) == stream
+        if free and active.trim(block, at, least):
+            _set_state(work, end, active.state(block, at))
+            _set_runs(work, end, active.merge(nodes, c, block, at))
+            _set_latest(work, end, active.latest(block, at))
+            _set_last(work, end, at + active.NEXT)
+            end += _SIZE
+    if first:
+        _set_state(work, end, 0)
+        _set_runs(work, end, 0)
+        _set_latest(work, end, axis)
+        _set_last(work, end, partition.START)
+        end += _SIZE
+    for at in range(waiting, end, _SIZE):
+        state = index(_state(work, at))
+        _fire(
+            nodes, c, target, accepting, outgoing, found, block, state, _runs(work, at), _latest(work, at),
+            _last(work, at), labels & outgoing[state], position, axis, least, pending,
+        )  # fmt: skip
+    if c[counter.CONSUME] and c[counter.FOUND_COUNT] > before:
+        partition.empty(c, block)
+    block[partition.LAST] = axis
+    block[partition.LAST_TIME] = time
+    return DONE
+
+
+@kernel
+def label_events(labels: Ints, events: Ints, sizes: Ints, several: Ints) -> bool:
+    """Writes which GPMs events are relevant for, as bits; whether the rows of each are in order.
+
+    GPM i has the rows from ``sizes[i]`` to ``sizes[i + 1]``; ``several[i]`` is how many of these follow one
+    of the same event.
+    """
+    ordered = True
+    for label in range(len(sizes) - 1):
+        last = -1
+        for row in range(sizes[label], sizes[label + 1]):
+            event = events[index(row)]
+            labels[index(event)] |= 1 << label
+            ordered = ordered and event >= last
+            several[label] += event == last
+            last = event
+    return ordered
+
+
+@kernel
+def run(
+    c: Ints, nodes: Ints, parts: Ints, table: Ints, target: Ints, accepting: Ints, outgoing: Ints,
+    found: Ints, work: Ints, seen: Ints, labels: Ints, axis: Ints, time: Ints, stream: Ints, events: Ints,
+    keys: Ints, ranks: Ints, cursors: Ints, ends: Ints, start: int,
+) -> int:  # fmt: skip
+    """Takes the events of a batch, from where the last call stopped.
+
+    ``labels`` are the GPMs that an event is relevant for, as bits. The rows of ``events`` and ``keys`` are
+    of one GPM after the other: those from its place in ``cursors``, which this moves on, to ``ends``. So are
+    ``ranks``, which may be empty until the call stops for want of them (``UNRANKED``).
+    """
+    event = index(c[counter.EVENT])
+    keyed = c[counter.N_KEYS] > 0
+    while event < len(labels):
+        wanted = labels[event]
+        if wanted:
+            if not keyed:
+                c[counter.KEYS_FOUND] = 1
+            elif c[counter.KEY_NUMBER] == 0:
+                c[counter.KEYS_FOUND] = keys_of.gather(
+                    c, seen, events, keys, ranks, cursors, ends, event, wanted
+                )
+                if c[counter.KEYS_FOUND] < 0:
+                    c[counter.WANTS] = MORE_KEYS
+                    c[counter.EVENT] = event
+                    return WIDER if c[counter.KEYS_FOUND] == -1 else UNRANKED
+            while c[counter.KEY_NUMBER] < c[counter.KEYS_FOUND]:
+                where = 0
+                if keyed:
+                    where = keys_of.find(c, parts, table, seen, c[counter.KEY_NUMBER])
+                    wanted = seen[c[counter.KEY_NUMBER], c[counter.N_KEYS]]
+                status = PARTITIONS_FULL
+                if where >= 0:
+                    status = _step(
+                        c, nodes, parts, target, accepting, outgoing, found, work, where, wanted,
+                        start + event, axis[event], time[event], stream[event],
+                    )  # fmt: skip
+                if status != DONE:
+                    c[counter.EVENT] = event
+                    return status
+                c[counter.KEY_NUMBER] += 1
+            c[counter.KEY_NUMBER] = 0
+        event = index(event + 1)
+    c[counter.EVENT] = event
+    return DONE

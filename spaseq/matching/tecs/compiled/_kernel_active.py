@@ -1,0 +1,123 @@
+"""Active states, by their places in a partition: their fields, and union lists of their runs (CORE, 5.2)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spaseq._fields import reads, reads_item, writes, writes_item
+from spaseq._jit import inlined, part
+from spaseq.matching.tecs.compiled import _kernel_node as node
+from spaseq.matching.tecs.compiled._kernel_layout import Ints, index
+from spaseq.matching.tecs.records import counter
+
+#: The state of the deterministic automaton.
+state, _set_state = reads(0), writes(0)
+#: The stream under which its runs pend; -1 if they do not.
+pending, _set_pending = reads(1), writes(1)
+#: Where the active state stands to which the last step from here led, as an offset.
+NEXT: Final = 2
+set_next = writes(NEXT)
+#: How many nodes the list has.
+LENGTH: Final = 3
+length, _set_length = reads(LENGTH), writes(LENGTH)
+#: The node that the list was merged into; 0 if it has changed since.
+_merged, _set_merged = reads(4), writes(4)
+#: The list, in pairs of a node and its top.
+LIST: Final = 5
+_listed, _set_listed = reads_item(LIST, 2), writes_item(LIST, 2)
+_top, _set_top = reads_item(LIST + 1, 2), writes_item(LIST + 1, 2)
+
+
+@inlined
+def size(block: Ints, at: int) -> int:
+    """How many integers of an active state are in use."""
+    return LIST + 2 * length(block, at)
+
+
+@inlined
+def latest(block: Ints, at: int) -> int:
+    """The latest start of its runs; there must be one."""
+    return _top(block, at, 0)
+
+
+@inlined
+def make(block: Ints, at: int, number: int, stream: int) -> None:
+    """A state without runs, which pend under ``stream``."""
+    _set_state(block, at, number)
+    _set_pending(block, at, stream)
+    set_next(block, at, 0)
+    _set_length(block, at, 0)
+    _set_merged(block, at, 0)
+
+
+@inlined
+def merge(nodes: Ints, c: Ints, block: Ints, at: int) -> int:
+    """A node for all that the list stands for."""
+    merged = _merged(block, at)
+    if length(block, at) == 2:
+        # Mostly, and whether it was merged is anybody's guess: a branch would cost more than a node.
+        made = node.make(
+            nodes, c, node.UNION, _listed(block, at, 0), _listed(block, at, 1), _top(block, at, 0)
+        )
+        wanted = int(merged == 0)
+        c[counter.NEXT_NODE] += wanted - 1
+        merged += wanted * made
+        _set_merged(block, at, merged)
+        return int(merged)
+    if merged:
+        return int(merged)
+    i = index(length(block, at) - 1)
+    merged = _listed(block, at, i)
+    while i > 0:
+        i -= 1
+        merged = node.make(nodes, c, node.UNION, _listed(block, at, i), merged, _top(block, at, i))
+    _set_merged(block, at, merged)
+    return int(merged)
+
+
+@part
+def insert(nodes: Ints, c: Ints, block: Ints, at: int, number: int, top: int) -> None:
+    """Puts a node into a list whose first one starts no earlier."""
+    _set_merged(block, at, 0)
+    count = length(block, at)
+    i = 1
+    while i < count and _top(block, at, i) > top:
+        i += 1
+    if i < count and _top(block, at, i) == top:
+        _set_listed(block, at, i, node.union(nodes, c, _listed(block, at, i), number))
+        return
+    for j in range(count, i, -1):
+        _set_listed(block, at, j, _listed(block, at, j - 1))
+        _set_top(block, at, j, _top(block, at, j - 1))
+    _set_listed(block, at, i, number)
+    _set_top(block, at, i, top)
+    _set_length(block, at, count + 1)
+    c[counter.LONGEST] = max(c[counter.LONGEST], count + 1)
+
+
+@inlined
+def trim(block: Ints, at: int, least: int) -> bool:
+    """Drops what the window has left behind; False if nothing is left."""
+    count = length(block, at)
+    while count > 0 and _top(block, at, count - 1) < least:
+        count -= 1
+    _set_length(block, at, count)
+    return bool(count > 0)
+
+
+@inlined
+def add(nodes: Ints, c: Ints, block: Ints, at: int, taken: int, top: int, least: int) -> None:
+    """The runs of an output node reach the state."""
+    count = 1
+    if trim(block, at, least):
+        if _top(block, at, 0) > top:
+            insert(nodes, c, block, at, taken, top)
+            return
+        # The list must begin with the latest start, and with a node that is no union.
+        _set_listed(block, at, 1, merge(nodes, c, block, at))
+        _set_top(block, at, 1, _top(block, at, 0))
+        count = 2
+    _set_listed(block, at, 0, taken)
+    _set_top(block, at, 0, top)
+    _set_length(block, at, count)
+    _set_merged(block, at, 0)

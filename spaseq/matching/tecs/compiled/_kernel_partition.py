@@ -1,0 +1,106 @@
+"""Partitions: their fields, and which active states they have for a state and a pending stream."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spaseq._jit import inlined, part
+from spaseq.matching.tecs.compiled import _kernel_active as active
+from spaseq.matching.tecs.compiled._kernel_layout import Ints, index, lowest
+from spaseq.matching.tecs.records import counter
+
+# A partition begins with its keys. Then come the last event's place on the axis and its time, how many
+# states are active, where the last run that started went, and for each label which active states wait for
+# it, as bits. The active states follow, from where the counter ENTRIES says.
+LAST: Final = 4
+LAST_TIME: Final = 5
+ACTIVE: Final = 6
+START: Final = 7
+WAITING: Final = 8
+
+
+@inlined
+def entry(c: Ints, i: int) -> int:
+    """The place of an active state in its partition."""
+    return index(c[counter.ENTRIES] + i * c[counter.ENTRY_SIZE])
+
+
+@part
+def find(c: Ints, outgoing: Ints, block: Ints, state: int, pending: int) -> int:
+    """The place of an active state, new if need be."""
+    count = block[ACTIVE]
+    for i in range(count):
+        at = entry(c, i)
+        if active.state(block, at) == state and active.pending(block, at) == pending:
+            return at
+    block[ACTIVE] = count + 1
+    at = entry(c, count)
+    active.make(block, at, state, pending)
+    words = c[counter.WORDS]
+    labels = outgoing[state]
+    while labels:
+        block[WAITING + lowest(labels) * words + (count >> 6)] |= 1 << (count & 63)
+        labels &= labels - 1
+    return at
+
+
+@inlined
+def step_to(c: Ints, outgoing: Ints, block: Ints, last: int, state: int, pending: int) -> int:
+    """The same; ``last`` is where the place found the last time is kept, which mostly is it."""
+    at = index(block[last])
+    if at and active.state(block, at) == state and active.pending(block, at) == pending:
+        return at
+    at = find(c, outgoing, block, state, pending)
+    block[last] = at
+    return at
+
+
+@inlined
+def waiting(c: Ints, block: Ints, labels: int, work: Ints) -> int:
+    """Writes the numbers of the active states that wait for one of ``labels``; how many they are."""
+    count = 0
+    words = c[counter.WORDS]
+    for word in range(words):
+        bits = 0
+        rest = labels
+        while rest:
+            bits |= block[index(WAITING + lowest(rest) * words + word)]
+            rest &= rest - 1
+        while bits:
+            work[count] = (word << 6) + lowest(bits)
+            count = index(count + 1)
+            bits &= bits - 1
+    return count
+
+
+@part
+def empty(c: Ints, block: Ints) -> None:
+    """No state is active any more."""
+    for i in range(ACTIVE, c[counter.ENTRIES]):
+        block[i] = 0
+
+
+@part
+def end_pending(nodes: Ints, c: Ints, outgoing: Ints, block: Ints, work: Ints, least: int) -> None:
+    """Time has moved on: nothing pends any more."""
+    empty(c, work)
+    for i in range(block[ACTIVE]):
+        old = entry(c, i)
+        if not active.trim(block, old, least):
+            continue
+        at = find(c, outgoing, work, active.state(block, old), -1)
+        earlier = 0
+        top = 0
+        if active.length(work, at):
+            if active.latest(work, at) >= active.latest(block, old):
+                merged = active.merge(nodes, c, block, old)
+                active.insert(nodes, c, work, at, merged, active.latest(block, old))
+                continue
+            earlier = active.merge(nodes, c, work, at)
+            top = active.latest(work, at)
+        for j in range(active.LENGTH, active.size(block, old)):
+            work[at + j] = block[old + j]
+        if earlier:
+            active.insert(nodes, c, work, at, earlier, top)
+    for i in range(ACTIVE, entry(c, work[ACTIVE])):
+        block[i] = work[i]

@@ -1,0 +1,241 @@
+"""The arrays of the enumerating evaluator, and how they grow."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from spaseq.events import EARLIEST
+from spaseq.limits import Budget
+from spaseq.matching.tecs.automaton import DeterministicAutomaton
+from spaseq.matching.tecs.compiled import _kernel_active as active_state
+from spaseq.matching.tecs.compiled import _kernel_layout as lay
+from spaseq.matching.tecs.compiled import _kernel_node as node
+from spaseq.matching.tecs.compiled import _kernel_partition as partition
+from spaseq.matching.tecs.compiled._kernel_keys import move_partitions
+from spaseq.matching.tecs.records import counter, root
+
+_NODES: Final = 1 << 14
+_PARTITIONS: Final = 1 << 6
+_FOUND: Final = 1 << 12
+_SHARED: Final = 1 << 3
+_ACTIVE: Final = 4
+_LIST: Final = 4
+_KEYS: Final = 16
+
+
+class Roots:
+    """What was found in a memory, and how much of it has been enumerated."""
+
+    counters: lay.Ints
+    nodes: lay.Ints
+    found: lay.Ints
+
+    @property
+    def unread(self) -> int:
+        """How many of the roots found are not enumerated to their end."""
+        return int(self.counters[counter.FOUND_COUNT] - self.counters[counter.READ])
+
+    def forget_read(self) -> None:
+        """Lets the roots go that were enumerated, once they are most of all."""
+        c = self.counters
+        read, count = int(c[counter.READ]), int(c[counter.FOUND_COUNT])
+        if read and 2 * read >= count:
+            self.found[: count - read] = self.found[read:count]
+            c[counter.FOUND_COUNT], c[counter.READ] = count - read, 0
+
+    def forget_found(self) -> None:
+        """Lets all roots go."""
+        self.counters[counter.FOUND_COUNT] = self.counters[counter.READ] = 0
+
+    def take_away(self, keys: Collection[int] | None) -> lay.Ints:
+        """Gives the roots that were not enumerated, and forgets them; ``keys``: those of these first keys."""
+        c = self.counters
+        left = self.found[c[counter.READ] : c[counter.FOUND_COUNT]]
+        taken = np.ones(len(left), dtype=np.bool_)
+        if keys is not None:
+            taken = np.isin(left[:, root.KEYS], list(keys))
+        given, kept = left[taken], left[~taken]
+        self.found[: len(kept)] = kept
+        c[counter.FOUND_COUNT], c[counter.READ] = len(kept), 0
+        return given
+
+
+class TecsMemory(Roots):
+    """All partial matches of a query: see ``_kernel_layout`` for what the arrays hold."""
+
+    def __init__(
+        self, automaton: DeterministicAutomaton, labels: int, keys: int, limit: int, budget: Budget
+    ) -> None:
+        self._budget = budget
+        self.automaton = automaton
+        self.counters = np.zeros(counter.SIZE, dtype=np.int64)
+        c = self.counters
+        c[counter.N_KEYS], c[counter.LABELS], c[counter.LIMIT] = keys, labels, limit
+        c[counter.MOST_ACTIVE], c[counter.MOST_LIST] = _ACTIVE, _LIST
+        # A list begins with a node that is no union and one more.
+        c[counter.LONGEST] = 2
+        # No node has number 0, where runs start.
+        c[counter.FIRST_NODE] = c[counter.LAST_MARK] = 1
+        c[counter.NEXT_NODE] = 2
+        # Without keys there is one partition, and it is there from the start.
+        c[counter.PARTITIONS] = int(keys == 0)
+        c[counter.MASK] = _NODES - 1
+        self.nodes, self.found, self.seen = lay.arrays(
+            (_NODES, node.SIZE), (_FOUND, root.SIZE), (_KEYS, keys + 2)
+        )
+        self.nodes[1] = node.MARK, 0, 0, EARLIEST
+        self.parts, self.table, self.work = lay.arrays((0, 0), (0,), (0,))
+        self._allocate(_PARTITIONS if keys else 1)
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions are held."""
+        return int(self.counters[counter.PARTITIONS])
+
+    @property
+    def live_nodes(self) -> int:
+        """How many nodes are held."""
+        return int(self.counters[counter.NEXT_NODE] - self.counters[counter.FIRST_NODE])
+
+    def widen(self) -> None:
+        """Makes more of what the kernel wants more of, while nothing found waits to be enumerated."""
+        c = self.counters
+        if c[counter.WANTS] == lay.MORE_KEYS:
+            self._budget.takes("seen", 2 * self.seen.nbytes)
+            (self.seen,) = lay.arrays((2 * len(self.seen), self.seen.shape[1]))
+            return
+        old, most_list = self.parts, int(c[counter.MOST_LIST])
+        active = int(c[counter.MOST_ACTIVE])
+        if c[counter.WANTS] == lay.MORE_LIST:
+            most_list *= 2
+        else:
+            active *= 2
+        self._move(old, len(old), active, most_list, EARLIEST)
+
+    def more_nodes(self) -> None:
+        """A ring twice as large."""
+        self._budget.takes("nodes", 2 * self.nodes.nbytes)
+        # Each node is in both halves then: where its number leads now, and where nothing asks for it.
+        self.nodes = np.concatenate([self.nodes, self.nodes])
+        self.counters[counter.MASK] = len(self.nodes) - 1
+
+    def more_found(self) -> None:
+        """Room for twice as many roots."""
+        self._budget.takes("found", 2 * self.found.nbytes)
+        self.found = np.concatenate([self.found, np.zeros_like(self.found)])
+
+    def begin(self, least: int | None) -> int:
+        """Forgets all roots, which others have now; the number of the next.
+
+        ``least``: the least top that is in a window of theirs.
+        """
+        c = self.counters
+        c[counter.READ] = 0
+        c[counter.FOUND_COUNT] = int(least is not None)
+        if least is not None:
+            self.found[0, root.LEAST] = least
+        return int(c[counter.FOUND_COUNT])
+
+    @property
+    def found_count(self) -> int:
+        """The number of the next root."""
+        return self.counters.item(counter.FOUND_COUNT)
+
+    def since(self, first: int) -> New:
+        """The roots from this number on."""
+        c = self.counters
+        found = self.found[first : c[counter.FOUND_COUNT]]
+        tops = self.nodes[found[:, root.NODE] & c[counter.MASK], node.TOP]
+        return New(found, found[:, root.STATE], tops)
+
+    def reach(self, limit: int) -> None:
+        """Windows reach so far from now on, and no further than before."""
+        self.counters[counter.LIMIT] = limit
+
+    def make_partitions(self, least: int) -> None:
+        """Drops the partitions that no event since ``least`` has touched; at least half are free then."""
+        live = int((self.parts[: self.partitions, partition.LAST] >= least).sum())
+        active, most_list = int(self.counters[counter.MOST_ACTIVE]), int(self.counters[counter.MOST_LIST])
+        self._move(self.parts, max(_PARTITIONS, 1 << (2 * live).bit_length()), active, most_list, least)
+
+    def _move(self, old: lay.Ints, size: int, active: int, most_list: int, least: int) -> None:
+        words, entry = _entry(active, most_list)
+        self.parts, self.table, self.work = self._arrays(size, active, most_list)
+        move_partitions(self.counters, old, self.parts, self.table, words, entry, least)
+        self.counters[counter.MOST_ACTIVE], self.counters[counter.MOST_LIST] = active, most_list
+
+    def _allocate(self, size: int) -> None:
+        c = self.counters
+        c[counter.WORDS], c[counter.ENTRY_SIZE] = _entry(_ACTIVE, _LIST)
+        c[counter.ENTRIES] = partition.WAITING + c[counter.LABELS] * c[counter.WORDS]
+        self.parts, self.table, self.work = self._arrays(size, _ACTIVE, _LIST)
+
+    def _arrays(self, size: int, active: int, most_list: int) -> tuple[lay.Ints, lay.Ints, lay.Ints]:
+        words, entry = _entry(active, most_list)
+        width = int(partition.WAITING + self.counters[counter.LABELS] * words + active * entry)
+        self._budget.takes("partitions", 8 * size * (width + 3))
+        parts, table, work = lay.arrays((size, width), (1 << (2 * size).bit_length(),), (width,))
+        return parts, table, work
+
+
+class New(NamedTuple):
+    """Roots of one batch: their states, their latest starts of runs."""
+
+    roots: lay.Ints
+    states: lay.Ints
+    tops: lay.Ints
+
+    def some(self, numbers: lay.Ints, limit: int) -> lay.Ints:
+        """Those of them that have a match in a window that reaches so far, which is no further."""
+        roots = self.roots[numbers]
+        axis = roots[:, root.AXIS]
+        roots[:, root.LEAST] = np.where(axis >= EARLIEST + limit, axis - limit, EARLIEST)
+        return roots[self.tops[numbers] >= roots[:, root.LEAST]]
+
+
+class PartitionShare(Roots):
+    """What one of several queries has found in a memory that they have together."""
+
+    def __init__(self, memory: Roots) -> None:
+        self.counters, self.found = lay.arrays((counter.SIZE,), (_SHARED, root.SIZE))
+        self.nodes = memory.nodes
+
+    def add(self, roots: lay.Ints) -> None:
+        """Further ones."""
+        self.forget_read()
+        count = int(self.counters[counter.FOUND_COUNT])
+        end = count + len(roots)
+        if end > len(self.found):
+            room = np.zeros((1 << end.bit_length(), root.SIZE), dtype=np.int64)
+            room[:count] = self.found[:count]
+            self.found = room
+        self.found[count:end] = roots
+        self.counters[counter.FOUND_COUNT] = end
+
+    def look(self, memory: Roots) -> None:
+        """Sees the nodes as they are now."""
+        self.nodes = memory.nodes
+        for number in (counter.FIRST_NODE, counter.MASK):
+            self.counters[number] = memory.counters[number]
+
+    def keep(self) -> None:
+        """Has the nodes that it sees, whatever becomes of the memory."""
+        self.nodes = self.nodes.copy()
+
+    @property
+    def least(self) -> int | None:
+        """The least top that is in a window of a root which is not enumerated; None if there is none."""
+        return least_of(self.found[self.counters[counter.READ] :]) if self.unread else None
+
+
+def least_of(roots: lay.Ints) -> int:
+    """The least top in the window of the first of some roots, which is the least of all."""
+    return int(roots[0, root.LEAST])
+
+
+def _entry(active: int, most_list: int) -> tuple[int, int]:
+    """How many integers have a bit for each active state, and the size of an active state."""
+    return -(-active // 64), active_state.LIST + 2 * most_list

@@ -1,0 +1,207 @@
+"""What the enumerating evaluator does with events: partial matches, and the roots of complete ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.alone import Single
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.events import EARLIEST, EventBatch, Stamp
+from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
+from spaseq.language.syntax import Consume
+from spaseq.limits import Budget
+from spaseq.matching.columns.alone.taking import Taking
+from spaseq.matching.columns.chunk import Chunk
+from spaseq.matching.columns.history import History
+from spaseq.matching.columns.ranks import ranks
+from spaseq.matching.model import Bounds
+from spaseq.matching.tecs.automaton import DeterministicAutomaton
+from spaseq.matching.tecs.compiled import _kernel_layout as lay
+from spaseq.matching.tecs.compiled._kernel import label_events, run, spread
+from spaseq.matching.tecs.memory import TecsMemory
+from spaseq.matching.tecs.records import counter, root
+from spaseq.terms.dictionary import Dictionary
+
+Ints = npt.NDArray[np.int64]
+
+
+class Update:
+    """The partial matches of a query, or of several with one automaton; ``keys`` tell its runs apart.
+
+    ``partition``: those of them that matches are told apart by, too; of these the first ``apart`` are in no
+    order that anybody asks for. Nodes and events are kept as long as a root needs them.
+    """
+
+    def __init__(
+        self,
+        pattern: SequencePattern,
+        keys: Sequence[str],
+        automaton: DeterministicAutomaton,
+        bounds: Bounds,
+        budget: Budget,
+        dictionary: Dictionary,
+        apart: int = 0,
+    ) -> None:
+        query = pattern.query
+        self._gpms = tuple(pattern.gpms)
+        self.keys = keys
+        self.partition = tuple(keys[: len(query.partition)])
+        self._bounds = bounds
+        self.history = History(self._gpms, self.partition, budget)
+        self.memory = TecsMemory(automaton, len(self._gpms), len(keys), bounds.reach, budget)
+        self.memory.counters[counter.SINGLE] = len(set(pattern.streams)) == 1
+        self.memory.counters[counter.CONSUME] = query.consume is Consume.ANY
+        self._dictionary, self.apart = dictionary, apart
+        dictionary.hold(self)
+
+    @property
+    def gpms(self) -> Sequence[str]:
+        """Its GPMs, in the order of their labels."""
+        return self._gpms
+
+    def live_ids(self) -> Iterable[Ints]:
+        """The ids of events that runs may hold; asked when all others are about to be forgotten."""
+        return self.history.live_ids()
+
+    def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
+        """Takes a batch; what it completes is found then, and enumerated later."""
+        if not len(batch):
+            return
+        self.memory.forget_read()
+        self.go_on(self._columns(batch, start, solutions), start)
+
+    def go_on(self, columns: LabelColumns, start: int) -> None:
+        """Takes a batch as the kernel reads it."""
+        m, c = self.memory, self.memory.counters
+        c[counter.EVENT] = c[counter.KEY_NUMBER] = 0
+        while True:
+            known = m.automaton
+            status = run(
+                c, m.nodes, m.parts, m.table, known.target, known.accepting, known.outgoing, m.found,
+                m.work, m.seen, *columns, start,
+            )  # fmt: skip
+            if status == lay.DONE:
+                return
+            if status == lay.ASK:
+                known.find(int(c[counter.STATE_ASKED]), int(c[counter.LABEL_ASKED]))
+                c[counter.KNOWN] = known.unknown == 0
+            elif status == lay.UNRANKED:
+                keys = columns.keys.reshape(-1, len(self.keys))
+                columns = columns._replace(ranks=ranks(columns.events, keys, self._dictionary, self.apart))
+            elif status == lay.WIDER:
+                m.widen()
+            elif status == lay.PARTITIONS_FULL:
+                m.make_partitions(max(EARLIEST, int(columns.axis[c[counter.EVENT]]) - int(c[counter.LIMIT])))
+            elif status == lay.NODES_FULL:
+                m.more_nodes()
+            else:
+                m.more_found()
+
+    def oldest(self, axis: int) -> int:
+        """From where on the window's axis roots may have events, when events have come to ``axis``."""
+        m = self.memory
+        oldest = axis - m.counters.item(counter.LIMIT)
+        return min(oldest, int(m.found[m.counters[counter.READ], root.LEAST])) if m.unread else oldest
+
+    def _columns(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> LabelColumns:
+        tables = tuple(solutions.get(name, NO_SOLUTIONS) for name in self._gpms)
+        sizes = np.cumsum([0, *map(len, tables)])
+        labels = np.zeros(len(batch), dtype=np.int64)
+        events = np.concatenate([table.events for table in tables])
+        several = np.zeros(len(tables), dtype=np.int64)
+        ordered = label_events(labels, events, sizes, several)
+        if not ordered:
+            tables = tuple(table.by_time() for table in tables)
+        if self.partition and (not ordered or several.any()):
+            tables = tuple(table.by_key(self.partition) for table in tables)
+        if not ordered or several.any():
+            events = np.concatenate([table.events for table in tables])
+        axis = self._bounds.places(batch, start)
+        chunk = Chunk(start, batch, tables, int(axis[-1]))
+        self.history.add(chunk, self.oldest(int(axis[0])))
+        values = [
+            np.stack([table.column(name) for name in self.keys], axis=1) for table in tables if self.keys
+        ]
+        flat = np.concatenate(values).ravel() if values else np.zeros(0, dtype=np.int64)
+        return LabelColumns(
+            labels,
+            np.ascontiguousarray(axis),
+            batch.time,
+            batch.stream,
+            events,
+            flat,
+            # Where keys say whose a match is, and nothing else, any order will do: that of their ids.
+            flat if self.apart == len(self.keys) else np.zeros(0, dtype=np.int64),
+            cursors=sizes[:-1].copy(),
+            ends=sizes[1:].copy(),
+        )
+
+
+class LabelColumns(NamedTuple):
+    """A batch as the kernel reads it."""
+
+    labels: Ints
+    axis: Ints
+    time: Ints
+    stream: Ints
+    events: Ints
+    keys: Ints
+    ranks: Ints
+    cursors: Ints
+    ends: Ints
+
+
+# Events that come alone, for the enumerating evaluator: each is a few numbers up to the kernel.
+
+
+class SingleUpdate:
+    """Gives such events to an ``Update``, one by one; ``taking`` knows what is asked of them."""
+
+    def __init__(
+        self, pattern: SequencePattern, dictionary: Dictionary, bounds: Bounds, update: Update
+    ) -> None:
+        streams = map(dictionary.pin, dict.fromkeys(pattern.streams))
+        ranks = {stream: rank for rank, stream in enumerate(streams)}
+        read = [(g, key) for g in range(len(pattern.gpms)) for key in update.keys]
+        self.taking = Taking(dictionary, ranks, read, update.history, ordered_by=update.partition)
+        self._bounds, self._update = bounds, update
+        self._n_keys, count = len(update.keys), len(pattern.gpms)
+        # One event as the kernel reads it, written anew for each.
+        self._label, self._axis, self._time, self._stream = np.zeros((4, 1), dtype=np.int64)
+        self._cursors, self._ends = np.zeros((2, count), dtype=np.int64)
+        self._make_room(count)
+
+    def _make_room(self, rows: int) -> None:
+        """Has room for so many solutions of an event."""
+        self._events, self._ranks = np.zeros((2, rows), dtype=np.int64)
+        self._keys = np.zeros(rows * self._n_keys, dtype=np.int64)
+
+    def take(self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None) -> bool:
+        """Takes an event, of which nothing is enumerated; false, and nothing done, if it is large."""
+        update, axis = self._update, self._bounds.place(at.time, start)
+        update.memory.forget_read()
+        batch = self.taking.take(at, graph, terms, start, axis, update.oldest(axis), event)
+        if batch is None:
+            return False
+        rows = self._spread(batch)
+        if abs(rows) > len(self._events):
+            self._make_room(2 * abs(rows))
+            rows = self._spread(batch)
+        count = abs(rows)
+        self._axis[0], self._time[0], self._stream[0] = axis, at.time, at.stream
+        columns = LabelColumns(
+            self._label, self._axis, self._time, self._stream, self._events[:count],
+            self._keys[: count * self._n_keys], self._ranks[: max(rows, 0)], self._cursors, self._ends,
+        )  # fmt: skip
+        update.go_on(columns, start)
+        return True
+
+    def _spread(self, batch: Ints) -> int:
+        apart = self._update.apart
+        return spread(
+            batch, self._n_keys, apart, self._label, self._keys, self._ranks, self._cursors, self._ends
+        )

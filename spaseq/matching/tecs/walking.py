@@ -1,0 +1,166 @@
+"""Matches of what was found: walked from roots, some at a time, or those of several queries at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from spaseq.matching.tecs.compiled import _kernel_layout as lay
+from spaseq.matching.tecs.compiled import _kernel_walk as walk
+from spaseq.matching.tecs.memory import Roots
+from spaseq.matching.tecs.records import counter
+
+#: Few matches are enumerated at first, since few may be wanted; where many roots were found, so many of each.
+_MATCHES: Final = 1 << 6
+_OF_A_ROOT: Final = 8
+_MOST_AT_FIRST: Final = 1 << 14
+_MOST_MATCHES: Final = 1 << 16
+#: There is room for so many events a match.
+_EVENTS: Final = 4
+#: Room for the way to a match, and for the nodes of roots that come next: for fewer where most are near.
+_DEEP: Final = 1 << 6
+_AHEAD: Final = 16 * walk.AHEAD
+_AHEAD_TOGETHER: Final = 2 * walk.AHEAD
+#: Room for what several have found, and walk at once: so many matches.
+_MOST_TOGETHER: Final = 1 << 20
+
+
+class WalkedRoots(NamedTuple):
+    """Some matches: the positions of their events, and the labels of these.
+
+    Match i has those from ``offsets[i]`` to ``offsets[i + 1]``, and belongs to root number ``roots[i]``.
+    Where each has the same labels in turn, ``labels`` are those of one, and ``ends`` is None: otherwise it
+    says where each match ends, after a 0.
+    """
+
+    positions: lay.Ints
+    labels: lay.Ints
+    ends: lay.Ints | None
+    roots: lay.Ints
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether each match has the same labels in turn."""
+        return self.ends is None
+
+    @property
+    def offsets(self) -> lay.Ints:
+        """Where the events of each match begin, and the last ones end."""
+        if self.ends is not None:
+            return self.ends
+        return np.arange(0, len(self.positions) + 1, len(self.labels))
+
+    @property
+    def all_labels(self) -> lay.Ints:
+        """The labels of all events."""
+        return np.tile(self.labels, len(self.roots)) if self.are_alike else self.labels
+
+
+class Walk:
+    """Where the enumeration of what was found stands."""
+
+    def __init__(self) -> None:
+        self._state, self._stack, self._path = lay.arrays((walk.SIZE,), (_DEEP, 2), (_DEEP, 2))
+        self._matches = _MATCHES
+        self._events = _EVENTS * _MATCHES
+        # What the first roots have, if these were walked before, and how many they are.
+        self._before: tuple[WalkedRoots, int] | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether some matches of the first root were given, and not all."""
+        return bool(self._state[walk.STACK] > 0)
+
+    def copy(self) -> Walk:
+        """Another, which stands where this one does."""
+        other = copy(self)
+        other._state, other._stack, other._path = self._state.copy(), self._stack.copy(), self._path.copy()
+        return other
+
+    def know(self, walked: WalkedRoots, roots: int) -> None:
+        """What so many roots have, which were walked before; they are the first of a memory."""
+        self._before = walked, roots
+
+    def forget(self) -> None:
+        """Other roots may come to be the first."""
+        self._before = None
+
+    def next(self, memory: Roots) -> WalkedRoots | None:
+        """Some more of the matches that were found; None when there are no more."""
+        if not memory.unread:
+            return None
+        state, c = self._state, memory.counters
+        if self._before is not None:
+            walked, c[counter.READ] = self._before
+            self._before = None
+            return walked
+        state[walk.ROOT] = c[counter.READ]
+        # To find a root takes longer than to enumerate a few matches of it.
+        self._matches = max(self._matches, min(_OF_A_ROOT * memory.unread, _MOST_AT_FIRST))
+        self._events = max(self._events, _EVENTS * self._matches)
+        while True:
+            # Room of their own: others look while these are read.
+            positions, labels = (np.empty(self._events, dtype=np.int64) for _ in range(2))
+            offsets, roots = np.empty((2, self._matches + 1), dtype=np.int64)
+            offsets[0] = 0
+            status = walk.enumerate_matches(
+                c, memory.nodes, memory.found, int(c[counter.FOUND_COUNT]), state, self._stack, self._path,
+                positions, labels, offsets[1:], roots, np.empty((_AHEAD, 2), dtype=np.int64),
+            )  # fmt: skip
+            c[counter.READ] = state[walk.ROOT]
+            count, used, width = state[[walk.COUNT, walk.USED, walk.WIDTH]].tolist()
+            if count:
+                if status == walk.FULL and self._matches < _MOST_MATCHES:
+                    self._matches *= 4
+                # The labels of one are kept longest.
+                return WalkedRoots(
+                    positions[:used], labels[:width].copy() if width else labels[:used],
+                    None if width else offsets[: count + 1].copy(), roots[:count],
+                )  # fmt: skip
+            if status == lay.DONE:
+                return None
+            if status == walk.DEEPER:
+                self._stack = np.concatenate([self._stack, np.zeros_like(self._stack)])
+                self._path = np.concatenate([self._path, np.zeros_like(self._path)])
+            else:
+                self._events *= 2
+
+
+def walked_together(memory: Roots, found: Sequence[lay.Ints]) -> list[tuple[WalkedRoots, int] | None]:
+    """What each of several has found, some at least: the matches of its first roots, and how many these are.
+
+    None where there was no room for those of the first. All have found some.
+    """
+    sizes = np.array([len(roots) for roots in found])
+    matches = np.minimum(_OF_A_ROOT * sizes, _MOST_AT_FIRST)
+    bounds, rooms = (np.concatenate([[0], np.cumsum(counts)]) for counts in (sizes, matches))
+    # Who comes last has no room if others have all of it.
+    rooms = np.minimum(rooms, _MOST_TOGETHER)
+    room = int(rooms[-1])
+    state = np.zeros((len(found), walk.SIZE), dtype=np.int64)
+    state[:, walk.ROOT] = bounds[:-1]
+    stack, path = lay.arrays((_DEEP, 2), (_DEEP, 2))
+    positions, labels = (np.empty(_EVENTS * room, dtype=np.int64) for _ in range(2))
+    ends, roots = np.empty((2, room), dtype=np.int64)
+    walk.enumerate_together(
+        memory.counters, memory.nodes, np.concatenate(found), bounds, rooms, _EVENTS, state, stack, path,
+        positions, labels, ends, roots, np.empty((_AHEAD_TOGETHER, 2), dtype=np.int64),
+    )  # fmt: skip
+    given: list[tuple[WalkedRoots, int] | None] = []
+    columns = [walk.ROOT, walk.WHOLE, walk.WHOLE_USED, walk.WIDTH]
+    for (reached, count, used, width), begin, first in zip(
+        state[:, columns].tolist(), rooms.tolist(), bounds.tolist(), strict=False
+    ):
+        if not count:
+            given.append(None)
+            continue
+        # Copies: none keeps what all others have found.
+        events = slice(_EVENTS * begin, _EVENTS * begin + used)
+        of_one = labels[events][: width or used].copy()
+        offsets = None if width else np.concatenate([[0], ends[begin : begin + count]])
+        walked = WalkedRoots(positions[events].copy(), of_one, offsets, roots[begin : begin + count] - first)
+        given.append((walked, reached - first))
+    return given
