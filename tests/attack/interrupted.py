@@ -413,7 +413,7 @@ assert found.count == len(expected(query("A ; B"), EVENTS))
 
 def notebook() -> None:
     """The first cell is interrupted; the second one goes on with the engine."""
-    from jupyter_client.manager import start_new_kernel
+    from jupyter_client.manager import start_new_kernel  # type: ignore[import-not-found]
 
     manager, client = start_new_kernel(kernel_name="python3")
     try:
@@ -479,7 +479,11 @@ def registering(times: int) -> None:
     choice = random.Random(times)
     texts = QUERIES[choice.randrange(len(QUERIES))]
     calls = Calls("spaseq/engine/")
-    calls.during(lambda: Run(texts, called_back=False) and None)
+
+    def register_all() -> None:
+        Run(texts, called_back=False)
+
+    calls.during(register_all)
     for _ in range(times):
         engine = Engine()
         handles: list[Handle] = []
