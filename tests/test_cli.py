@@ -227,7 +227,7 @@ def test_background_graphs(here: Path) -> None:
         (["-s", "S1=s.nq", "--latency", "0ms"], "'0ms' is not a bound: it must be above 0"),
         (["-s", "S1=s.nq", "--policy", "selective"], "say --latency or --memory, too"),
         (["-s", "S1=s.nq", "--memory", "2G"], "'2G' is not a size: write a number and kB, MB, GB"),
-        (["-s", "S1=s.nq", "--memory", "9" * 400 + "GB"], "is no size"),
+        (["-s", "S1=s.nq", "--memory", "9" * 400 + "GB"], "is not a size"),
         (["-s", "S1=s.nq", "--no-such-option"], "No such option: --no-such-option"),
     ],
 )

@@ -58,7 +58,7 @@ def test_the_server_has_its_own_query() -> None:
         ("mqtt://h/t?qos=3", "qos='3' is none of 0, 1, 2"),
         ("mqtt://h/t?qos=1&qos=1", "option 'qos' is given twice"),
         ("kafka://h/t?group=", "option 'group' has no value"),
-        ("kafka://h/t?retry=5", "retry='5' is no duration"),
+        ("kafka://h/t?retry=5", "retry='5' is not a duration"),
         ("kafka://h/t?from=monday", "neither earliest nor latest nor a time"),
         ("kafka://h/t?format=nquads", "unknown format 'nquads'"),
         ("kafka://h/t?sasl.kerberos.kinit.cmd=x", "unknown option 'sasl.kerberos.kinit.cmd'"),

@@ -143,7 +143,7 @@ def test_the_live_stream_is_connected_before_its_history_is_read(tmp_path: Path)
 def test_what_has_no_end_is_no_history() -> None:
     with pytest.raises(SourceError, match="it must have an end"):
         source("ws://h/x?format=nq", history="mqtt://h/t?format=nq")
-    with pytest.raises(SourceError, match="is no live source"):
+    with pytest.raises(SourceError, match="is not a live source"):
         source("ticks.nq")
 
 

@@ -55,7 +55,7 @@ def test_nothing_is_written_over(here: Path) -> None:
     (here / "mine.jsonld").write_text("{}")
     done = context("trades.csv", "-o", "mine.jsonld", "--query", "new.rq")
     assert done.exit_code == 2
-    assert "mine.jsonld is there already" in done.stderr
+    assert "mine.jsonld exists already" in done.stderr
     assert (here / "mine.jsonld").read_text() == "{}"
     assert not (here / "new.rq").exists()
 
@@ -68,7 +68,7 @@ def test_nothing_is_written_over(here: Path) -> None:
         (["trades.csv?delimitr=;"], "delimiter"),
         (["empty.csv"], "no row has a value"),
         (["bad.ndjson"], "bad.ndjson: no row has a value (line 1: a row must be a JSON object)"),
-        (["trades.csv", "--namespace", "no iri"], "is no IRI"),
+        (["trades.csv", "--namespace", "no iri"], "is not an IRI"),
     ],
 )
 def test_what_cannot_be(here: Path, arguments: list[str], says: str) -> None:
