@@ -140,7 +140,7 @@ def test_a_kernel_is_compiled_anew_when_what_it_is_made_of_changes_and_only_then
         package / "matching" / "ordered" / "compiled" / "_kernel.py",
     )
     assert ordered not in _jit._read(terms)[1]
-    walk = package / "matching" / "enumeration" / "compiled" / "_kernel_walk.py"
+    walk = package / "matching" / "tecs" / "compiled" / "_kernel_walk.py"
     assert walk.with_name("_kernel_node.py") in _jit._read(walk)[1], "a module that is used by its name"
     assert _jit._stamp(terms) != _jit._stamp(ordered)
 

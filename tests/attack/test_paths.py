@@ -547,7 +547,7 @@ def test_limits_on_the_command_line(kb: str) -> None:
         assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
         assert "is over the limit query_bytes=64000: Limits(query_bytes=…), or --limit query-b" in done.stderr
     done = CliRunner().invoke(app, ["paths", "<urn:a>", "--limit", "query-byte=7", "-g", kb])
-    assert (done.exit_code, "is no limit" in done.stderr) == (2, True)
+    assert (done.exit_code, "is not a limit" in done.stderr) == (2, True)
 
 
 CLOSED = (

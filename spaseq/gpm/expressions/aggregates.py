@@ -113,7 +113,7 @@ class AggregateSummary:
 
     >>> from spaseq.language.syntax import Var
     >>> d = Dictionary()
-    >>> d.term(Summary(Aggregate("COUNT", Var("x")), d)([[{"x": 1}, {}]])).value
+    >>> d.term(AggregateSummary(Aggregate("COUNT", Var("x")), d)([[{"x": 1}, {}]])).value
     '1'
     """
 
