@@ -21,36 +21,34 @@ from spaseq.language.syntax.clauses import (
     WindowKind,
 )
 from spaseq.language.syntax.durations import UNITS, Duration
-from spaseq.language.syntax.expressions import (
+from spaseq.language.syntax.patterns import (
     Aggregate,
     Binary,
+    Bind,
     Call,
     Constant,
     Exists,
     Expression,
-    FunctionCall,
-    In,
-    OwnFunction,
-    Prev,
-    Unary,
-)
-from spaseq.language.syntax.patterns import (
-    Bind,
     Filter,
+    FunctionCall,
     Graph,
     Group,
     GroupCondition,
+    In,
     Minus,
     Modifiers,
     Optional,
     OrderCondition,
+    OwnFunction,
     Pattern,
+    Prev,
     Projection,
     Select,
     Service,
     SubSelect,
     TriplePattern,
     Triples,
+    Unary,
     Union,
     Values,
 )

@@ -14,35 +14,33 @@ from pyoxigraph import Literal, NamedNode
 
 from spaseq.language.syntax.clauses import Ask, Construct, Consume, Emit, Gpm
 from spaseq.language.syntax.durations import decimal
-from spaseq.language.syntax.expressions import (
+from spaseq.language.syntax.patterns import (
     Aggregate,
     Binary,
+    Bind,
     Call,
     Constant,
     Exists,
     Expression,
-    FunctionCall,
-    In,
-    Prev,
-    Unary,
-)
-from spaseq.language.syntax.patterns import (
-    Bind,
     Filter,
+    FunctionCall,
     Graph,
     Group,
     GroupCondition,
+    In,
     Minus,
     Modifiers,
     Optional,
     OrderCondition,
     Pattern,
+    Prev,
     Projection,
     Select,
     Service,
     SubSelect,
     TriplePattern,
     Triples,
+    Unary,
     Union,
     Values,
 )
