@@ -57,7 +57,7 @@ def test_cut_short(pack: Callable[[bytes], bytes]) -> None:
     data = pack(LARGE)
     reading = read(Trickle(pieces(data[: len(data) * 3 // 4], 1000)), ARRIVAL)
     assert 0 < len(reading.times) < 60_000
-    assert any(bad.position.startswith("byte ") and "cut" in bad.reason for bad in reading.bad)
+    assert any(bad.position.startswith("byte ") and "truncated" in bad.reason for bad in reading.bad)
 
 
 def test_damaged_gzip() -> None:
