@@ -15,8 +15,8 @@ from spaseq.matching.kernel.tables.compiling import compile_tables, tables_alike
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.random_sequences import random_query
 
-#: What names places in a query, and so what stands there.
-_OF_ANOTHER = ("analysis", "candidates", "accepts")
+#: Fields that name places in a query, and ``looks``, which is filled when the tables are used.
+_OF_ANOTHER = ("analysis", "candidates", "accepts", "looks")
 
 
 def of_itself(pattern: SequencePattern, dictionary: Dictionary) -> Compiled | str:
