@@ -114,7 +114,7 @@ class Filters:
         return max((v for v in used if v in owners), key=lambda v: (owners[v][-1], v), default=None)
 
     def _kleene_of(self, name: str, row: Row, inside: tuple[int, ...]) -> int | None:
-        """The Kleene whose iterations a group variable means here: one in progress, or one that has ended.
+        """Return the Kleene with the iterations that a group variable means here: in progress, or else ended.
 
         A variable may belong to several, one in each alternative.
         """
@@ -129,7 +129,7 @@ class Filters:
         return self._exists(gpm, event, pattern, solution)
 
     def _compile(self, condition: Expression, item: Filter) -> Callable[[Solution], bool]:
-        """The test of a filter, whose ``condition`` has neither aggregates nor PREV any more."""
+        """Compile the test of a filter; ``condition`` has neither aggregates nor PREV any more."""
         del item
         return compile_filter(condition, self._dictionary, self._ask)
 
@@ -205,7 +205,7 @@ class Filters:
         return [[{**shared, **s} for s in iteration] for iteration in row.iterations.get(kleene, ())]
 
     def _filtered(self, rows: tuple[Row, ...], inside: tuple[int, ...]) -> tuple[Row, ...]:
-        """Applies each filter of WHERE whose variables are all bound, outside of their Kleenes."""
+        """Apply each filter of WHERE with all variables bound, outside of their Kleenes."""
         if not self._where:
             return rows
         return tuple(
@@ -254,10 +254,10 @@ class Context(Filters):
         *,
         apart: int = 0,
     ) -> None:
-        """``apart``: so many of the first variables of its partitions say whose a match is, none or one."""
+        """``apart``: number of leading partition variables that identify the query of a match, 0 or 1."""
         super().__init__(pattern, dictionary, exists)
         self.budget = Budget(limits)
-        #: So many of a key's first variables are in no order that anybody asks for.
+        #: Number of leading key variables that take no part in the order of matches.
         self.apart = apart
         # The ids of the Kleenes inside each Kleene.
         self._inside = {
@@ -304,8 +304,8 @@ class Context(Filters):
     ) -> Rows:
         """``X(e, Ω)``: empty iff the event is not relevant in this context.
 
-        ``inside`` are the Kleenes whose iteration is in progress, outermost first. ``loose`` leaves out
-        the filters that need what another operand of an ``ALL`` binds.
+        ``inside`` are the Kleenes with an iteration in progress, outermost first. ``loose`` leaves out the
+        filters that need variables of another operand of an ``ALL``.
         """
         solutions = event.solutions.get(atom.gpm, ())
         if not solutions:

@@ -1,4 +1,4 @@
-"""The evaluators there are, what each of them can run, and which one a query gets."""
+"""List the matchers and what each can run, and choose one for a query."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class MatcherChoice:
 
 
 def choose(pattern: SequencePattern) -> MatcherChoice:
-    """The evaluator for a query: the first of those that take columns that can run it, else ``runs``."""
+    """Return the matcher of a query: the first over columns that can run it, else ``runs``."""
     if pattern.query.skip is not None:
         _able("ordered", pattern)
         against = _beyond_order_tables(pattern)
@@ -104,9 +104,9 @@ class UnderBound:
 def under_bound(
     pattern: SequencePattern, evaluator: str | None = None, policy: Policy = Policy.SHARP
 ) -> UnderBound:
-    """The evaluator for a query that has a bound; ``evaluator`` is one that somebody asks for.
+    """Return the matcher of a query under a bound; ``evaluator``: the name that the user requested.
 
-    Raises ``EngineError`` if that one cannot run the query, or has partial matches and cannot shed them.
+    Raises ``EngineError`` if the requested matcher cannot run the query, or cannot shed its partial matches.
     """
     from spaseq.matching.shedding.query import doubts, obstacles, reads_in_one_way
 
@@ -170,7 +170,7 @@ def _in_streams(pattern: SequencePattern) -> str:
 
 
 def check(name: str, pattern: SequencePattern) -> str:
-    """The name of an evaluator that somebody asks for. Raises ``EngineError`` if it cannot run the query."""
+    """Return the name of a requested matcher. Raises ``EngineError`` if it cannot run the query."""
     if name not in _BY_COLUMNS and name not in _BY_EVENTS:
         names = ", ".join([*_BY_COLUMNS, *_BY_EVENTS])
         raise EngineError(f"no evaluator is called {name!r}: there are {names}")
@@ -334,7 +334,7 @@ _MOST_CHOSEN: Final = 1_024
 
 _Obstacles = Callable[[SequencePattern], Iterator[Obstacle]]
 
-#: Those that take columns: what keeps a query from them, and what they do.
+#: Matchers over columns: what they cannot run, and a description.
 _BY_COLUMNS: Final[dict[str, tuple[_Obstacles, str]]] = {
     "parameterized": (_parameterized, "extended KMP: one step an event, events compared by equality alone"),
     "enumeration": (_enumeration, "tECS: constant work an event, matches enumerated when asked for"),
@@ -342,15 +342,15 @@ _BY_COLUMNS: Final[dict[str, tuple[_Obstacles, str]]] = {
     "tree": (_lazy, "tree NFA: as lazy, but the order is found for each match anew, and nothing waits"),
     "kernel": (_kernel, "eager NFA_scep, every partial match kept as a run, by tables over whole batches"),
 }
-#: Those that a query gets, the best first. ``tree`` gets only who asks for it: where the first element of a
-#: sequence is rare it takes many times as long as ``lazy``, and elsewhere from as long down to half as long.
+#: Default matchers, the best first. ``tree`` runs on request only. If the first element of a sequence is
+#: rare, ``tree`` takes many times as long as ``lazy``. Elsewhere it takes from half as long to as long.
 _PREFERRED: Final = ("parameterized", "enumeration", "lazy", "kernel")
-#: Those whose work for an event does not grow with what came before, and why.
+#: Matchers with work per event that does not grow with earlier events, and why.
 _STEADY: Final = {
     "parameterized": "an event is one step",
     "enumeration": "an event is constant work, and matches are found when they are asked for",
 }
-#: Those that take event by event, and what they do.
+#: Matchers that process event by event, and a description.
 _BY_EVENTS: Final = {
     "runs": "eager NFA_scep, every partial match kept as a run, event by event",
     "ordered": "priority simulation: the runs of one first event in order of preference, the rest cut",

@@ -48,14 +48,14 @@ class _Partition:
 
 
 class Watcher(Protocol):
-    """Who is told of events, and of CONSUME."""
+    """A listener for events, and for CONSUME."""
 
     def saw(self, stamp: Stamp) -> None:
-        """An event is about to be processed; what waited for the time before it is delivered."""
+        """Called before an event is processed. Matches that waited for an earlier time are delivered."""
         ...
 
     def consumed(self, key: Key) -> None:
-        """The partial matches of a partition are gone, those that begin with the last event included."""
+        """Called when the partial matches of a partition are dropped, including those of the last event."""
         ...
 
 
@@ -173,7 +173,7 @@ class Matcher:
         return min(time, self._open[0].time) if self._open else time
 
     def drop(self, key: Key) -> None:
-        """Forgets the partial matches of a partition, and those that EMIT cannot judge yet."""
+        """Drop the partial matches of a partition, and the matches that EMIT has not decided yet."""
         partition = self._partitions.get(key)
         if partition is not None:
             partition.evaluator.drop()

@@ -1,4 +1,4 @@
-"""What evaluators take and give: occurrences in, found matches out."""
+"""The input and output of matchers: occurrences in, found matches out."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ class Bounds:
 
 
 def bounds(window: Window, ticks: bool, start: int) -> Bounds:
-    """The window of a query whose first event is at time ``start``; a second is one tick on ticks.
+    """Return the window of a query with its first event at ``start``; with ``ticks``, a second is a tick.
 
     Raises ``EngineError`` for tumbling windows that would begin between two times of the clock.
     """
@@ -271,5 +271,5 @@ class Evaluator(Protocol):
         ...
 
     def drop(self) -> None:
-        """Forgets every partial match, also those that only wait for their window's end."""
+        """Drop every partial match, including matches that wait for the end of their window."""
         ...

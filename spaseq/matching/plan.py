@@ -1,4 +1,4 @@
-"""How a query is run, in words (``explain``)."""
+"""Describe in words how a query is run (``explain``)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""SPARQL's expressions: compiled, on typed values, and as filters of columns."""
+"""Evaluate SPARQL expressions on typed values and on columns; open ``compiled`` first."""

@@ -1,1 +1,1 @@
-"""The SPECTRA route: a batch's summary, its views, and their joins."""
+"""The SPECTRA route: summarise a batch, build its views and join them; open ``joins`` first."""

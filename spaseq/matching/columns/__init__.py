@@ -1,1 +1,4 @@
-"""What evaluators over columns share: batches, history, and ``blocks`` of matches."""
+"""The parts that all matchers over columns share: batches, history, and ``blocks`` of matches.
+
+Open ``evaluator`` first: it defines what such a matcher does.
+"""

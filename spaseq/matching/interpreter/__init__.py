@@ -1,1 +1,1 @@
-"""Runs interpreted event by event: the whole language, the eager NFA_scep in plain Python."""
+"""The eager NFA_scep in plain Python, event by event, for the whole language; open ``machine`` first."""

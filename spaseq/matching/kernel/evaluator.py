@@ -109,7 +109,7 @@ class Kernel:
         self._certain = Certain(c, self._replay, bounds.reach)
         self._sizing = sizing.Sizing(self._compiled, self._budget, floor or sizing.START)
         self._start = 0
-        # The order of the keys of the batch in hand, if somebody asked for that.
+        # The order of the keys of the current batch, if a kernel needed it.
         self._ranks: Ints | None = None
 
     @cached_property
@@ -206,7 +206,7 @@ class Kernel:
         return at - m.item(first + waits.DUE) > self._tables.item(v.LIMIT)
 
     def advance(self, time: int) -> Iterator[Block]:
-        """Time has come to ``time``: yields the matches whose windows have thereby ended."""
+        """Advance to ``time``: yield the matches with a window that has ended."""
         if self._trails and not self._bounds.counted:
             at = time if self._bounds.sliding else self._bounds.index(time)
             yield from self._finish(at, time)
@@ -253,7 +253,7 @@ class Kernel:
             yield from self._matches.of(m)
 
     def _consumed(self, start: int) -> list[Block]:
-        """What an event completed in a partition, whose other runs end thereby."""
+        """Return the matches that an event completed in a partition, and end the partition's other runs."""
         m = self._memory.ints
         partition = int(self._memory.findings[0, findings.PARTITION])
         found = list(self._found())

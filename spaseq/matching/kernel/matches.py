@@ -63,8 +63,8 @@ def unrolled(m: Ints, keys: int) -> Runs:
 class RunMatches:
     """Makes matches of the runs that a kernel found.
 
-    A match whose events gave one solution each, and which no filter of WHERE has a say in, is nothing but
-    those solutions side by side: columns. The others are replayed.
+    If each event of a match gave one solution and no filter of WHERE decides about it, the match is these
+    solutions side by side: columns. Other matches are replayed.
     """
 
     def __init__(
@@ -241,7 +241,7 @@ class RunMatches:
 
 
 def _looks(pattern: SequencePattern, compiled: Compiled, decided: bool) -> Looks:
-    """What is the same for the matches of all queries whose tables are alike; see ``RunMatches``."""
+    """Return what the matches of all queries with alike tables have in common; see ``RunMatches``."""
     kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
     plain = plain_kleenes(pattern)
     sites: list[Site] = []
@@ -267,7 +267,7 @@ def _looks(pattern: SequencePattern, compiled: Compiled, decided: bool) -> Looks
 
 
 def plain_kleenes(pattern: SequencePattern) -> frozenset[int]:
-    """The Kleenes whose iterations are all in Ω: not nested, and no filter outside chooses among them."""
+    """Return the Kleenes with all iterations in Ω: not nested, and no filter outside chooses among them."""
     nodes = list(walk(pattern.root))
     kleenes = [node for node in nodes if isinstance(node, Kleene)]
     inside = {node.id: {inner.id for inner in walk(node)} for node in kleenes}

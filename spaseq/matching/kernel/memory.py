@@ -54,9 +54,9 @@ def _begins(batch: Ints, gpms: int, size: int) -> Ints:
 
 
 def ranked(tables: Ints, ints: Ints, batch: Ints, dictionary: Dictionary) -> Ints:
-    """The order of the keys of a batch that a kernel stopped in for want of it; its memory is told where.
+    """Return the order of a batch's keys, for a kernel that stopped to ask for it; note it in ``ints``.
 
-    It has to be kept until the batch is done.
+    The result has to be kept until the batch is done.
     """
     size, gpms, width = int(batch[heads.SIZE]), int(tables[v.N_GPMS]), int(tables[v.N_KEYS])
     begins = _begins(batch, gpms, size)
@@ -292,8 +292,8 @@ def memory(
     m[m[header.OFFSETS] : m[header.OFFSETS] + len(compiled.offsets)] = compiled.offsets
     m[m[header.WAITS] + waits.STREAM] = lay.NOWHERE
     m[m[header.PARTITIONS] + partitions.DROPPED] = -1
-    # Those that are there from the first; a new one gets its floats when it is made, so that what is not
-    # used is not even touched.
+    # The first waits get their floats here. A new wait gets its floats when it is made, so that unused
+    # memory is not touched.
     first = 1 + 2 * v.DEEPEST
     m[m[header.WAITS] + waits.SUMS], m[m[header.TRIAL] + waits.SUMS] = first, first + compiled.sums
     m[header.NEXT_SUMS], m[header.SUMS_WIDTH] = first + 2 * compiled.sums, compiled.sums

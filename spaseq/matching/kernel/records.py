@@ -192,7 +192,7 @@ class waits(Record):
     #: Of one at a parted gate instead, the candidates that it has taken, as bits; all events are of one
     #: stream.
     taken, set_taken = reads(7), writes(7)
-    #: Streams, as bits, whose further events at ``bar_time`` come too late.
+    #: Streams, as bits: their further events at ``bar_time`` come too late.
     barred, set_barred = reads(8), writes(8)
     link, set_link = reads(9), writes(9)
     back, set_back = reads(10), writes(10)
@@ -384,7 +384,7 @@ class decisions(Record):
 
 
 class questions(Record):
-    """A question, in the memory: whether a run may take an event. Tables cannot say, so somebody is asked."""
+    """A question, in the memory: may a run take an event? The tables cannot decide, so Python does."""
 
     set_wait = writes(0)
     #: That of the candidate.
@@ -459,7 +459,7 @@ class units(Record):
     #: From where to where there are pairs of a slot and the column it takes.
     binds, binds_end = reads(0), reads(1)
     code, code_end = reads(2), reads(3)
-    #: The Kleene whose iterations have as many solutions as the row, 0 for none.
+    #: The Kleene with as many solutions per iteration as the row, 0 for none.
     counting = reads(4)
 
 

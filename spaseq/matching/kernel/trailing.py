@@ -28,7 +28,7 @@ class Ended(NamedTuple):
 
 
 class Open:
-    """The events whose windows have not ended; ``limit`` is how far these go on the window's axis."""
+    """The events with a window that has not ended; ``limit`` is the window's length on its axis."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

@@ -1,4 +1,4 @@
-"""Parameterized patterns: ``,``-only sequences whose events are compared by equality, by an extended KMP.
+"""Match ``,``-only sequences whose conditions are equalities by an extended KMP; open ``evaluator`` first.
 
 After du Mouza, Rigaux and Scholl, "Parameterized pattern queries" (2007).
 """

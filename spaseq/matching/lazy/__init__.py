@@ -1,1 +1,1 @@
-"""Lazy evaluation: events wait in buffers, and matches are put together beginning with what is rarest."""
+"""Lazy evaluation: buffer events and build matches from the rarest GPM on; open ``evaluator`` first."""

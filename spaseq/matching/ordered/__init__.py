@@ -1,1 +1,4 @@
-"""AFTER MATCH SKIP: of each first event the preferred match, by a priority simulation."""
+"""AFTER MATCH SKIP: find the preferred match of each first event by a priority simulation.
+
+Open ``evaluator`` first. ``simulation`` describes the algorithm.
+"""

@@ -1,1 +1,4 @@
-"""Queries whose sequences begin alike, as one automaton: partial matches are shared up to where they part."""
+"""Run queries with a common prefix as one automaton: they share partial matches up to where they differ.
+
+``cohort`` finds queries that can share; open it first. ``group`` runs them, ``member`` is one of the queries.
+"""

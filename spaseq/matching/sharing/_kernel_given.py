@@ -10,7 +10,7 @@ from spaseq.events import Ids
 #: Matches of one end are put in order one after the other if none is further than this from its place.
 _FAR: Final = 32
 
-#: The matches of each member among so many are laid before those that come next: these are near each other.
+#: The matches of this many are written for all members before the next: neighbours are near in memory.
 _NEAR: Final = 1 << 10
 
 
@@ -31,11 +31,11 @@ def tell_apart(members: Ids, numbers: Ids, last: Ids, apart: Ids) -> None:
 def number_paths(
     steps: Ids, begins: Ids, stops: Ids, numbers: Ids, members: Ids, ranks: Ids, ends: Ids, paths: Ids
 ) -> None:
-    """Writes a number for each event of some matches, which compares as its position and its GPM's name.
+    """Write a number for each event of some matches, which compares as its position and its GPM's name.
 
     Match i has the events ``begins[i]`` to ``stops[i]`` of ``steps``: position, site, and solution.
-    ``numbers`` are the matches, ``members`` whose each is; ``ranks``: for each of these, of each site the
-    place of its GPM's name. Writes to ``ends`` where the events of each match end.
+    ``numbers`` are the matches, ``members`` the member of each. ``ranks``: for each member and site, the
+    rank of its GPM's name. Writes to ``ends`` where the events of each match end.
     """
     to = 0
     for i in range(len(numbers)):
@@ -50,13 +50,13 @@ def sort(
     steps: Ids, begins: Ids, stops: Ids, members: Ids, numbers: Ids, last: Ids, ranks: Ids, bounds: Ids,
     at: Ids, order: Ids, sizes: Ids, widths: Ids, extent: Ids,
 ) -> bool:  # fmt: skip
-    """Writes the matches of each member, in the order of delivery; those of member i from ``bounds[i]`` on.
+    """Write the matches of each member, in the order of delivery; those of member i from ``bounds[i]`` on.
 
-    ``members`` says of each match in ``numbers`` whose it is. Those of one with the same ``last`` are put in
-    the order of their events, if ``last`` has columns. False, and nothing is to be read, if two of these are
-    the same, or one is far from its place. Writes how many events each member's have, and to ``widths`` how
-    many each of them has if all are taken at the same sites in turn, 0 if not; to ``extent`` the least and
-    the greatest position, and the least number of a solution. ``at``: room for a number a member.
+    ``members``: the member of each match in ``numbers``. If ``last`` has columns, matches of one member with
+    the same ``last`` are sorted by their events. Returns False, and the result is invalid, if two such
+    matches are the same, or if one is far from its place. Writes the number of events of each member's
+    matches. ``widths``: events per match if all are taken at the same sites in turn, else 0. ``extent``: the
+    least and the greatest position, and the least number of a solution. ``at``: room for a number a member.
     """
     extent[0] = extent[1] = steps[begins[numbers[0]], 0]
     extent[2] = 0

@@ -1,7 +1,7 @@
-"""Queries that begin alike and are run by ``enumeration``: one memory has the partial matches of all.
+"""Queries with a common prefix, run by ``enumeration``: one memory has the partial matches of all.
 
-What an event completes are roots. Each member gets those of the states in which its matches end, as far as
-its window has some of them, and enumerates them when somebody asks.
+An event completes roots. Each member gets the roots of its accepting states, if its window has some of
+their matches, and enumerates them on demand.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class EnumerationGroup(Group):
         Walked at once, they take half of what they take one member after the other, each of which goes
         through all the memory.
         """
-        # Who has some left of before may not ask for these soon.
+        # A part with older matches left may not need these soon.
         those = [(part, roots) for part, roots in given if part.is_clear]
         if len(those) < 2 or sum(len(roots) for _, roots in those) < _WORTH:
             return {}
@@ -202,7 +202,7 @@ class EnumerationPart(GroupPart):
                 self._reading.know(*known)
 
     def unread(self) -> Iterator[Block]:
-        """The matches that nobody has taken."""
+        """Yield the matches that were not read."""
         return self._reading.unread()
 
     def divide(self, by_key: bool, keys: Collection[int] | None) -> Iterator[tuple[int, Portion]]:
@@ -283,7 +283,7 @@ class _Trie(DeterministicAutomaton):
                 yield ends
 
     def members(self, state: int) -> frozenset[int]:
-        """Those whose matches end in a state."""
+        """Return the members with matches that end in a state."""
         ends = self._merged.ends
         found = (ends[c.place][e] for c in self.configurations(state) for e in self.endings(c))
         return frozenset[int]().union(*found) & self._live

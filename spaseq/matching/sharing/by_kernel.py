@@ -79,7 +79,7 @@ class KernelGroup(Group):
             if self._tables.candidates[i][number] >= 0:
                 self._own[i].follow(self._kernel.history)
                 return self._own[i].is_relevant(path, step, key)
-        return False  # nobody wants it
+        return False  # no member needs it
 
     def give(self, runs: Runs) -> None:
         """Gives members their matches."""
@@ -97,7 +97,7 @@ class KernelGroup(Group):
                 part.member.take_found([block], self.reached - part.offset)
 
     def _lot(self, runs: Runs, begins: Ints) -> Lot:
-        """Which runs are whose matches."""
+        """Assign each run to the members that it is a match of."""
         live = [i for i in self.live() if self._own[i].member.has(self._own[i])]
         ends = self._tables.accepts[live] >= 0
         whose = [[live[i] for i in np.flatnonzero(of).tolist()] for of in ends.T]
@@ -158,7 +158,7 @@ class Gathering(Kernel):
     """The kernel of a group: its matches go to the members."""
 
     def gathers(self, group: KernelGroup) -> None:
-        """To be called once it is made: for whom it gathers."""
+        """Set the group to gather for; called once the group is made."""
         self._for = group
         self._runs: list[Runs] = []
         self._is_plain = False  # no match is made here
@@ -199,7 +199,7 @@ class Gathering(Kernel):
         self._tables[v.LIMIT] = limit
 
     def restrict(self, of_gates: Sequence[frozenset[int]], members: frozenset[int]) -> None:
-        """Nothing goes on at the gates that are of other members alone; ``of_gates``: whose each is."""
+        """Close the gates of other members; ``of_gates``: the members of each gate."""
         t = self._tables
         begin = int(t[t[v.START] + places.GATES])
         rows = t[begin : begin + len(of_gates) * gates.SIZE].reshape(-1, gates.SIZE)

@@ -113,7 +113,7 @@ class LazyGroup(Group):
         return found[:, self._keys]
 
     def _lot(self, found: Ints, choices: Ints, start: int) -> Lot:
-        """Which of what was found is whose."""
+        """Assign each match found to its member."""
         begins, ends = found[:, outcome.BEGIN], found[:, outcome.END]
         of = np.searchsorted(self._sites, choices[begins, 1], side="right") - 1
         sizes, until = (np.zeros(len(self._own), dtype=np.int64) for _ in range(2))
@@ -143,7 +143,7 @@ class LazyPart(GroupPart):
         self._matches = LazyMatches(pattern, look, self.history, exact, context.order, member.dictionary)
 
     def plain(self, begin: int, size: int) -> PlainSites | None:
-        """What makes its matches, if these are plain; its sites begin at ``begin`` among so many of all."""
+        """Return what makes its matches, if they are plain; its sites start at ``begin`` of ``size``."""
         if not self._matches.are_plain:
             return None
         own = np.full(size, -1, dtype=np.int64)
@@ -229,7 +229,7 @@ class _LazyTogether(GatheringLazy):
 
 
 def _some(found: Ints, choices: Ints, numbers: Ints, site: int) -> tuple[Ints, Ints]:
-    """Some of what was found, with its choices alone, whose sites count from ``site`` on."""
+    """Return some of the matches found with their choices only; sites are counted from ``site`` on."""
     own = found[numbers]
     begins, counts = own[:, outcome.BEGIN], own[:, outcome.END] - own[:, outcome.BEGIN]
     ends = np.cumsum(counts)

@@ -33,7 +33,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class OrderedGroup(Group):
-    """Members as runs of one priority simulation, each of which says whose it is."""
+    """Members as the runs of one priority simulation; each run has the set of its members."""
 
     def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[GroupPart]:
         first = members[0]
@@ -54,7 +54,7 @@ class OrderedGroup(Group):
         return self._own
 
     def _ordering(self, members: Sequence[Member]) -> Ordering:
-        """The tables, and whose everything in them is."""
+        """Return the tables, with the members of each of their parts."""
         t = self._tables
         skips = [member.pattern.query.skip for member in members]
         targets = [
@@ -122,7 +122,7 @@ class OrderedGroup(Group):
             if self._tables.candidates[i][number] >= 0:
                 self._own[i].follow(self._ordered.history)
                 return self._own[i].is_relevant(path, step, key)
-        return False  # nobody wants it
+        return False  # no member needs it
 
     def _let_pass(self, time: int, passing: Iterator[Block]) -> None:
         """Members get what waited for a time."""
@@ -145,8 +145,8 @@ class OrderedGroup(Group):
                 part.member.take_found([block], self.reached - part.offset, time)
 
     def _lot(self, found: Preferred, start: int, time: int | None) -> Lot:
-        """Which matches are whose."""
-        # Of each member, before which position an event delivers what is still its own.
+        """Assign each match to its members."""
+        # For each member, the position before which it gets the matches that events deliver.
         until = np.zeros(len(self._own), dtype=np.int64)
         for i in self.live():
             part = self._own[i]
@@ -229,7 +229,7 @@ class _OrderedTogether(OrderedKernel):
         return self._taken
 
     def restrict(self, members: int, reach: int) -> None:
-        """Nobody wants anything but these members; their windows reach so far."""
+        """Restrict the simulation to these members; ``reach`` is the length of their windows."""
         gone = int(self._options[preferences.MEMBERS]) & ~members
         self._options[preferences.MEMBERS] = members
         self._tables[v.LIMIT] = reach

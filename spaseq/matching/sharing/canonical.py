@@ -48,7 +48,7 @@ class OutlineNumbers:
 
 @dataclass(frozen=True, slots=True)
 class AskedBeginning:
-    """What a GPM asks of an event: a number, equal for those that ask the same; its variables in order."""
+    """The question of a GPM to an event: a number, equal for equal questions, and its variables in order."""
 
     number: int
     names: tuple[str, ...]
@@ -59,7 +59,7 @@ class Canonical:
     """A query under common names.
 
     ``beginnings`` are the numbers of its elements; ``variables`` and ``gpms`` map its names to common ones.
-    ``outline``: equal for queries whose automata are alike (``templates.form.outline``).
+    ``outline``: equal for queries with alike automata (``templates.form.outline``).
     """
 
     pattern: SequencePattern
@@ -132,10 +132,10 @@ class _Canonical:
         self._asked = asked
         self._numbers = numbers
         self._names: Mapping[str, str] = {v.name: f"by {i}" for i, v in enumerate(pattern.query.partition)}
-        # Those that the element at hand is the first to name.
+        # Variables that the current element is the first to name.
         self._new: dict[str, str] = {}
         self._ids: Mapping[int, int] = {}
-        # Parts of the query whose names will not change any more, by identity.
+        # Parts of the query with names that will not change any more, by identity.
         self._renamings: dict[int, Any] = {}
         # Counts what may be called otherwise next time.
         self._unsure = 0

@@ -1,6 +1,7 @@
-"""Queries of an engine → groups that may share partial matches: they see the same events, and begin alike.
+"""Find queries of an engine that can share partial matches: they see the same events and begin alike.
 
-All are run by one of ``SHARING``; they share from the first event on, or from when they came to see the same.
+All are run by a matcher in ``SHARING``. They share from the first event on, or from the event on that makes
+what they have seen the same.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from spaseq.matching.sharing.group import Group
     from spaseq.matching.sharing.member import Member
 
-#: The evaluators whose queries may share partial matches.
+#: Matchers that can share partial matches between queries.
 SHARING: Final = frozenset({"kernel", "enumeration", "lazy", "ordered"})
 
 
@@ -45,7 +46,7 @@ class Elements:
 
 
 class Cohort:
-    """Queries that see the same events from the first; those that begin alike become a group then."""
+    """Queries that see the same events from the first on; queries that begin alike become a group then."""
 
     def __init__(self, elements: Elements) -> None:
         self._elements = elements
@@ -80,7 +81,7 @@ class Cohort:
         return member
 
     def complete(self) -> None:
-        """No query more will enter: those that begin like no other have nobody to wait for."""
+        """Close the cohort to new queries: a query that begins like no other leaves it."""
         asked = Counter(member.asks_first for member in self._waiting)
         for member in list(self._waiting):
             if asked[member.asks_first] == 1 or not member.can_share:
@@ -115,15 +116,16 @@ class Cohort:
 
 
 class Kin:
-    """The members that see the same events, whenever they came. Those that begin alike become a group.
+    """Members that see the same events, whenever they were registered.
 
-    While a group gets to know the events that its members need, none is made of them and others.
+    Members that begin alike become a group.
+    While a group catches up on the events that its members need, it is not merged with other members.
     """
 
     def __init__(self) -> None:
-        # Those that come, each with what its positions lack in the common counting.
+        # New members, each with the offset of its positions from the common count.
         self._new: dict[Member, int] = {}
-        # By what their first elements ask: the one who asks that, with the same; None if there are several.
+        # The only member that asks for a first element, by what the element asks; None if there are several.
         self._lone: dict[object, tuple[Member, int] | None] = {}
         self._members: dict[object, dict[Member, int]] = {}
         self._courting: dict[object, None] = {}
@@ -143,7 +145,7 @@ class Kin:
             for member, offset in members.items():
                 asked = member.asks_first
                 if asked not in self._lone:
-                    # Nobody may begin like it: what it is under common names need not be known.
+                    # No other member begins like it: its canonical form need not be computed.
                     self._lone[asked] = member, offset
                     continue
                 lone, self._lone[asked] = self._lone[asked], None
@@ -164,7 +166,7 @@ class Kin:
                 self._courting[axis] = None
 
     def prune(self) -> None:
-        """Forgets those that are over."""
+        """Forget the members that are over."""
         self._new = _live(self._new)
         self._lone = {asked: one for asked, one in self._lone.items() if one is None or not one[0].is_over}
         members = {axis: _live(alike) for axis, alike in self._members.items()}
@@ -172,7 +174,7 @@ class Kin:
         self._courting = {axis: None for axis in self._courting if axis in self._members}
 
     def regroup(self, reached: int) -> None:
-        """Makes groups of those that begin alike; so many events were seen in the common counting."""
+        """Group the members that begin alike; ``reached``: number of events in the common count."""
         for axis in list(self._courting):
             alike = self._members[axis] = _live(self._members[axis])
             if any(member.is_waiting for member in alike):
@@ -244,11 +246,11 @@ def _window(member: Member, offset: int) -> Bounds:
 
 
 def _axis(member: Member, offset: int) -> object:
-    """``kind`` of a member, and where its tumbling windows begin.
+    """Return the ``kind`` of a member and where its tumbling windows begin.
 
-    None before its first event, and if it can share nothing. What SKIP lets begin depends on matches that
-    may be over for long, so that nobody begins to share who is in the midst of that. Nor does who has a
-    bound: what it has learned, and what it has shed, are its own.
+    None before its first event, and if it can share nothing. A query with SKIP does not begin to share in
+    the middle of a stream: its next first event depends on matches that may be long over. A query with a
+    bound does not either: what it has learned and shed is its own.
     """
     if member.begin is None or not member.can_share or member.evaluator == "ordered" or member.effort:
         return None

@@ -1,6 +1,7 @@
-"""Queries that begin alike, run as one: what is found goes to each of them.
+"""Queries that begin alike, run as one: each gets its own matches.
 
-The members stay queries of their own: they come to their matches as if alone, whatever becomes of the others.
+The members stay separate queries: each gets the matches that it would get alone, whatever becomes of the
+others.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Group(ABC):
     def _make(
         self, members: Sequence[Member], windows: Sequence[Bounds], offsets: Sequence[int], reached: int
     ) -> None:
-        # Until all have joined: what interrupts that ends those that have.
+        # Until all have joined: an interrupt before that ends the members that have joined.
         self.error = EngineError("an interrupt came while several queries began as one")
         self.windows = windows
         self.widest = max(windows, key=lambda window: window.size)
@@ -93,7 +94,7 @@ class Group(ABC):
 
     @abstractmethod
     def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[GroupPart]:
-        """What runs the members, whose windows are known; what each has of it."""
+        """Make what runs the members, and return each member's part; their windows are known."""
 
     @abstractmethod
     def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
@@ -172,7 +173,7 @@ class Group(ABC):
             gpm, names = known[name]
             if not gpm.is_for_one:
                 return False
-            # What is worked out in Python is not worked out for who is not concerned.
+            # Python evaluates a GPM only for events that concern the query.
             solve = gpm.of_one if gpm.join is not None else partial(_concerned, index, name, gpm.of_one)
             asked.append(Asked(names, gpm.number, solve, gpm.join, gpm.streams, is_told=True))
         taking.watch = self._count

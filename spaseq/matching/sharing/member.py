@@ -81,12 +81,12 @@ class Member(Immediate):
         self._found: deque[_Found] = deque()
         # What was counted by a group that it has left.
         self._counted: list[Counts] = []
-        #: Whose matches it has, as long as it waits for those of no other.
+        #: The group that it gets matches from, while it needs those of no other.
         self.group: Group | None = None
 
     @cached_property
     def _common(self) -> Canonical | None:
-        # Made when somebody may begin alike: of most unlike queries nobody does.
+        # Computed only when another query may begin alike: most queries need no canonical form.
         return self._canonical()
 
     @property
@@ -200,7 +200,7 @@ class Member(Immediate):
         self.withdraw()
 
     def withdraw(self) -> None:
-        """It needs no group of those that see the same events from the first."""
+        """Leave the cohort: it needs no group of queries that see the same events from the first on."""
         if self._cohort is not None:
             self._cohort.forget(self)
             self._cohort = None
@@ -240,15 +240,16 @@ class Member(Immediate):
         return part is self._part
 
     def take_found(self, found: list[Block], before: int, time: int | None = None) -> None:
-        """Matches; all events before a position were seen.
+        """Take matches; all events before position ``before`` were seen.
 
-        Those that waited for a time it has when its own has come to that, or with further events.
+        Matches that waited for ``time`` are delivered when the member's time reaches it, or with further
+        events.
         """
         self._found.append(_Found(before if time is None else before + 1, time, found))
 
 
 class Waiting(Member):
-    """A member whose matches may wait for time to pass."""
+    """A member with matches that may wait for time to pass."""
 
     @property
     def waits(self) -> bool:
@@ -277,7 +278,7 @@ class Waiting(Member):
 
 
 class Enumerated(Member):
-    """A member that has roots, from which its matches are enumerated when somebody asks for them."""
+    """A member with roots; its matches are enumerated from them on demand."""
 
     #: What evaluated it before it had a part in a group, as long as that has matches.
     _before: Enumerating | None = None
@@ -290,7 +291,7 @@ class Enumerated(Member):
 
     @cached_property
     def _parts(self) -> deque[EnumerationPart]:
-        """Those that may have roots, the one that gets further ones last."""
+        """The parts that may have roots; the last one gets new roots."""
         return deque()
 
     @property
@@ -304,7 +305,7 @@ class Enumerated(Member):
         return before + sum(part.waiting for part in self._parts)
 
     def instead_of(self, evaluator: Enumerating) -> None:
-        """It goes on where an evaluator of its own stops, some of whose matches may not be enumerated."""
+        """Continue where an evaluator of its own stops; some of its matches may not be enumerated yet."""
         self._before = evaluator
 
     def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
@@ -319,7 +320,7 @@ class Enumerated(Member):
         return self.unread()
 
     def unread(self) -> Iterator[Block]:
-        """The matches that nobody has taken; further ones that are found meanwhile, too."""
+        """Yield the matches that were not read, including matches found meanwhile."""
         if self._before is not None:
             yield from self._before.unread()
             self._before = None
@@ -330,12 +331,12 @@ class Enumerated(Member):
             self._parts.popleft()
 
     def divide(self, by_key: bool, keys: Collection[int] | None = None) -> Iterator[tuple[int, Portion]]:
-        """Gives away the matches that nobody has taken: see ``Enumerating``."""
+        """Give away the matches that were not read: see ``Enumerating``."""
         for part in self._parts:
             yield from part.divide(by_key, keys)
 
     def drop(self) -> None:
-        """Forgets the matches that nobody has taken."""
+        """Forget the matches that were not read."""
         self._before = None
         for part in self._parts:
             part.drop()

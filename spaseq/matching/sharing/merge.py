@@ -36,8 +36,9 @@ _Ending = tuple[tuple[Action, ...], tuple[int, ...]]
 class Merged:
     """Several queries, the members, as one.
 
-    ``start`` is where the automaton begins, and ``wanted`` says of each place whose partial matches are
-    there, ``ends`` of each way to end there whose matches: of one in two orders of preference, in all.
+    ``start`` is where the automaton begins. ``wanted``: for each place, the members with partial matches
+    there. ``ends``: for each place and each way to end there, the members with these matches. If one
+    way occurs in two orders of preference, the members of both.
     """
 
     pattern: SequencePattern
@@ -48,10 +49,10 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """``merged`` queries as tables of ``kernel``, or as those that ``ordered`` makes its own of.
+    """``merged`` queries as tables of ``kernel``, or as the tables that ``ordered`` builds its own from.
 
-    ``gates`` are the members that each gate is of, ``rivals`` those that must not skip what each candidate
-    is. ``candidates`` and ``accepts`` say of each member what numbers of the whole are as its own; -1: none.
+    ``gates``: the members of each gate; ``rivals``: for each candidate, the members that must not skip it.
+    ``candidates`` and ``accepts``: for each member, its own number of each candidate and accept; -1: none.
     """
 
     merged: Merged
@@ -118,10 +119,11 @@ def _merged(patterns: Sequence[SequencePattern], starts: Sequence[Place], by: st
 
 
 class _Merger:
-    """Puts places together: each is of some members, for each of which it is one of their own.
+    """Merges places of members: a merged place stands for one place of each of some members.
 
-    A partial match can wait at one gate for what ``;`` lets no member skip, though each waits for something
-    else, where it is told which of these it has taken or, in ``ordered``, which members it is of.
+    With ``;``, a partial match can wait at one gate for elements that no member may skip, although each
+    member waits for another element: it then has bits for the ones that it has taken or, in ``ordered``, for
+    its members.
     """
 
     def __init__(self, is_ordered: bool, is_told: bool) -> None:
@@ -174,7 +176,7 @@ class _Merger:
         return replace(next(iter(found.values())), target=target)
 
     def _in_parts(self, own: dict[int, Gate]) -> Iterator[dict[int, Gate]]:
-        """Gates that are one, in as many parts as needed: where ways are told apart, by a bit each."""
+        """Split gates that are one into as few parts as needed: each part has a bit for each of its ways."""
         some: dict[int, Gate] = {}
         steps = set[object]()
         for member, gate in own.items():
@@ -186,15 +188,16 @@ class _Merger:
         yield some
 
     def _may_part(self, gate: Gate) -> bool:
-        """Whether a partial match that is told what it has taken can wait there for what others wait for."""
+        """Whether a partial match with bits for what it has taken can wait there for other members, too."""
         if gate.strategy is not Strategy.NEXT or not self._is_told or len(gate.ways) != 1:
             return False
         return all(rival.unit.id == gate.ways[0].unit.id for rival in gate.rivals)
 
     def _what(self, gate: Gate) -> object:
-        """Equal for gates that are one.
+        """Return a key, equal for gates that are one.
 
-        Where ``;`` is not to skip what others wait for, there is no other, unless that is told apart.
+        A gate of ``;`` must not skip what other members wait for. So it equals no other, unless bits tell
+        the members apart.
         """
         parts = self._may_part(gate)
         rivals = () if parts else gate.rivals

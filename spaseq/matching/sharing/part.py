@@ -119,7 +119,7 @@ class PlainSites(NamedTuple):
 
 
 class Lot(NamedTuple):
-    """Matches of several members: whose each is, and which of the rows found, by number.
+    """Matches of several members: the member of each, and the number of the row found.
 
     ``last`` has, of each row found, what is the same for neighbours that are delivered in the order of their
     events; None where they are in order. Shape ``(rows, any)``.

@@ -1,4 +1,4 @@
-"""How several queries will be run together, in words and pictures (``explain`` of several)."""
+"""Describe in words and pictures how several queries run together (``explain`` of several)."""
 
 from __future__ import annotations
 
@@ -79,8 +79,9 @@ class Same:
 class Prefix:
     """Queries that share partial matches up to where they part.
 
-    ``nfa`` is the automaton of all of them; ``wanted`` says of each state whose partial matches are there,
-    ``ends`` of each that ends matches whose these are. ``sequences`` are those of ``queries``.
+    ``nfa`` is the automaton of all of them. ``wanted``: for each state, the queries with partial matches
+    there. ``ends``: for each accepting state, the queries that it completes. ``sequences`` are the sequences
+    of ``queries``.
     """
 
     queries: tuple[str, ...]
@@ -127,7 +128,7 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """A query that runs by itself, or as one with those that ask the same, and why."""
+    """A query that runs by itself, or as one with queries that ask the same, and why."""
 
     queries: tuple[str, ...]
     sequence: str

@@ -1,1 +1,4 @@
-"""All matches at constant cost an event, enumerated when asked for (CORE: tECS)."""
+"""Find all matches at constant cost per event and enumerate them on demand (CORE: tECS).
+
+Open ``evaluator`` first.
+"""

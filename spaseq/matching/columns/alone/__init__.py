@@ -1,1 +1,1 @@
-"""Events that come alone: kept by the hundred, their graph patterns joined by compiled code."""
+"""Events pushed one at a time: store them by the hundred and join their graph patterns by compiled code."""

@@ -171,7 +171,7 @@ def _is_of_bucket(t: Ints, m: Ints, b: Ints, bucket: int, gate: int, r: int) -> 
 def _visit_heap(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, bucket: int
 ) -> None:
-    """The waits of a heap whose bound the event passes; if that is not plain, the heap becomes a list."""
+    """Visit the waits of a heap with a bound that the event passes; without an order, make it a list."""
     root = buckets.root(m, bucket)
     gate = waits.gate(m, root)
     c = gates.candidates(t, gate)
@@ -236,7 +236,7 @@ def _visit_keys(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int, gate: int,
     share: int, at: int,
 ) -> None:  # fmt: skip
-    """The waits at a gate that have the key of a share's rows, whose columns stand at ``at``."""
+    """Visit the waits at a gate that have the key of a share's rows; ``at``: offset of the key columns."""
     g = batch.gpm(b, share)
     for r in range(batch.first(b, share), batch.end(b, share)):
         if not belongs(t, m, b, g, r, key):

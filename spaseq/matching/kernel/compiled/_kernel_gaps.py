@@ -147,7 +147,7 @@ def _precedes(time: int, stream: int, number: int, later: int, other: int, limit
 
 @rare
 def begin(t: Ints, m: Ints, w: int, time: int, stream: int, number: int) -> None:
-    """A run takes its next event: that closes the gaps whose owner begins with it."""
+    """Close the gaps with an owner that begins with the run's next event."""
     start = w + t[GAPS] + FIRST_GAP
     for gap in range(start, start + t[N_GAPS] * gaps.SIZE, gaps.SIZE):
         if gaps.forbidden(m, gap) != 0 and gaps.owner(m, gap) != 0 and gaps.before_stream(m, gap) == NOWHERE:

@@ -20,16 +20,16 @@ def size_of_found(ints: Ints) -> int:
 
 @kernel
 def lay(ints: Ints, ranks: Ints, n_keys: int, size: int, laid: Ints, work: Ints) -> bool:
-    """Writes the runs found, and forgets them.
+    """Write the runs found, and forget them.
 
-    Those that end with one event of one partition are neighbours, and are put in the order of their events.
-    False, and nothing is forgotten, if two of them have the same ones, or if an event was taken for several
-    of its solutions.
+    Runs that end with one event of one partition are neighbours, sorted by their events. Return False, and
+    forget nothing, if two of them have the same events, or if an event was taken for several of its
+    solutions.
 
-    In ``laid``: of each run its partition's key; where the events of each begin, and those of the last end;
-    and of all events, of which there are ``size``, first positions, then candidates, then rows. ``ranks``: of
-    each candidate, where its GPM's name is in their order. ``work`` has room for an integer for each event,
-    and for three for each run and one more.
+    ``laid`` gets: the partition key of each run; the offset of each run's events, and the end of the last;
+    and of all ``size`` events first positions, then candidates, then rows. ``ranks``: for each candidate, the
+    rank of its GPM's name. ``work`` has room for an integer for each event, and for three for each run and
+    one more.
     """
     m, out, w, rank = pointer(ints), pointer(laid), pointer(work), pointer(ranks)
     count = header.found_count(m)

@@ -46,7 +46,7 @@ def mix(code: int, value: int) -> int:
 
 @part
 def find_partition(m: Ints, size: int, key: int) -> int:
-    """The partition whose key of so many ids stands at ``key``, new if need be; 0 if there is no room."""
+    """Return the partition with the ``size`` key ids at ``key``, new if need be; 0 if there is no room."""
     if size == 0:
         return int(header.partitions(m))
     code = 1

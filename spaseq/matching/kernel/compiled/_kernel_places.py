@@ -18,7 +18,7 @@ from spaseq.matching.kernel.records import buckets, gates, header, hold, nodes, 
 
 @inlined
 def _hang(m: Ints, w: int, head: int) -> None:
-    """Puts a wait in front of the list whose first one stands at ``head``."""
+    """Put a wait in front of the list with its first wait at ``head``."""
     first = m[head]
     waits.set_back(m, w, 0)
     waits.set_link(m, w, first)
@@ -131,7 +131,7 @@ def pop(t: Ints, m: Ints, bucket: int, numbers: Floats) -> int:
 
 @rare
 def dissolve(m: Ints, bucket: int) -> None:
-    """Makes a list of a heap: for an event whose value has no plain place in the order."""
+    """Turn a heap into a list, for an event with a value that has no plain place in the order."""
     stack = buckets.root(m, bucket)
     buckets.set_root(m, bucket, 0)
     while stack != 0:

@@ -1,1 +1,4 @@
-"""A query as tables for the runs kernel: arrays, with references as places in them."""
+"""Compile a query to the tables of ``kernel``: arrays that refer to their parts by offset.
+
+Open ``compiling`` first.
+"""

@@ -116,7 +116,7 @@ class AbsenceTables:
         return gaps
 
     def checks(self, absence: Absence) -> list[AbsenceCheck]:
-        """The GPMs whose events tell whether something absent is there."""
+        """Return the GPMs with events that show whether something absent is there."""
         if isinstance(absence, Omit):
             optional = absence.optional
             readings = optional.readings or (optional.element,)

@@ -227,7 +227,7 @@ class Analysis:
             yield from self.steps(item, Site())
 
     def counting(self, atom: Atom) -> int | None:
-        """The Kleene around an atom whose aggregates count its solutions."""
+        """Return the Kleene around an atom with aggregates that count the atom's solutions."""
         for a in self.accumulators:
             counts = a.kind in ("COUNT", "SUM") or (a.kind in ("FIRST", "LAST") and a.offset > 0)
             if counts and a.kleene in self._inside[atom.id]:
@@ -343,15 +343,15 @@ def _parts(unit: Unit) -> list[tuple[Atom, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A query's tables, and what their numbers stand for.
+    """A query's tables, and the meaning of their numbers.
 
-    ``columns`` are GPMs and variables; ``width`` and ``sums`` are the integers and floats of a wait. Of the
-    rows that negations look back at, ``entry`` are the integers of one, and ``offsets`` says where in it the
-    columns stand. ``derived`` are columns that are computed, ``lookups`` the expressions whose values are
-    asked for, ``limits`` bounds of time (``LIMITS`` is for what they are on the streams' clock).
-    ``ambiguous``: a match that waits may have the events of one that does not. ``analysis`` is what all of it
-    was written from. ``looks``: what was said of matches, by whether they are decided; tables that are alike
-    have it in common.
+    - ``columns`` are GPMs and variables; ``width`` and ``sums`` are the integers and floats of a wait.
+    - ``entry``: integers of a row that negations look back at; ``offsets``: offset of each column in it.
+    - ``derived`` are computed columns, ``lookups`` the expressions that Python evaluates.
+    - ``limits`` are bounds of time; ``LIMITS`` is the offset of their values on the streams' clock.
+    - ``ambiguous``: a waiting match may have the events of one that does not wait.
+    - ``analysis`` is the source of the tables.
+    - ``looks``: known facts about matches, by whether they are decided. Alike tables share them.
     """
 
     analysis: Analysis

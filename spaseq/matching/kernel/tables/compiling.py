@@ -96,10 +96,10 @@ _KINDS: Final = ByOutline[_Kind | None]()
 def tables_alike(
     pattern: SequencePattern, intern: Callable[[Term], int], key: Outline | None = None
 ) -> Compiled:
-    """The tables of a query, whose ``analysis``, ``candidates`` and ``accepts`` may be another query's.
+    """Return the tables of a query. ``analysis``, ``candidates`` and ``accepts`` may be another query's.
 
-    That one differs in constants of FILTERs, in its window, and in what its triple patterns name, and in
-    nothing else. ``key``: the query's ``outline``, if it is known. Raises ``BeyondTables``.
+    The other query differs only in constants of FILTERs, in its window, and in the names in its triple
+    patterns. ``key``: the query's ``outline``, if it is known. Raises ``BeyondTables``.
     """
     query = pattern.query
     kind = _KINDS.of(key or outline(query), lambda: _kind(query))
@@ -107,7 +107,7 @@ def tables_alike(
 
 
 def like_tables(pattern: SequencePattern, intern: Callable[[Term], int], key: Outline) -> Compiled:
-    """The same for who reads all but ``tables`` and ``constants``, which are nobody's."""
+    """Return the same, for callers that read neither ``tables`` nor ``constants``, which are not filled."""
     kind = _KINDS.of(key, lambda: _kind(pattern.query))
     return compile_tables(pattern, intern) if kind is None else kind.compiled
 

@@ -1,1 +1,4 @@
-"""The compiled loops of lazy evaluation: buffers of events, and the search begun by the last to arrive."""
+"""The compiled loops of lazy evaluation: buffers, and the search that the last event of a match starts.
+
+Open ``_kernel`` first.
+"""

@@ -1,1 +1,1 @@
-"""The compiled loops of the priority simulation: runs of one first event in the order of preference."""
+"""The compiled loops of the priority simulation: the runs of one first event in order of preference."""

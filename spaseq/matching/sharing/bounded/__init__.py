@@ -1,1 +1,1 @@
-"""Queries that begin alike and have one bound: what is shed is shed for all of them."""
+"""Queries with a common prefix and one bound: shedding drops a partial match for all of them."""

@@ -60,7 +60,7 @@ class SheddingTogether(Shedding, Gathering, Together):
         self._features.tables[v.LIMIT] = limit
 
     def find(self, lot: Lot, runs: int) -> None:
-        """So many runs are matches, of whom the lot says."""
+        """Count ``runs`` runs as matches; the lot has their members."""
         self._account.find(len(lot.members))
         self._made += max(0, len(lot.members) - runs)
 

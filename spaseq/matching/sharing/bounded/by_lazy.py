@@ -27,7 +27,7 @@ from spaseq.matching.shedding.lazy import SheddingLazy
 
 
 class SheddingLazyGroup(BoundedGroup, LazyGroup):
-    """Members as the alternatives of one query, of whose events some are shed."""
+    """Members as the alternatives of one query; some of its buffered events are shed."""
 
     _lazy: SheddingLazyTogether
 
@@ -54,7 +54,7 @@ class SheddingLazyTogether(SheddingLazy, GatheringLazy, Together):
         """``sites``: how many each member has."""
         self._group, self._members = group, members
         self._weights = weights(members)
-        # Of each site, whose it is; and where the events in hand begin.
+        # The member of each site, and where the events in hand begin.
         self._of, self._at = np.repeat(np.arange(len(members)), sites), 0
         own = [{common: name for name, common in member.common.gpms.items()} for member in members]
         states = [[f"buffered {of[gpm]}" if gpm in of else None for gpm in compiled.gpms] for of in own]

@@ -21,7 +21,7 @@ class Ledgers:
     def __init__(self, members: Sequence[BoundedMember], states: Sequence[Sequence[str | None]]) -> None:
         """``states``: what each query calls each place where something may be shed; None: not its own."""
         self._members, self._states = members, states
-        # Those that were told when they were over: what they shed stays as it was.
+        # Members with a final report: their figures no longer change.
         self._over: set[int] = set()
 
     def tell(self, every: Shed, shed: Ints) -> None:

@@ -12,8 +12,9 @@ from spaseq.matching.shedding.query import called
 
 
 class BoundedMember(Member):
-    """A member of those that keep one bound. ``leaves`` is called when it wants no more, which ``is_done``
-    says then, and ``asks`` when somebody asks what was given up.
+    """A member of a group that keeps one bound.
+
+    ``leaves`` is called when the member is done (``is_done``), ``asks`` when its shedding report is read.
     """
 
     effort: Effort
@@ -44,7 +45,7 @@ class BoundedMember(Member):
         self.shed.active = False
 
     def leave(self, position: int) -> None:
-        """See ``Member.leave``: whether or not it was ever shown an event, nobody waits for it."""
+        """See ``Member.leave``: shedding ends, whether or not the member has seen an event."""
         super().leave(position)
         self.end_shedding()
 

@@ -56,10 +56,10 @@ class Together(ABC):
 
     @abstractmethod
     def value(self, live: frozenset[int]) -> None:
-        """Matches of nobody but these are worth anything."""
+        """Set the value of matches: those of other members are worth nothing."""
 
     def weigh(self, live: frozenset[int]) -> None:
-        """Nobody wants anything but these: the bound is theirs."""
+        """Restrict the group to these members: the bound is theirs."""
         self.value(live)
         if live and self._effort.pool is not None:
             self._effort = effort_of([self._members[i] for i in sorted(live)], self._effort)
@@ -82,8 +82,8 @@ class BoundedGroup(Group):
         """What runs all of them is made."""
         self._whole: Together = whole
         self._members = members
-        # From now on: what fails before, or interrupts it, would be hidden by members that say that they
-        # leave what is not there.
+        # Only now: members that are told earlier would leave a group that does not exist, and hide an error
+        # or an interrupt.
         for member in members:
             member.leaves, member.asks = self._left, whole.update
         return whole

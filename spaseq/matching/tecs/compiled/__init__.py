@@ -1,1 +1,1 @@
-"""The compiled loops of enumeration: CORE's update, nodes of runs, and the walk that enumerates them."""
+"""The compiled loops of ``tecs``: CORE's update, the nodes of runs, and the walk that enumerates them."""
