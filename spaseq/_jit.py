@@ -138,10 +138,10 @@ def _say() -> None:
 
 # How parts of kernels are compiled: not by themselves, but with each kernel that calls them.
 #
-# Numba optimises each function together with all that it calls, and makes machine code of it, though nobody
-# calls a part of a kernel but another part: what is called through eight parts is optimised eight times, and
-# most of the minute that the runs kernel took was that. Here parts are linked as they were lowered, and a
-# kernel is optimised once, with all of them: in less than half of the time, to code that is as fast.
+# Numba optimises each function together with every function that it calls, and compiles each to machine code.
+# A part of a kernel is called by other parts only, so a part below eight others would be optimised eight
+# times; that was most of the minute that the runs kernel took. Here parts are linked unoptimised, and the
+# kernel is optimised once with all its parts: in less than half of the time, to code that is as fast.
 
 
 class _Library(JITCodeLibrary):
@@ -177,7 +177,7 @@ class _Lowering(NativeLowering):
     _library = _Library
 
     def run_pass(self, state: Any) -> bool:
-        """As Numba's, with a library of ours, and an entry point that is none."""
+        """Compile as Numba does, into our own library and without a callable entry point."""
         library = self._library(state.targetctx.codegen(), state.func_id.func_qualname)
         library.enable_object_caching()
         state["library"] = library

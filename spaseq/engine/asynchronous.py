@@ -363,7 +363,7 @@ class Worker:
                 self._start()
 
     def end(self) -> None:
-        """Lets the thread end when it has done what it was told."""
+        """Let the thread end after the calls that are queued."""
         with self._changed:
             self._is_ending = True
             self._changed.notify()
@@ -412,7 +412,7 @@ class Worker:
             failed(error)
             if isinstance(do, _Call):
                 do.fail(error)
-        del do  # it may hold the object whose end ends this thread
+        del do  # it may hold the last reference to the object that ends this thread
         if not self._calls:
             try:
                 self._idle()
@@ -467,7 +467,7 @@ def tell(
 
     try:
         future.get_loop().call_soon_threadsafe(finished)
-    except RuntimeError:  # the loop is closed, and nobody is there
+    except RuntimeError:  # the loop is closed: no task waits for the result
         if unwanted is not None:
             unwanted()
 
@@ -488,6 +488,6 @@ def _awaitable(error: BaseException) -> BaseException:
 
 
 def quietly(do: Callable[[], object]) -> None:
-    """Does what nobody waits for."""
+    """Run a call whose result no task awaits; ignore its errors."""
     with suppress(Exception):
         do()

@@ -216,7 +216,7 @@ class Core:
 
     @property
     def _is_behind(self) -> bool:
-        """Whether something waits until somebody asks, or was left by an interrupt."""
+        """Whether work is deferred until results are read, or was left by an interrupt."""
         return bool(self.inbox.events or self.dispatcher.is_behind or self.tasks)
 
     def _take_waiting(self) -> bool:

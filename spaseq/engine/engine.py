@@ -439,7 +439,7 @@ class Engine:
 class StreamStats:
     """What there was of a stream: its ``events``, late ones included, malformed ones, late ones.
 
-    ``watermark``: before that, a UTC datetime or a tick, an event would be late; None if nobody knows.
+    ``watermark``: the UTC datetime or tick before which an event is late; None before the first event.
     """
 
     events: int
@@ -449,7 +449,7 @@ class StreamStats:
 
 
 class Streams:
-    """The streams that came or that a query reads, for who has the turn."""
+    """Return the streams that arrived or that a query reads. Must be called with the lock held."""
 
     def __init__(self, core: Core) -> None:
         self._core = core

@@ -130,7 +130,7 @@ def every_given(every: int | timedelta | None) -> int | timedelta | None:
 
 
 def repeatable(query: Query) -> None:
-    """Raises ``EngineError`` for a query whose matches would be others if its events came again."""
+    """Raise ``EngineError`` for a query that is not deterministic: a replay would find other matches."""
     for call in matching_calls(query):
         if isinstance(call, Call) and call.name in _UNREPEATABLE:
             name = call.name

@@ -368,9 +368,9 @@ def _is_special(path: Path) -> bool:
 def again(
     refuse: Callable[[BadEvent], None], position: Position, still: Callable[[], AbstractContextManager[None]]
 ) -> Callable[[BadEvent], None]:
-    """Tells of bad events and counts them, but for the first ones, which were told before.
+    """Count and report bad events, except the first ones, which were reported before the restart.
 
-    ``still``: meanwhile no commit is made of the one without the other.
+    ``still``: a context in which no commit happens, so that the count and the report stay together.
     """
     left = position.bad
 

@@ -331,7 +331,7 @@ class Dispatcher(Routes):
 
     @property
     def is_behind(self) -> bool:
-        """Whether something waits until somebody asks, or was left by an interrupt."""
+        """Whether work is deferred until results are read, or was left by an interrupt."""
         return bool(self.arriving or self.jobs.wait)
 
     def _take_waiting(self) -> None:
