@@ -131,8 +131,8 @@ def _found(
     told: Accumulator[Told] | None,
 ) -> DataFrame:
     """The answers; ``told`` hears of malformed events."""
-    check_events(events, query)
     require_read(events)
+    check_events(events, query)
     spark = events.sparkSession
     clock = clock_of(events, settings.clock)
     if start is None and _tumbles(query):
@@ -198,6 +198,7 @@ def matches(
     prepared = as_query(query)
     wanted = None if columns is None else types_of(columns, prepared)
     settings = Settings(**options)
+    require_read(events)
     check_events(events, prepared)
     clock = clock_of(events, settings.clock)
     told = hearing(events, _LEFT_OUT)

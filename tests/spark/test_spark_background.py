@@ -196,6 +196,16 @@ def test_background_graphs_that_are_wrong(
     assert small > 0 or name != "a.nt" or str(caught.value).endswith("<x:a> <x:b> nonsense .")
 
 
+def test_empty_files_are_empty_graphs(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "a folder, 50%"
+    folder.mkdir()
+    for name in ("none.nt", "none.ttl"):
+        (folder / name).write_text("")
+    assert knowledge(spark, {KB: folder}).triples.count() == 0
+    (folder / "some.ttl").write_text("<x:a> <x:b> <x:c> .")
+    assert knowledge(spark, {KB: f"file://{folder}"}).triples.count() == 1
+
+
 def test_sources_that_are_no_background_graphs(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.createDataFrame([("x:a", "x:b", None)], "s string, p string, o string")
     for source, told in (

@@ -16,6 +16,7 @@ from itertools import islice
 from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple, TypeAlias
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -140,10 +141,8 @@ def _of_files(spark: SparkSession, iri: str, location: str, here: Path | None, c
         return _of_lines(_lines_of(spark.table(location), iri, f"table {location}"), coder)
     listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     try:
-        # Only the names: their contents are not read.
-        paths = [
-            row.path for row in listed.load(f"file:{here}" if here else location).select("path").collect()
-        ]
+        # Names as URIs, of empty files as well, of which a query would make no row.
+        paths = [unquote(uri) for uri in listed.load(f"file:{here}" if here else location).inputFiles()]
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
