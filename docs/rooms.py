@@ -54,7 +54,7 @@ RECORDS: Final = "records"
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A row of the map: its paths (``spaseq/gpm/``, ``spaseq/terms.py``) and what it says of them."""
+    """A row of the map: its paths (``spaseq/patterns/``, ``spaseq/terms.py``) and what it says of them."""
 
     paths: tuple[str, ...]
     flow: str

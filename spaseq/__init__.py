@@ -44,12 +44,12 @@ if TYPE_CHECKING:
         SpaseqError,
         SpaseqWarning,
     )
-    from spaseq.gpm.kb import KnowledgeBase
     from spaseq.language import prepare
     from spaseq.language.functions import function
     from spaseq.language.syntax import Query
     from spaseq.limits import Limits
     from spaseq.matching.plan import explain
+    from spaseq.patterns.kb import KnowledgeBase
     from spaseq.results.batch import MatchBatch
     from spaseq.results.match import Event, Match
     from spaseq.sources import BadEvent, SourceOptions

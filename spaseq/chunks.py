@@ -17,7 +17,7 @@ import zstandard
 
 from spaseq.errors import EngineError
 from spaseq.events import Clock, EventBatch, Ids, concatenate
-from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms import _table_kernel as kernels
 from spaseq.terms._table_kernel import FRESH, IRI, KIND, LABEL, LENGTH, PADDING, SEED
 from spaseq.terms.dictionary import UNBOUND, Dictionary, distinct_of

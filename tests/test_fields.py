@@ -24,7 +24,7 @@ from spaseq._fields import (
     writes_row,
 )
 from spaseq._jit import kernel
-from spaseq.matching.conditions._kernel_values import pointer
+from spaseq.matching.filters._kernel_values import pointer
 
 first, set_first = reads(0), writes(0)
 last, set_last = reads(3), writes(3)

@@ -11,9 +11,9 @@ from spaseq.cli.console import warnings_on_stderr
 from spaseq.cli.running.report import Report
 from spaseq.engine import Handle, Source
 from spaseq.engine import run as start
-from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
 from spaseq.matching.plan import Explanation
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.why import Diagnosis
 from spaseq.why.diagnosis import became, taken
 

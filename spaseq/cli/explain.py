@@ -16,7 +16,7 @@ from spaseq.language.syntax import Query
 
 if TYPE_CHECKING:
     from spaseq.engine import Source
-    from spaseq.gpm.kb import KnowledgeBase
+    from spaseq.patterns.kb import KnowledgeBase
 
 
 class Explanation(StrEnum):

@@ -15,7 +15,7 @@ from spaseq.limits import Limits
 
 if TYPE_CHECKING:
     from spaseq.engine import Source
-    from spaseq.gpm.kb import KnowledgeBase
+    from spaseq.patterns.kb import KnowledgeBase
 
 
 def read(path: Path, limits: Limits = Limits()) -> Query:
@@ -58,7 +58,7 @@ def inputs(
     """Return what queries read, from the command line; ``all_needed``: every stream must have a source."""
     # Imported here: they take a while to load.
     from spaseq.engine import Source
-    from spaseq.gpm.kb import KnowledgeBase
+    from spaseq.patterns.kb import KnowledgeBase
     from spaseq.sources.catalog import load_catalog
 
     sources = stream_sources(

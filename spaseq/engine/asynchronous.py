@@ -23,8 +23,8 @@ from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.stats import Stats
 from spaseq.engine.reading import Source
 from spaseq.errors import EngineError
-from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match, view
 from spaseq.why.diagnosis import Diagnosis

@@ -20,8 +20,8 @@ from spaseq.engine.rejects import DeadLetters, Rejects
 from spaseq.engine.turn import Turn
 from spaseq.errors import EngineError, warn
 from spaseq.events import BatchBuilder, Clock, Stamp
-from spaseq.gpm.sharing import Sharing
 from spaseq.limits import Limits
+from spaseq.patterns.sharing import Sharing
 from spaseq.terms.dictionary import Dictionary, Term
 
 if TYPE_CHECKING:

@@ -33,11 +33,11 @@ from spaseq.engine.registry import Bounds, Registry
 from spaseq.engine.rejects import DeadLetters
 from spaseq.errors import EngineError, SourceError
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.kb import Source as Knowledge
 from spaseq.language import as_query
 from spaseq.language.syntax import Query
 from spaseq.limits import Limits
+from spaseq.patterns.kb import KnowledgeBase
+from spaseq.patterns.kb import Source as Knowledge
 from spaseq.results.match import Match
 from spaseq.sources import BadEvent
 
@@ -121,7 +121,7 @@ class Engine:
         self._reading = Reading(core, idle, None if wall_clock is None else WallClock(wall_clock, lateness))
         if shapes is not None:
             # Here, because pyshacl takes a while to load.
-            from spaseq.gpm.shapes import Shapes
+            from spaseq.patterns.shapes import Shapes
 
             core.dispatcher.shapes = Shapes(shapes)
             self.turn.prompts(lambda: False)  # an event that does not conform is reported at once

@@ -33,7 +33,7 @@ from spaseq.engine.rejects import Kind
 from spaseq.errors import EngineError
 from spaseq.events import Clock, Ids, Stamp
 from spaseq.interrupts import Pace
-from spaseq.matching.conditions.numbers import Numbers
+from spaseq.matching.filters.numbers import Numbers
 from spaseq.sources import BadEvent
 from spaseq.sources.assembly.sink import check_term, check_terms
 from spaseq.sources.times import far_off, latest

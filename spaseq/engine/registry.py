@@ -17,10 +17,10 @@ from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.cuts import begins_anew
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.errors import EngineError, warn
-from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
 from spaseq.matching.shedding.query import is_monotone
 from spaseq.matching.templates.form import form
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.results.match import Match
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from spaseq.engine.handle import Handle
 from spaseq.engine.reading import Held, Source, Steps
 from spaseq.engine.rejects import DeadLetters
 from spaseq.errors import EngineError, SourceError, SpaseqError
-from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.kb import Source as Knowledge
 from spaseq.language import as_query
 from spaseq.language.syntax import Query
 from spaseq.limits import Limits, NearLimit
+from spaseq.patterns.kb import KnowledgeBase
+from spaseq.patterns.kb import Source as Knowledge
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match, view
 from spaseq.sources import SourceOptions

@@ -12,19 +12,19 @@ from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import AnyOrder, Atom, Both, Kleene, SequencePattern, walk
 from spaseq.automaton.scopes import loops, passed
 from spaseq.events import Stamp
-from spaseq.gpm.expressions.aggregates import (
+from spaseq.language import scope
+from spaseq.language.rewrite import substitute
+from spaseq.language.syntax import Aggregate, Expression, Filter, Group, Prev, Var
+from spaseq.limits import UNLIMITED, Budget, Limits
+from spaseq.matching.model import Occurrence, Row, Solution
+from spaseq.patterns.expressions.aggregates import (
     AggregateSummary,
     EarlyError,
     Iterations,
     errs_for_want_of,
     last_of,
 )
-from spaseq.gpm.expressions.compiled import ExpressionError, compile_filter
-from spaseq.language import scope
-from spaseq.language.rewrite import substitute
-from spaseq.language.syntax import Aggregate, Expression, Filter, Group, Prev, Var
-from spaseq.limits import UNLIMITED, Budget, Limits
-from spaseq.matching.model import Occurrence, Row, Solution
+from spaseq.patterns.expressions.compiled import ExpressionError, compile_filter
 from spaseq.terms.dictionary import Dictionary
 
 # Filters on rows: whether a row meets them, with their aggregates and PREVs over its iterations.

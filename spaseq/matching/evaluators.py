@@ -222,7 +222,7 @@ def by_columns(
 
         return Lazy(pattern, dictionary, context, bounds, tree=name == "tree")
     if name == "kernel":
-        from spaseq.matching.kernel.evaluator import Kernel
+        from spaseq.matching.nfa.evaluator import Kernel
 
         return Kernel(pattern, dictionary, context, bounds)
     if name == "ordered" and not _beyond_order_tables(pattern):
@@ -250,7 +250,7 @@ def _shedding(name: str, query: BoundedQuery) -> ByColumns:
 def load(name: str) -> None:
     """Has the compiled code ready that an evaluator needs for pushed events, where it is known."""
     if name == "kernel":
-        from spaseq.matching.kernel.evaluator import load as load_kernel
+        from spaseq.matching.nfa.evaluator import load as load_kernel
 
         load_kernel()
 
@@ -304,7 +304,7 @@ def _lazy_costs(pattern: SequencePattern) -> tuple[Obstacle, ...]:
 
 
 def _kernel(pattern: SequencePattern) -> Iterator[Obstacle]:
-    from spaseq.matching.kernel.tables.compiling import obstacles
+    from spaseq.matching.nfa.tables.compiling import obstacles
 
     return obstacles(pattern)
 

@@ -12,14 +12,14 @@ from spaseq.automaton.nfa import NFA
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import AnyOrder, GpmPart
 from spaseq.automaton.show import ending, label, show
-from spaseq.gpm.expressions.walk import own_calls
-from spaseq.gpm.spectra.joins import covers
 from spaseq.language import as_query
 from spaseq.language.syntax import Filter, Group, OwnFunction, Query, Window
 from spaseq.language.syntax.durations import decimal
 from spaseq.language.syntax.printing import print_expression
 from spaseq.matching.evaluators import UnderBound, choose, under_bound
 from spaseq.matching.obstacles import Obstacle, in_words
+from spaseq.patterns.expressions.walk import own_calls
+from spaseq.patterns.spectra.joins import covers
 
 
 @dataclass(frozen=True, slots=True)

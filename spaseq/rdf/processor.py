@@ -13,8 +13,8 @@ from rdflib.term import Node, Variable
 
 from spaseq.engine import Engine
 from spaseq.errors import EngineError, SpaseqWarning
-from spaseq.gpm.kb import Source as Knowledge
 from spaseq.language.syntax import Ask, Construct, Query
+from spaseq.patterns.kb import Source as Knowledge
 from spaseq.rdf.prepared import bound, prepare
 from spaseq.rdf.recorded import knowledge, sources
 from spaseq.results.match import Match

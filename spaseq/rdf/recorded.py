@@ -20,10 +20,10 @@ from rdflib.term import BNode, Node, URIRef
 
 from spaseq.engine import Source
 from spaseq.errors import EngineError, SourceError, SpaseqWarning
-from spaseq.gpm.expressions.walk import patterns
-from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.kb import Source as Knowledge
 from spaseq.language import syntax as s
+from spaseq.patterns.expressions.walk import patterns
+from spaseq.patterns.kb import KnowledgeBase
+from spaseq.patterns.kb import Source as Knowledge
 from spaseq.rdf.vocabulary import GENERATED_AT, PART_OF
 from spaseq.sources import BadEvent, SourceOptions, load_catalog
 from spaseq.sources.times import read_time

@@ -11,15 +11,15 @@ from typing import Any
 import pyoxigraph as ox
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.gpm.expressions.comparison import sort_key
-from spaseq.gpm.expressions.compiled import SEED, ExpressionError, compile_filter, compile_value
-from spaseq.gpm.expressions.functions import new_seed
-from spaseq.gpm.expressions.walk import labels
 from spaseq.language.rewrite import substitute
 from spaseq.language.syntax import Aggregate, Construct, Expression, Select, TriplePattern, Var
 from spaseq.language.syntax.printing import print_group
 from spaseq.matching.context import Context
 from spaseq.matching.model import Found, Row, Solution
+from spaseq.patterns.expressions.comparison import sort_key
+from spaseq.patterns.expressions.compiled import SEED, ExpressionError, compile_filter, compile_value
+from spaseq.patterns.expressions.functions import new_seed
+from spaseq.patterns.expressions.walk import labels
 from spaseq.results.match import ConstructedTriple
 from spaseq.terms.dictionary import Dictionary, Term
 

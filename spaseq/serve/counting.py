@@ -10,8 +10,8 @@ import pyoxigraph as ox
 
 from spaseq.automaton.normal import normalise
 from spaseq.events import BatchBuilder, EventBatch, concatenate
-from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.serve.newest.recent import EVENTS, Kept, in_order
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.evidence import Evidence

@@ -12,7 +12,7 @@ from typing import Final
 import pyoxigraph as ox
 
 from spaseq.engine import AsyncEngine, Engine
-from spaseq.gpm.kb import KnowledgeBase
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.samples import USE_CASES, UseCase, use_case
 from spaseq.samples._write import turtle
 

@@ -17,8 +17,8 @@ from typing import Any, Final
 from spaseq.engine import AsyncEngine, AsyncHandle, Engine
 from spaseq.engine.engine import StreamStats
 from spaseq.errors import SpaseqError
-from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Ask, Construct, Query
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.results.writers._columns import columns
 from spaseq.serve.counting import Counted
 from spaseq.serve.errors import ApiError, beyond, told

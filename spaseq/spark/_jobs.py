@@ -14,11 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.events import Clock
-from spaseq.gpm.expressions.walk import is_volatile, matching_calls
-from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.kb import Source as Knowledge
-from spaseq.gpm.shapes import text_of
 from spaseq.language.syntax import FunctionCall, Query
+from spaseq.patterns.expressions.walk import is_volatile, matching_calls
+from spaseq.patterns.kb import KnowledgeBase
+from spaseq.patterns.kb import Source as Knowledge
+from spaseq.patterns.shapes import text_of
 from spaseq.sources.spans import read_duration
 from spaseq.spark._checkpoints import require_begun_by
 from spaseq.spark.background._contents import contents

@@ -22,9 +22,9 @@ from spaseq.engine.arguments import stream_iri
 from spaseq.engine.running import StreamSource, _sources
 from spaseq.errors import EngineError, SourceError, warn
 from spaseq.events import EARLIEST, LATEST, Clock
-from spaseq.gpm.shapes import text_of
 from spaseq.language import as_query
 from spaseq.language.syntax import UNITS, Query, WindowKind
+from spaseq.patterns.shapes import text_of
 from spaseq.sources import SourceOptions
 from spaseq.spark._checkpoints import JOB
 from spaseq.spark._jobs import Graphs, Options, Settings, job_of, milliseconds_of

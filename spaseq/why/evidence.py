@@ -8,9 +8,9 @@ from pathlib import Path
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
-from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
 from spaseq.language.syntax.printing import print_term
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.terms.dictionary import Dictionary, Term
 from spaseq.why.diagnosis import GpmStats
 

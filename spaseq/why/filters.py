@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from spaseq.gpm.evaluator import GpmEvaluator
-from spaseq.gpm.expressions.compiled import ExpressionError, Solution, compile_test
-from spaseq.gpm.sharing import Sharing
 from spaseq.language.syntax import Filter, Gpm, Group, Optional, Pattern, Union
 from spaseq.language.syntax.printing import print_expression, print_group
+from spaseq.patterns.evaluator import GpmEvaluator
+from spaseq.patterns.expressions.compiled import ExpressionError, Solution, compile_test
+from spaseq.patterns.sharing import Sharing
 from spaseq.why.diagnosis import ROWS, BranchCount, FilterCount
 from spaseq.why.evidence import Evidence
 

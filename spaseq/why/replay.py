@@ -14,11 +14,11 @@ import numpy as np
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.errors import SpaseqError
-from spaseq.gpm.expressions.compiled import Solution, compile_test
 from spaseq.language.syntax import Consume, Emit, Expression, Filter, Modifiers, Query, Select
 from spaseq.limits import Limits
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.context import Context
+from spaseq.patterns.expressions.compiled import Solution, compile_test
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match
 from spaseq.terms.dictionary import Dictionary

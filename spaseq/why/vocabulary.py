@@ -12,7 +12,6 @@ import numpy as np
 from pyoxigraph import BlankNode, NamedNode
 
 from spaseq.events import EventBatch, Ids
-from spaseq.gpm.spectra.solutions import Mask
 from spaseq.language.syntax import (
     Gpm,
     Group,
@@ -24,6 +23,7 @@ from spaseq.language.syntax import (
     Triples,
     Var,
 )
+from spaseq.patterns.spectra.solutions import Mask
 from spaseq.terms.dictionary import Term
 from spaseq.why.diagnosis import Missing
 from spaseq.why.evidence import Evidence

@@ -23,8 +23,8 @@ import spaseq.paths
 from spaseq import Engine
 from spaseq.engine import Progress, Source
 from spaseq.errors import KnowledgeError, QueryError, SourceError
-from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language import checked
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.sources import BadEvent, SourceOptions
 from tests.sources.reading import Trickle, pieces
 

@@ -145,7 +145,7 @@ def test_deep_triple_terms_in_background_graphs(
     path.write_text(f"{comment}<{EX}a> <{EX}b> <{EX}c> .\n<{EX}a> <{EX}b> {nested(DEEP)} .\n")
     printed = alone(
         f"""
-from spaseq.gpm.kb import KnowledgeBase
+from spaseq.patterns.kb import KnowledgeBase
 for load in (lambda: KnowledgeBase({{EX + "kb": Path({str(path)!r})}}),
              lambda: KnowledgeBase({{EX + "kb": Path({str(path)!r}).read_text()}}),
              lambda: spaseq.paths.load({str(path)!r})):
@@ -227,7 +227,7 @@ def test_entity_bombs(levels: int, tmp_path: Path, alone: Callable[[str], str]) 
     )
     printed = alone(
         f"""
-from spaseq.gpm.kb import KnowledgeBase
+from spaseq.patterns.kb import KnowledgeBase
 path = Path({str(path)!r})
 for load in (lambda: KnowledgeBase({{EX + "kb": path}}), lambda: spaseq.paths.load(path)):
     try:

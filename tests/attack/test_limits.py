@@ -150,7 +150,7 @@ def test_computed_terms(body: str) -> None:
 
 def test_an_error_inside_oxigraph_is_no_error_of_sparql(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is raised inside a function that Oxigraph calls would otherwise make a variable unbound."""
-    from spaseq.gpm.expressions import functions
+    from spaseq.patterns.expressions import functions
 
     def interrupted(*_: object) -> None:
         raise MemoryError

@@ -12,11 +12,11 @@ from rdflib.plugins.sparql import prepareQuery
 
 import spaseq
 from spaseq.events import BatchBuilder, Clock, EventBatch
-from spaseq.gpm.oxigraph import General
-from spaseq.gpm.spectra.joins import Spectra
-from spaseq.gpm.spectra.rowwise import Facts, Rowwise
 from spaseq.language.syntax import Group
 from spaseq.language.syntax.printing import print_group
+from spaseq.patterns.oxigraph import General
+from spaseq.patterns.spectra.joins import Spectra
+from spaseq.patterns.spectra.rowwise import Facts, Rowwise
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check, side_by_side
 from tests.benchmarks.trades import STREAM, E, Trade, graph, rising_and_falling, v_shape, v_shapes

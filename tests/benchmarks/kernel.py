@@ -12,11 +12,11 @@ from pyoxigraph import Literal, NamedNode
 
 from spaseq.automaton.normal import normalise
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
-from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.model import Bounds
+from spaseq.matching.nfa.evaluator import Kernel
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement
 

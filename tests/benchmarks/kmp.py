@@ -21,14 +21,14 @@ from pyoxigraph import NamedNode
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
-from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kmp.evaluator import Parameterized
 from spaseq.matching.kmp.patterns import Pattern, Term, Variable, compile_pattern, search_numbers
 from spaseq.matching.kmp.tree import PatternTree
 from spaseq.matching.model import Bounds
+from spaseq.matching.nfa.evaluator import Kernel
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check
 

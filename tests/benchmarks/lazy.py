@@ -21,17 +21,17 @@ from pyoxigraph import Literal
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.reading.parser import parse
 from spaseq.matching.columns.evaluator import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.evaluators import by_events
 from spaseq.matching.host import Matcher
-from spaseq.matching.kernel.evaluator import Kernel
-from spaseq.matching.kernel.records import header
 from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.matching.lazy.records import counter
 from spaseq.matching.model import Bounds, Occurrence
+from spaseq.matching.nfa.evaluator import Kernel
+from spaseq.matching.nfa.records import header
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check
 from tests.conftest import SHARED

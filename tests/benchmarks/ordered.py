@@ -14,11 +14,11 @@ from pyoxigraph import Literal
 
 from spaseq.automaton.normal import normalise
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds
 from spaseq.matching.ordered.evaluator import OrderedKernel
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check, side_by_side
 from tests.benchmarks.pipelines import matches

@@ -21,7 +21,6 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort, Policy, Pool, WorkClock
 from spaseq.errors import SpaseqWarning
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.reading.parser import parse
 from spaseq.limits import UNLIMITED
 from spaseq.matching.columns.blocks.found import Block
@@ -29,6 +28,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.query import BoundedQuery, obstacles
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check
 from tests.benchmarks.sharp_oracle import Foreseen, Oracle, mixed

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.matching.kernel.records import header, nodes, waits
+from spaseq.matching.nfa.records import header, nodes, waits
 from spaseq.matching.shedding.evaluator import Shedding
 
 Ids = npt.NDArray[np.int64]

@@ -16,11 +16,11 @@ import numpy.typing as npt
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds
 from spaseq.matching.tecs.evaluator import Enumeration
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement
 

@@ -14,7 +14,7 @@ from spaseq.chunks import Chunk
 from spaseq.engine.durable import journal as entry
 from spaseq.errors import EngineError
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary, Term
 
 Read = Callable[[bytes], object]

@@ -26,8 +26,8 @@ from spaseq.matching.columns.alone._kernel_alone import LARGE
 from spaseq.matching.columns.alone.singles import Singles
 from spaseq.matching.columns.alone.taking import Joins, Taking
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.kernel import matches as by_kernel
 from spaseq.matching.lazy import matches as by_lazy
+from spaseq.matching.nfa import matches as by_kernel
 from spaseq.matching.tecs import reading
 from spaseq.why.sample import Sample
 from tests.conftest import examples

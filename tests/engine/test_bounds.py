@@ -24,8 +24,8 @@ from spaseq.engine.running import Progress, _given_up
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.language import prepare
 from spaseq.limits import Limits
-from spaseq.matching.kernel.compiled import _kernel
-from spaseq.matching.kernel.evaluator import Kernel
+from spaseq.matching.nfa.compiled import _kernel
+from spaseq.matching.nfa.evaluator import Kernel
 from spaseq.matching.plan import explain
 from spaseq.matching.shedding.account import given_up
 from spaseq.matching.shedding.overload import Pace

@@ -21,8 +21,8 @@ from spaseq.engine.pipelines import jobs
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stream_set import Registered
 from spaseq.events import EventBatch
-from spaseq.gpm import discrimination
 from spaseq.matching.sharing import canonical as shared_names
+from spaseq.patterns import discrimination
 from tests.conftest import examples
 from tests.judge.generate import random_case, random_query
 from tests.judge.pattern import Query

@@ -14,9 +14,9 @@ import spaseq
 from spaseq.engine import core
 from spaseq.engine.core import Core
 from spaseq.language import checked
-from spaseq.matching.kernel import evaluator as kernel
-from spaseq.matching.kernel import sizing
-from spaseq.matching.kernel.memory import memory as make_memory
+from spaseq.matching.nfa import evaluator as kernel
+from spaseq.matching.nfa import sizing
+from spaseq.matching.nfa.memory import memory as make_memory
 from spaseq.terms.values import RDF_TYPE, XSD
 from tests.streams import NS, letters, query
 

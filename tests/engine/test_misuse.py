@@ -13,9 +13,9 @@ import rdflib
 import spaseq
 from spaseq.engine import arguments
 from spaseq.engine.pipelines.pipeline import Pipeline
-from spaseq.gpm import kb
 from spaseq.mcp.bounds import Bounds
 from spaseq.mcp.events import EventTools
+from spaseq.patterns import kb
 from tests.streams import NS, letters, query
 
 STREAM = NS + "S"

@@ -10,14 +10,14 @@ from pyoxigraph import Literal
 
 from spaseq.automaton.pattern import SequencePattern, may_trail
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.evaluator import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key, Matcher
 from spaseq.matching.interpreter.evaluator import Runs
-from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Row
+from spaseq.matching.nfa.evaluator import Kernel
 from spaseq.matching.reference import Reference
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly
 from tests.matching.random_sequences import STREAMS, Query, Sample, Step, exists

@@ -31,8 +31,8 @@ from spaseq.language.scope import references
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.context import Context
 from spaseq.matching.interpreter.program import RunsProgram
-from spaseq.matching.kernel.tables.compiling import obstacles
 from spaseq.matching.model import Bounds, Occurrence, Solution
+from spaseq.matching.nfa.tables.compiling import obstacles
 from spaseq.matching.obstacles import Feature, features
 from spaseq.terms.dictionary import Dictionary, Term
 

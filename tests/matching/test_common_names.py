@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import spaseq
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.gpm.sharing import question
 from spaseq.matching.sharing.canonical import AskedBeginning, Canonical, OutlineNumbers, canonical
+from spaseq.patterns.sharing import question
 
 #: Equal numbers of other types, and what is no number; a blank node; names that only a GPM's inside has.
 _FILTERS = (

@@ -15,20 +15,20 @@ from pyoxigraph import Literal
 
 import spaseq
 from spaseq._jit import kernel as compiled
-from spaseq.gpm.expressions.compiled import ExpressionError, compile_value
 from spaseq.language.reading.parser import parse_group
 from spaseq.language.syntax import Expression, Filter, Unary
-from spaseq.matching.conditions import _kernel_machine as memo
-from spaseq.matching.conditions import _kernel_values as v
-from spaseq.matching.conditions._kernel_machine import holds
-from spaseq.matching.conditions._kernel_values import pointer
-from spaseq.matching.conditions.derived import Lookups
-from spaseq.matching.conditions.numbers import Numbers
-from spaseq.matching.conditions.postfix import Site, steps
-from spaseq.matching.conditions.programs import Programs, Sections
-from spaseq.matching.kernel import memory as kernel_memory
-from spaseq.matching.kernel import sizing
+from spaseq.matching.filters import _kernel_machine as memo
+from spaseq.matching.filters import _kernel_values as v
+from spaseq.matching.filters._kernel_machine import holds
+from spaseq.matching.filters._kernel_values import pointer
+from spaseq.matching.filters.derived import Lookups
+from spaseq.matching.filters.numbers import Numbers
+from spaseq.matching.filters.postfix import Site, steps
+from spaseq.matching.filters.programs import Programs, Sections
 from spaseq.matching.lazy.evaluator import Lazy
+from spaseq.matching.nfa import memory as kernel_memory
+from spaseq.matching.nfa import sizing
+from spaseq.patterns.expressions.compiled import ExpressionError, compile_value
 from spaseq.terms.dictionary import Dictionary, Term
 from tests.matching.kernel_cases import Yields, by_kernel, by_reference, difference
 from tests.matching.lazy_cases import random_lazy_query

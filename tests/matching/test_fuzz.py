@@ -18,8 +18,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from spaseq.matching.interpreter import absence as runs_memory
-from spaseq.matching.kernel import memory as kernel_memory
-from spaseq.matching.kernel import sizing
+from spaseq.matching.nfa import memory as kernel_memory
+from spaseq.matching.nfa import sizing
 from tests.matching.kernel_cases import by_kernel, by_reference, by_runs, difference
 from tests.matching.random_sequences import Query, Sample, random_query, random_sample
 from tests.matching.shrinking import shrink

@@ -14,9 +14,6 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 import spaseq
 from spaseq.alone import Single
 from spaseq.events import Clock, Stamp
-from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.spectra.rowwise import Facts, Rowwise
-from spaseq.gpm.spectra.single import SingleJoin, joined
 from spaseq.language.scope import variables
 from spaseq.language.syntax import (
     Binary,
@@ -36,7 +33,10 @@ from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.alone.singles import Singles
 from spaseq.matching.columns.alone.taking import Joins
 from spaseq.matching.columns.evaluator import Asked
-from spaseq.matching.conditions import batch as heads
+from spaseq.matching.filters import batch as heads
+from spaseq.patterns.kb import KnowledgeBase
+from spaseq.patterns.spectra.rowwise import Facts, Rowwise
+from spaseq.patterns.spectra.single import SingleJoin, joined
 from spaseq.terms.dictionary import Dictionary, Term
 from tests.conftest import examples
 

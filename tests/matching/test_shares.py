@@ -12,8 +12,8 @@ from pyoxigraph import Literal
 from spaseq._fields import address, place, plain
 from spaseq.matching.columns import _kernel_shares as k
 from spaseq.matching.columns.batches import Spare
-from spaseq.matching.conditions import batch as heads
-from spaseq.matching.conditions.numbers import Numbers
+from spaseq.matching.filters import batch as heads
+from spaseq.matching.filters.numbers import Numbers
 from spaseq.terms._numbers_kernel import distinct_with
 from spaseq.terms.dictionary import Dictionary
 

@@ -17,16 +17,16 @@ from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern, may_trail
 from spaseq.effort import Effort, Policy, Pool, WorkClock
 from spaseq.events import EventBatch
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.reading.parser import parse
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.context import Context
-from spaseq.matching.kernel import memory as kernel_memory
-from spaseq.matching.kernel import sizing
 from spaseq.matching.model import Bounds
+from spaseq.matching.nfa import memory as kernel_memory
+from spaseq.matching.nfa import sizing
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.overload import Overload
 from spaseq.matching.shedding.query import BoundedQuery, doubts, obstacles, reads_in_one_way
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks import sharp
 from tests.conftest import examples

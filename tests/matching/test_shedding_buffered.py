@@ -19,7 +19,6 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort, Policy, Pool, WorkClock
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language import prepare
 from spaseq.matching.context import Context
 from spaseq.matching.lazy import memory
@@ -30,6 +29,7 @@ from spaseq.matching.plan import explain
 from spaseq.matching.shedding import _kernel_rows
 from spaseq.matching.shedding.lazy import SheddingLazy
 from spaseq.matching.shedding.query import BoundedQuery, buffer_obstacles, doubts
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 from tests.conftest import examples
 from tests.matching.kernel_cases import by_kernel, by_reference

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.reading.parser import parse
-from spaseq.matching.conditions.postfix import Step
+from spaseq.matching.filters.postfix import Step
 from spaseq.matching.shedding.features import balanced
 from tests.benchmarks import sharp
 

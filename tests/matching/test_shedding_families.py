@@ -24,8 +24,8 @@ from spaseq.language.reading.parser import parse
 from spaseq.language.syntax import SkipMode
 from spaseq.limits import UNLIMITED
 from spaseq.matching.context import Context
-from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.model import Bounds
+from spaseq.matching.nfa import memory as kernel_memory
 from spaseq.matching.ordered import evaluator
 from spaseq.matching.plan import explain
 from spaseq.matching.shedding.query import BoundedQuery, obstacles

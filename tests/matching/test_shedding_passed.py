@@ -17,9 +17,9 @@ from spaseq import Engine, SpaseqWarning
 from spaseq.effort import Effort, Policy, WorkClock
 from spaseq.engine.handle import Handle
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.kernel import memory as kernel_memory
-from spaseq.matching.kernel import sizing
-from spaseq.matching.kernel.records import header
+from spaseq.matching.nfa import memory as kernel_memory
+from spaseq.matching.nfa import sizing
+from spaseq.matching.nfa.records import header
 from spaseq.matching.shedding import burst
 from spaseq.matching.shedding._kernel_burst import PASSED_OVER
 from spaseq.matching.shedding.evaluator import Shedding

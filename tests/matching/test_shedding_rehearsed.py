@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from spaseq import Engine
 from spaseq.effort import WorkClock
 from spaseq.events import EventBatch
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.shedding import _kernel_rehearsed as k
 from spaseq.matching.shedding import rates
 from spaseq.matching.shedding.features import latest
 from spaseq.matching.shedding.rates import Rehearsal
+from spaseq.patterns.spectra.solutions import Solutions
 from tests.benchmarks import sharp
 from tests.matching.kept import Kept
 

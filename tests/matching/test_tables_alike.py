@@ -9,9 +9,9 @@ from pyoxigraph import Literal
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language import checked
-from spaseq.matching.conditions.postfix import BeyondTables
-from spaseq.matching.kernel.tables.analysis import Compiled
-from spaseq.matching.kernel.tables.compiling import compile_tables, tables_alike
+from spaseq.matching.filters.postfix import BeyondTables
+from spaseq.matching.nfa.tables.analysis import Compiled
+from spaseq.matching.nfa.tables.compiling import compile_tables, tables_alike
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.random_sequences import random_query
 

@@ -48,7 +48,7 @@ _ALL = [
         ("_Sorted.find", "self._values[place] == wanted", "self._values[place] >= wanted"),
     ),
     *_faults(
-        "gpm",
+        "patterns",
         ("Views.path", "return event, o, s\n", "return event, s, o\n"),
         ("ColumnFilter._compare", "numbers & (promoted | told_apart)", "numbers"),
         ("_Needs._path", "self._path(inner, o, s)", "self._path(inner, s, o)"),

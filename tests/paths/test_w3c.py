@@ -10,7 +10,7 @@ from spaseq.language.syntax.printing import print_path
 from spaseq.paths import KnowledgeGraph, load
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import from_rdflib
-from tests.gpm.w3c import Case, cases
+from tests.patterns.w3c import Case, cases
 
 Row = frozenset[tuple[str, Term]]
 

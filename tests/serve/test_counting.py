@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spaseq import Engine, prepare
-from spaseq.gpm.kb import KnowledgeBase
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.serve.counting import count
 from spaseq.serve.newest.recent import Recent, now
 from spaseq.why.diagnose import diagnose

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from spaseq import Engine, KnowledgeError, prepare
 from spaseq.cli import app
 from spaseq.events import Clock
-from spaseq.gpm.kb import KnowledgeBase
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.samples import use_case
 from spaseq.serve import demo
 from spaseq.serve.app import create_app

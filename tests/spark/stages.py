@@ -13,7 +13,7 @@ import pyoxigraph as ox
 
 import spaseq
 from spaseq.events import BatchBuilder, Clock, EventBatch
-from spaseq.gpm.kb import KnowledgeBase
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.results.writers._json import line_of
 from spaseq.sources import BadEvent
 from spaseq.spark.background._background import Local, ship

@@ -15,7 +15,7 @@ import pytest
 import rdflib
 
 import spaseq
-from spaseq.gpm.kb import KnowledgeBase
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.results.writers._json import line_of
 
 pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")

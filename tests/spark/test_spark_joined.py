@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from spaseq.chunks import extent, hashed
 from spaseq.errors import SpaseqWarning
 from spaseq.events import BatchBuilder, Clock, EventBatch
-from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language import checked
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.sources import BadEvent
 from spaseq.spark.background._lookups import lookups
 from spaseq.terms.dictionary import Dictionary

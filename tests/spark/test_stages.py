@@ -20,8 +20,8 @@ import spaseq
 from spaseq.chunks import extent, pack
 from spaseq.errors import EngineError
 from spaseq.events import BatchBuilder, Clock
-from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.shapes import text_of
+from spaseq.patterns.kb import KnowledgeBase
+from spaseq.patterns.shapes import text_of
 from spaseq.results.writers._json import line_of
 from spaseq.spark.stages._bucket import Bucket, State
 from spaseq.spark.stages._job import Job, bucket_numbers, canonical, needs, pattern_of

@@ -30,8 +30,8 @@ from spaseq.effort import Policy
 from spaseq.engine import Engine, Source
 from spaseq.engine.running import run_all
 from spaseq.errors import FormatError
-from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.results import Format, check_format, writer
 from spaseq.results.match import Match
 

@@ -27,9 +27,9 @@ from spaseq.engine import Progress, Source
 from spaseq.engine.rejects import DeadLetters
 from spaseq.errors import BadEventError, EngineError, LateEventError
 from spaseq.events import Clock
-from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.shapes import NOT_CONFORMING
 from spaseq.language.syntax import Query
+from spaseq.patterns.kb import KnowledgeBase
+from spaseq.patterns.shapes import NOT_CONFORMING
 from spaseq.results.match import Match
 from spaseq.spark.queries import Prepared, answers_of, in_files, planned
 from spaseq.spark.sessions import session, without_noise

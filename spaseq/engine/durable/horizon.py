@@ -13,9 +13,9 @@ from spaseq.engine.pipelines.cuts import begins_anew, looks_behind
 from spaseq.engine.pipelines.dispatcher import Dispatcher
 from spaseq.errors import EngineError
 from spaseq.events import BEGINNING, Clock
-from spaseq.gpm.expressions.walk import is_volatile, matching_calls
 from spaseq.language.syntax import Call, FunctionCall, Query
 from spaseq.matching.model import Bounds, bounds
+from spaseq.patterns.expressions.walk import is_volatile, matching_calls
 
 
 def keeps(query: Query, others: Iterable[Query] = ()) -> str | None:

@@ -15,12 +15,12 @@ from pyoxigraph import NamedNode, RdfFormat, parse
 
 from spaseq.automaton.pattern import Absent, Atom, Maybe, Node, SequencePattern, children, walk
 from spaseq.events import EventBatch, Ids, Stamp
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax import Consume, Query, Skip, SkipMode
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
 from spaseq.matching.ordered.preference import Moment, Rank, resumed_at
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary, Term
 
 #: Of each stream the last event, as its time and number, that no match of the partition begins with.

@@ -15,13 +15,13 @@ from spaseq.engine.pipelines.stream_set import Registered, StreamSet
 from spaseq.engine.rejects import Kind, Rejects
 from spaseq.engine.turn import Turn
 from spaseq.events import Clock, EventBatch, Stamp
-from spaseq.gpm.sharing import Sharing
 from spaseq.limits import Limits
+from spaseq.patterns.sharing import Sharing
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
     from spaseq.engine.durable.journal import Journal
-    from spaseq.gpm.shapes import Shapes
+    from spaseq.patterns.shapes import Shapes
 
 
 class Dispatcher(Routes):

@@ -16,8 +16,8 @@ from spaseq.engine.pipelines.subscribers import Subscribers
 from spaseq.engine.turn import Turn
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch, concatenate
-from spaseq.gpm.evaluator import IllTyped
-from spaseq.gpm.sharing import Sharing
+from spaseq.patterns.evaluator import IllTyped
+from spaseq.patterns.sharing import Sharing
 from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary
 

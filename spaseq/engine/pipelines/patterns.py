@@ -9,16 +9,16 @@ import numpy as np
 from spaseq.automaton.pattern import GpmPart, SequencePattern
 from spaseq.engine.pipelines.stats import GpmAnswers, Stats
 from spaseq.events import Clock, EventBatch, Ids, Stamp
-from spaseq.gpm.discrimination import Needs, needs
-from spaseq.gpm.evaluator import GpmEvaluator
-from spaseq.gpm.expressions.walk import patterns
-from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.sharing import ByEvent, Sharing
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax import Bind, Gpm, Group, SubSelect
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.evaluator import Asked, Quick
 from spaseq.matching.model import Occurrence, Solution
+from spaseq.patterns.discrimination import Needs, needs
+from spaseq.patterns.evaluator import GpmEvaluator
+from spaseq.patterns.expressions.walk import patterns
+from spaseq.patterns.kb import KnowledgeBase
+from spaseq.patterns.sharing import ByEvent, Sharing
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 
 

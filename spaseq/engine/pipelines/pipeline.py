@@ -16,9 +16,6 @@ from spaseq.engine.pipelines.stats import Observation, Place, Shedder, Stats
 from spaseq.engine.undelivered import Unread
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch, Stamp
-from spaseq.gpm.evaluator import GpmEvaluator
-from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.sharing import ByEvent, Sharing
 from spaseq.language.syntax import UNITS, Emit, Query
 from spaseq.limits import UNLIMITED, Limits
 from spaseq.matching.columns.blocks.found import Block, blocks, in_blocks
@@ -44,6 +41,9 @@ from spaseq.matching.evaluators import (
 from spaseq.matching.host import Matcher, Watcher, emitted
 from spaseq.matching.model import Bounds, Evaluator, bounds, finer_ticks
 from spaseq.matching.sharing.cohort import SHARING
+from spaseq.patterns.evaluator import GpmEvaluator
+from spaseq.patterns.kb import KnowledgeBase
+from spaseq.patterns.sharing import ByEvent, Sharing
 from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.diagnosis import GpmStats

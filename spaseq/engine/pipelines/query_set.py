@@ -20,10 +20,6 @@ from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import GpmAnswers, Stats
 from spaseq.engine.pipelines.subscription import Row, Subscription
 from spaseq.events import Clock, EventBatch, Ids
-from spaseq.gpm.discrimination import Needs, needs
-from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.sharing import ByEvent, Sharing
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax import Ask, Emit
 from spaseq.limits import Limits
 from spaseq.matching.columns.blocks.found import Block
@@ -34,6 +30,10 @@ from spaseq.matching.host import emitted
 from spaseq.matching.templates.form import Template, template
 from spaseq.matching.templates.parameters import Parameters
 from spaseq.matching.templates.table import TableGpm
+from spaseq.patterns.discrimination import Needs, needs
+from spaseq.patterns.kb import KnowledgeBase
+from spaseq.patterns.sharing import ByEvent, Sharing
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.results.batch import MatchBatch
 from spaseq.results.reading import Reader
 from spaseq.results.select import Projector

@@ -15,11 +15,11 @@ from spaseq.engine.pipelines.subscribers import Subscribers
 from spaseq.engine.rejects import Rejects
 from spaseq.errors import EngineError, warn
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.sharing import Sharing
 from spaseq.limits import Limits
 from spaseq.matching.sharing.cohort import Elements
 from spaseq.matching.templates.form import form
+from spaseq.patterns.kb import KnowledgeBase
+from spaseq.patterns.sharing import Sharing
 from spaseq.terms.dictionary import Dictionary
 
 #: So many queries are not worth looking for those that are over.

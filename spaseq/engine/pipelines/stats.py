@@ -8,10 +8,10 @@ from typing import Final, Protocol, runtime_checkable
 
 from spaseq.effort import Shed
 from spaseq.events import EventBatch
-from spaseq.gpm.expressions.compiled import ExistsCallback
-from spaseq.gpm.sharing import ByEvent
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import NearLimit
+from spaseq.patterns.expressions.compiled import ExistsCallback
+from spaseq.patterns.sharing import ByEvent
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.why.diagnosis import GpmStats
 from spaseq.why.sample import Sample
 

@@ -19,8 +19,8 @@ from spaseq.engine.pipelines.reordering import Reordering
 from spaseq.engine.pipelines.stats import Stats
 from spaseq.engine.pipelines.subscribers import Subscribers
 from spaseq.events import BEGINNING, Clock, EventBatch, Ids, Stamp, concatenate
-from spaseq.gpm.discrimination import ByStream
 from spaseq.matching.sharing.cohort import Cohort, Elements, Kin
+from spaseq.patterns.discrimination import ByStream
 from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.sample import Sample

@@ -13,11 +13,11 @@ from spaseq.engine.pipelines.stats import Place
 from spaseq.engine.pipelines.subscription import Subscription
 from spaseq.errors import SpaseqError
 from spaseq.events import EventBatch
-from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.sharing import Sharing
 from spaseq.language.syntax import Query
 from spaseq.limits import Limits
 from spaseq.matching.columns.blocks.found import Block
+from spaseq.patterns.kb import KnowledgeBase
+from spaseq.patterns.sharing import Sharing
 from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary, Term
 

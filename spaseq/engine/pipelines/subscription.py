@@ -11,10 +11,10 @@ from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import Stats
 from spaseq.engine.undelivered import AT_ONCE, Undelivered, Unread
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Ask, Query
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.ordered.preference import falls_back
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.results.batch import MatchBatch
 from spaseq.results.reading import Reader
 from spaseq.terms.dictionary import Dictionary

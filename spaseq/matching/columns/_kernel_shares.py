@@ -6,8 +6,8 @@ from typing import Final
 
 from spaseq._jit import kernel, part
 from spaseq.events import Ids
-from spaseq.matching.conditions import batch as heads
-from spaseq.matching.conditions._kernel_values import pointer
+from spaseq.matching.filters import batch as heads
+from spaseq.matching.filters._kernel_values import pointer
 
 # Events at some places → the first of the rows that each has.
 

@@ -12,16 +12,16 @@ import numpy.typing as npt
 from spaseq._fields import address, place, plain
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns import _kernel_shares as k
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.columns.history import History
-from spaseq.matching.conditions import batch as heads
-from spaseq.matching.conditions.derived import Derived
-from spaseq.matching.conditions.numbers import Numbers
+from spaseq.matching.filters import batch as heads
+from spaseq.matching.filters.derived import Derived
+from spaseq.matching.filters.numbers import Numbers
+from spaseq.patterns.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.terms.dictionary import Dictionary
 
 # Room for what is read once: an array that one query after the other writes its batch to.

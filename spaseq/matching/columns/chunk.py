@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import EventBatch
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns import _kernel_shares as k
 from spaseq.matching.columns.blocks.values import zeros
+from spaseq.patterns.spectra.solutions import Solutions
 
 # A batch of events with its solutions.
 

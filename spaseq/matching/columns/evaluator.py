@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeGuard, runtim
 
 from spaseq.alone import Single
 from spaseq.events import Clock, EventBatch, Ids, Stamp
-from spaseq.gpm.sharing import Values
-from spaseq.gpm.spectra.single import SingleJoin
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
+from spaseq.patterns.sharing import Values
+from spaseq.patterns.spectra.single import SingleJoin
+from spaseq.patterns.spectra.solutions import Solutions
 
 if TYPE_CHECKING:
     from spaseq.matching.tecs.reading import Portion

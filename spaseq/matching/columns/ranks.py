@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.gpm.spectra.solutions import group_codes
+from spaseq.patterns.spectra.solutions import group_codes
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]

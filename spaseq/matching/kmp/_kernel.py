@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from spaseq._jit import inlined, kernel
 from spaseq._kernel_events import reach_after
-from spaseq.matching.conditions import _kernel_values as v
-from spaseq.matching.conditions import batch as heads
+from spaseq.matching.filters import _kernel_values as v
+from spaseq.matching.filters import batch as heads
 from spaseq.terms.dictionary import UNBOUND
 
 Ints = npt.NDArray[np.int64]

@@ -15,7 +15,6 @@ import numpy as np
 from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch, Stamp
-from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.few import mixed
 from spaseq.matching.columns.blocks.found import Block
@@ -29,6 +28,7 @@ from spaseq.matching.kmp import _kernel as k
 from spaseq.matching.kmp.query import compile_query
 from spaseq.matching.kmp.text import Partitions, SingleSymbols, SymbolValues, Text, read
 from spaseq.matching.model import Bounds, Found
+from spaseq.patterns.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.terms.dictionary import Dictionary
 
 #: Occurrences that the kernel hands over at a time.

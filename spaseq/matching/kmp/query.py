@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spaseq.automaton.pattern import Atom, Chain, SequencePattern, walk
-from spaseq.gpm.sharing import question
 from spaseq.language.syntax import Binary, Consume, Expression, Ref, Sequence, Strategy, Var
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.kmp._kernel import RELEVANT
 from spaseq.matching.kmp.program import LONGEST, Blocks, KmpProgram, Layout, compile_blocks
 from spaseq.matching.obstacles import Obstacle, filter_of, other_operators, subsequences
+from spaseq.patterns.sharing import question
 
 
 @dataclass(frozen=True, slots=True)

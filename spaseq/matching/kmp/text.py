@@ -12,17 +12,17 @@ import numpy as np
 from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Stamp
-from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Mask, Solutions, group_codes
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.ranks import ranks
-from spaseq.matching.conditions import batch as heads
-from spaseq.matching.conditions.numbers import Numbers
+from spaseq.matching.filters import batch as heads
+from spaseq.matching.filters.numbers import Numbers
 from spaseq.matching.host import Key
 from spaseq.matching.kmp import _kernel as k
 from spaseq.matching.kmp._kernel import NEWEST, RELEVANT, Ints
 from spaseq.matching.kmp.query import KmpQuery
+from spaseq.patterns.spectra.solutions import NO_SOLUTIONS, Mask, Solutions, group_codes
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 from spaseq.terms.values import BLANK, DECIMAL, INTEGER, IRI, LANG, STRING, Value
 

@@ -15,8 +15,8 @@ from spaseq.automaton.pattern import Atom, Both, Node
 from spaseq.automaton.pattern import walk as nodes
 from spaseq.language.scope import conjuncts, mentioned, walk
 from spaseq.language.syntax import Aggregate, Expression, Filter, Prev
-from spaseq.matching.conditions.derived import Split
-from spaseq.matching.conditions.postfix import (
+from spaseq.matching.filters.derived import Split
+from spaseq.matching.filters.postfix import (
     Accumulator,
     BeyondTables,
     Site,

@@ -15,15 +15,14 @@ import numpy.typing as npt
 from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch, Stamp
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.batches import BatchColumns
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.evaluator import Asked, Immediate, UnsolvedError
-from spaseq.matching.conditions import batch as heads
 from spaseq.matching.context import Context
+from spaseq.matching.filters import batch as heads
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.demands import chain_order, is_better
 from spaseq.matching.lazy.matches import ExactMatch, LazyMatches, looks
@@ -31,6 +30,7 @@ from spaseq.matching.lazy.memory import Memory
 from spaseq.matching.lazy.records import counter
 from spaseq.matching.lazy.tables import Compiled, compile_tables
 from spaseq.matching.model import Bounds
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]

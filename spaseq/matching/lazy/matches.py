@@ -21,10 +21,10 @@ from spaseq.matching.columns.history import History
 from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.context import Context
 from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
-from spaseq.matching.kernel.matches import plain_kleenes
 from spaseq.matching.lazy.plans import Item
 from spaseq.matching.lazy.records import outcome
 from spaseq.matching.model import Bounds, Found, Occurrence, distinct
+from spaseq.matching.nfa.matches import plain_kleenes
 from spaseq.matching.search import Events, Partial, Search, found_of
 from spaseq.terms.dictionary import Dictionary
 

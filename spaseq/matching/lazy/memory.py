@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spaseq.events import EARLIEST
 from spaseq.limits import Budget
-from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.lazy.compiled import _kernel as k
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.records import (

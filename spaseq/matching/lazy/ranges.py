@@ -15,7 +15,7 @@ from typing import Final
 
 from pyoxigraph import Literal
 
-from spaseq.matching.conditions.postfix import Step
+from spaseq.matching.filters.postfix import Step
 from spaseq.matching.lazy.records import interval
 from spaseq.terms.values import DECIMAL, DOUBLE, INTEGER, decode
 
@@ -52,7 +52,7 @@ class Range:
 def ranges(code: Iterable[Step], own: frozenset[str]) -> Iterator[Range]:
     """The bounds that a condition gives to the values of a row, of which ``own`` are the variables.
 
-    >>> from spaseq.matching.conditions.postfix import Step
+    >>> from spaseq.matching.filters.postfix import Step
     >>> code = [Step("PUSH", "b"), Step("CONSTANT", Literal(20)), Step("PUSH", "a"), Step("ADD")]
     >>> for found in ranges([*code, Step("COMPARE", "<")], frozenset("b")):
     ...     print(found.variable, found.bounds == MOST, *(f"{t.factor} {t.name}" for t in found.sum))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._fields import Record, reads, reads_item, reads_row, writes, writes_item, writes_row
-from spaseq.matching.conditions._kernel_values import DEEPEST, SLOTS
+from spaseq.matching.filters._kernel_values import DEEPEST, SLOTS
 
 
 class ordering(Record):

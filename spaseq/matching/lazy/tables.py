@@ -14,10 +14,10 @@ from spaseq.automaton.pattern import walk as nodes
 from spaseq.automaton.show import show
 from spaseq.language.scope import gpm_certain
 from spaseq.language.syntax.printing import print_expression
-from spaseq.matching.conditions import _kernel_values as v
-from spaseq.matching.conditions.derived import Derived, Split, split
-from spaseq.matching.conditions.postfix import Accumulator, Step
-from spaseq.matching.conditions.programs import Programs, SectionReference, Sections
+from spaseq.matching.filters import _kernel_values as v
+from spaseq.matching.filters.derived import Derived, Split, split
+from spaseq.matching.filters.postfix import Accumulator, Step
+from spaseq.matching.filters.programs import Programs, SectionReference, Sections
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.demands import AbsenceDemand, Demands, PlanCondition, accumulators, demands
 from spaseq.matching.lazy.plans import DoesNotFit, Item, Items, Plan, plans

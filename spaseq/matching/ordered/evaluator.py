@@ -11,27 +11,27 @@ import numpy.typing as npt
 from spaseq.alone import Single, gathered
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EARLIEST, END, LATEST, Clock, EventBatch, Stamp
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.batches import BatchColumns
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked, UnsolvedError
-from spaseq.matching.conditions import _kernel_values as v
-from spaseq.matching.conditions.derived import Lookups
 from spaseq.matching.context import Context
+from spaseq.matching.filters import _kernel_values as v
+from spaseq.matching.filters.derived import Lookups
 from spaseq.matching.host import Key
-from spaseq.matching.kernel.compiled import _kernel_layout as status
-from spaseq.matching.kernel.exact import Path, RunReplay
-from spaseq.matching.kernel.matches import RunMatches
-from spaseq.matching.kernel.memory import Memory, Room, memory, ranked
-from spaseq.matching.kernel.records import accepts, header, nodes, partitions, questions, waits
 from spaseq.matching.model import Bounds
+from spaseq.matching.nfa.compiled import _kernel_layout as status
+from spaseq.matching.nfa.exact import Path, RunReplay
+from spaseq.matching.nfa.matches import RunMatches
+from spaseq.matching.nfa.memory import Memory, Room, memory, ranked
+from spaseq.matching.nfa.records import accepts, header, nodes, partitions, questions, waits
 from spaseq.matching.ordered.compiled import _kernel as k
 from spaseq.matching.ordered.compiled import _kernel_layout as lay
 from spaseq.matching.ordered.ranked import RankedEvents, Ready
 from spaseq.matching.ordered.records import families, preferences, results, roster
 from spaseq.matching.ordered.tables import Ordering, order_tables
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 
 # The ordered kernel's memory: that of the runs kernel, the families, and what an event has made so far.

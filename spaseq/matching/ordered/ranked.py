@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import EventBatch, Stamp, concatenate
-from spaseq.gpm.sharing import Values
-from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.ordered.preference import Rank
+from spaseq.patterns.sharing import Values
+from spaseq.patterns.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]

@@ -13,14 +13,14 @@ from spaseq.automaton.nfa import Action, Again, Leave
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import All, Conjunction, Not, SkipMode, Strategy
 from spaseq.language.syntax.printing import print_sequence
-from spaseq.matching.conditions import _kernel_values as v
-from spaseq.matching.conditions.postfix import Accumulator, BeyondTables, Site, with_nearer
-from spaseq.matching.conditions.postfix import Step as Operation
+from spaseq.matching.filters import _kernel_values as v
+from spaseq.matching.filters.postfix import Accumulator, BeyondTables, Site, with_nearer
+from spaseq.matching.filters.postfix import Step as Operation
 from spaseq.matching.interpreter.program import Gate
-from spaseq.matching.kernel.records import accepts, gates, places
-from spaseq.matching.kernel.tables.analysis import Analysis, Compiled
-from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.model import Bounds
+from spaseq.matching.nfa.records import accepts, gates, places
+from spaseq.matching.nfa.tables.analysis import Analysis, Compiled
+from spaseq.matching.nfa.tables.compiling import compile_tables
 from spaseq.matching.obstacles import Obstacle, subsequences
 from spaseq.matching.ordered.compiled import _kernel_layout as out
 from spaseq.matching.ordered.preference import open_bounds

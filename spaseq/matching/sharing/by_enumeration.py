@@ -16,7 +16,6 @@ import numpy as np
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.nfa import Action
 from spaseq.events import EventBatch, Stamp
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.blocks.found import Block
@@ -39,6 +38,7 @@ from spaseq.matching.tecs.reading import Portion, RootReading, divided
 from spaseq.matching.tecs.update import Ints, SingleUpdate, Update
 from spaseq.matching.tecs.walking import WalkedRoots, walked_together
 from spaseq.matching.templates.form import ByOutline
+from spaseq.patterns.spectra.solutions import Solutions
 
 #: What ``_own_sites`` makes: under the names of the queries, which are those of all of an outline.
 _SITES: Final = ByOutline[Sites | None]()

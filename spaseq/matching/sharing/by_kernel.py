@@ -7,25 +7,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from spaseq.events import EventBatch, Stamp
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import UnsolvedError
 from spaseq.matching.columns.history import History
-from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.host import Key
-from spaseq.matching.kernel.evaluator import Kernel
-from spaseq.matching.kernel.exact import Path, RunReplay
-from spaseq.matching.kernel.matches import Ints, RunMatches, Runs, unrolled
-from spaseq.matching.kernel.records import gates, header, places
-from spaseq.matching.kernel.tables.compiling import compile_tables, like_tables
 from spaseq.matching.model import Bounds
+from spaseq.matching.nfa.evaluator import Kernel
+from spaseq.matching.nfa.exact import Path, RunReplay
+from spaseq.matching.nfa.matches import Ints, RunMatches, Runs, unrolled
+from spaseq.matching.nfa.records import gates, header, places
+from spaseq.matching.nfa.tables.compiling import compile_tables, like_tables
 from spaseq.matching.sharing.canonical import start
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.merge import Tables, tables
 from spaseq.matching.sharing.part import Giving, GroupPart, Lot, PlainSites
+from spaseq.patterns.spectra.solutions import Solutions
 
 
 class KernelGroup(Group):

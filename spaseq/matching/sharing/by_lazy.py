@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch, Stamp
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.blocks.found import Block
@@ -28,6 +27,7 @@ from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.merge import together
 from spaseq.matching.sharing.part import Giving, GroupPart, Lot, PlainSites
 from spaseq.matching.templates.form import ByOutline
+from spaseq.patterns.spectra.solutions import Solutions
 
 Ints = npt.NDArray[np.int64]
 

@@ -9,16 +9,15 @@ import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import END, EventBatch, Stamp
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.history import History
-from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.host import Key
-from spaseq.matching.kernel.exact import Path, RunReplay
-from spaseq.matching.kernel.matches import RunMatches
-from spaseq.matching.kernel.tables.compiling import compile_tables, like_tables
 from spaseq.matching.model import Bounds
+from spaseq.matching.nfa.exact import Path, RunReplay
+from spaseq.matching.nfa.matches import RunMatches
+from spaseq.matching.nfa.tables.compiling import compile_tables, like_tables
 from spaseq.matching.ordered.compiled import _kernel as k
 from spaseq.matching.ordered.evaluator import OrderedKernel, Preferred
 from spaseq.matching.ordered.records import preferences
@@ -28,6 +27,7 @@ from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.merge import Tables, tables
 from spaseq.matching.sharing.part import Giving, GroupPart, Lot, PlainSites
+from spaseq.patterns.spectra.solutions import Solutions
 
 Ints = npt.NDArray[np.int64]
 

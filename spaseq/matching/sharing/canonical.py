@@ -19,7 +19,7 @@ from spaseq.automaton.nfa import Action, Again, Enter, Leave, Rival, Unit
 from spaseq.automaton.normal import is_strict
 from spaseq.automaton.pattern import Atom, Chain, Either, GpmPart, Kleene, Node, SequencePattern, walk
 from spaseq.language.syntax import Consume, Strategy, Var
-from spaseq.matching.conditions.derived import split
+from spaseq.matching.filters.derived import split
 from spaseq.matching.interpreter.program import Gate, GateEdge, Place, RunsProgram
 from spaseq.matching.templates.form import ByOutline, Outline, compared, outline
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort
-from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds, bounds
+from spaseq.patterns.evaluator import GpmEvaluator
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Cohort:
         ]
         for member in alike:
             del self._waiting[member]
-        from spaseq.matching.conditions.postfix import BeyondTables
+        from spaseq.matching.filters.postfix import BeyondTables
 
         for some in _fitting(alike):
             with suppress(BeyondTables):  # what each of them is within
@@ -189,7 +189,7 @@ def _live(members: Mapping[Member, int]) -> dict[Member, int]:
 
 
 def _together(members: Mapping[Member, int], reached: int) -> None:
-    from spaseq.matching.conditions.postfix import BeyondTables
+    from spaseq.matching.filters.postfix import BeyondTables
 
     for some in _fitting(list(members)):
         offsets = [members[member] for member in some]

@@ -17,16 +17,16 @@ import numpy.typing as npt
 from spaseq.alone import Single
 from spaseq.errors import EngineError
 from spaseq.events import Clock, EventBatch, Stamp
-from spaseq.gpm.discrimination import Discrimination, needs
-from spaseq.gpm.evaluator import GpmEvaluator
-from spaseq.gpm.sharing import Values, renamed_columns
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.evaluator import Asked, Solve
 from spaseq.matching.columns.history import History
 from spaseq.matching.model import Bounds
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.part import GroupPart
+from spaseq.patterns.discrimination import Discrimination, needs
+from spaseq.patterns.evaluator import GpmEvaluator
+from spaseq.patterns.sharing import Values, renamed_columns
+from spaseq.patterns.spectra.solutions import Solutions
 
 Ints = npt.NDArray[np.int64]
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.evaluator import GpmEvaluator
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Enumerating, Immediate
 from spaseq.matching.context import Context
 from spaseq.matching.sharing.canonical import Canonical
+from spaseq.patterns.evaluator import GpmEvaluator
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:

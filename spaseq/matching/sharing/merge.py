@@ -17,10 +17,10 @@ import numpy.typing as npt
 from spaseq.automaton.nfa import Action
 from spaseq.automaton.pattern import Either, SequencePattern
 from spaseq.language.syntax import Strategy
-from spaseq.matching.conditions.postfix import BeyondTables
+from spaseq.matching.filters.postfix import BeyondTables
 from spaseq.matching.interpreter.program import Gate, GateEdge, Place
-from spaseq.matching.kernel.tables.analysis import Analysis, Compiled, candidates, reachable
-from spaseq.matching.kernel.tables.writer import write
+from spaseq.matching.nfa.tables.analysis import Analysis, Compiled, candidates, reachable
+from spaseq.matching.nfa.tables.writer import write
 from spaseq.terms.dictionary import Term
 
 Ints = npt.NDArray[np.int64]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.gpm.sharing import renamed_columns
 from spaseq.limits import UNLIMITED, Budget
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks._kernel_found import arrange
@@ -16,6 +15,7 @@ from spaseq.matching.columns.blocks.plain import Columns, Sites
 from spaseq.matching.columns.chunk import Chunk, MemberNames, Renamed, Stretch
 from spaseq.matching.columns.history import History
 from spaseq.matching.sharing import _kernel_given as k
+from spaseq.patterns.sharing import renamed_columns
 
 if TYPE_CHECKING:
     from spaseq.matching.sharing.group import Group

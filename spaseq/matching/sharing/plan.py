@@ -13,16 +13,16 @@ from spaseq.automaton.nfa import NFA, Accept, Edge, Predicate
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import Atom, Either, Node, SequencePattern
 from spaseq.automaton.show import ending, label, show
-from spaseq.gpm.sharing import question
 from spaseq.language.syntax import Query, Values
-from spaseq.matching.conditions.postfix import BeyondTables
 from spaseq.matching.evaluators import choose
+from spaseq.matching.filters.postfix import BeyondTables
 from spaseq.matching.interpreter.program import Place, RunsProgram
 from spaseq.matching.model import bounds
 from spaseq.matching.sharing.canonical import AskedBeginning, Canonical, OutlineNumbers, canonical
 from spaseq.matching.sharing.cohort import SHARING, kind
 from spaseq.matching.sharing.merge import Merged, merge, tables
 from spaseq.matching.templates.form import alone, form, template
+from spaseq.patterns.sharing import question
 
 #: Queries that ask the same, and run as one.
 _Unit = tuple[str, ...]

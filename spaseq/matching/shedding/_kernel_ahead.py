@@ -11,7 +11,7 @@ from typing import Final
 
 from spaseq._fields import reads_row
 from spaseq._jit import kernel, part
-from spaseq.matching.conditions._kernel_values import Floats, Ints, pointer
+from spaseq.matching.filters._kernel_values import Floats, Ints, pointer
 from spaseq.matching.shedding._kernel_known import AGES
 
 # Columns of a step: its gate, and that one's first class; how many codes there are of the place that it comes

@@ -11,13 +11,13 @@ from typing import Final
 
 from spaseq._jit import kernel, part
 from spaseq._kernel_events import LATEST
-from spaseq.matching.conditions import batch as heads
-from spaseq.matching.conditions._kernel_values import N_KEYS, WOKEN, Floats, Ints, pointer
-from spaseq.matching.kernel.compiled._kernel import find_keys
-from spaseq.matching.kernel.compiled._kernel_layout import rows_of
-from spaseq.matching.kernel.compiled._kernel_memory import find_bucket, find_partition
-from spaseq.matching.kernel.compiled._kernel_places import bucket_of_row
-from spaseq.matching.kernel.records import buckets, candidates, gates, header, waits
+from spaseq.matching.filters import batch as heads
+from spaseq.matching.filters._kernel_values import N_KEYS, WOKEN, Floats, Ints, pointer
+from spaseq.matching.nfa.compiled._kernel import find_keys
+from spaseq.matching.nfa.compiled._kernel_layout import rows_of
+from spaseq.matching.nfa.compiled._kernel_memory import find_bucket, find_partition
+from spaseq.matching.nfa.compiled._kernel_places import bucket_of_row
+from spaseq.matching.nfa.records import buckets, candidates, gates, header, waits
 from spaseq.matching.shedding._kernel_known import AGES, CODE, age, known_at
 
 #: Barred from the events of all streams, until long after the last of them.

@@ -11,8 +11,8 @@ from typing import Final
 
 from spaseq._jit import inlined, kernel, part
 from spaseq._kernel_events import reach_after
-from spaseq.matching.conditions._kernel_machine import holds
-from spaseq.matching.conditions._kernel_values import (
+from spaseq.matching.filters._kernel_machine import holds
+from spaseq.matching.filters._kernel_values import (
     CALC,
     GAPS,
     LIMIT,
@@ -24,16 +24,16 @@ from spaseq.matching.conditions._kernel_values import (
     Ints,
     pointer,
 )
-from spaseq.matching.kernel.compiled._kernel_gaps import look_back
-from spaseq.matching.kernel.compiled._kernel_layout import FIRST_GAP, NOWHERE, value
-from spaseq.matching.kernel.compiled._kernel_memory import (
+from spaseq.matching.nfa.compiled._kernel_gaps import look_back
+from spaseq.matching.nfa.compiled._kernel_layout import FIRST_GAP, NOWHERE, value
+from spaseq.matching.nfa.compiled._kernel_memory import (
     find_bucket,
     mix,
     release,
     unlink,
 )
-from spaseq.matching.kernel.compiled._kernel_places import is_over
-from spaseq.matching.kernel.records import buckets, checks, entries, gaps, gates, header, nodes, units, waits
+from spaseq.matching.nfa.compiled._kernel_places import is_over
+from spaseq.matching.nfa.records import buckets, checks, entries, gaps, gates, header, nodes, units, waits
 
 #: So many ages of a run are told apart.
 AGES: Final = 8

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq._jit import kernel, part
-from spaseq.matching.conditions import batch as heads
-from spaseq.matching.conditions._kernel_values import (
+from spaseq.matching.filters import batch as heads
+from spaseq.matching.filters._kernel_values import (
     LIMIT,
     N_KEYS,
     WOKEN,
@@ -23,14 +23,14 @@ from spaseq.matching.conditions._kernel_values import (
     Ints,
     pointer,
 )
-from spaseq.matching.kernel.compiled._kernel import find_keys
-from spaseq.matching.kernel.compiled._kernel_layout import (
+from spaseq.matching.nfa.compiled._kernel import find_keys
+from spaseq.matching.nfa.compiled._kernel_layout import (
     rows_of,
     value,
 )
-from spaseq.matching.kernel.compiled._kernel_memory import find_bucket, find_partition
-from spaseq.matching.kernel.compiled._kernel_places import is_over
-from spaseq.matching.kernel.records import (
+from spaseq.matching.nfa.compiled._kernel_memory import find_bucket, find_partition
+from spaseq.matching.nfa.compiled._kernel_places import is_over
+from spaseq.matching.nfa.records import (
     buckets,
     candidates,
     findings,

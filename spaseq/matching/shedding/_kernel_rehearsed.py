@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import kernel, part
-from spaseq.matching.conditions import batch as heads
-from spaseq.matching.conditions._kernel_machine import holds
-from spaseq.matching.conditions._kernel_values import (
+from spaseq.matching.filters import batch as heads
+from spaseq.matching.filters._kernel_machine import holds
+from spaseq.matching.filters._kernel_values import (
     SLOTS,
     START,
     TRUE,
@@ -23,9 +23,9 @@ from spaseq.matching.conditions._kernel_values import (
     Ints,
     pointer,
 )
-from spaseq.matching.kernel.compiled._kernel_judge import judge_row
-from spaseq.matching.kernel.compiled._kernel_layout import value
-from spaseq.matching.kernel.records import candidates, gates, header, places, units, waits
+from spaseq.matching.nfa.compiled._kernel_judge import judge_row
+from spaseq.matching.nfa.compiled._kernel_layout import value
+from spaseq.matching.nfa.records import candidates, gates, header, places, units, waits
 from spaseq.matching.shedding._kernel_known import (
     W_CODES,
     W_FROM,

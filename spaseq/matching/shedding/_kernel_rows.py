@@ -11,8 +11,7 @@ from typing import Final
 
 from spaseq._fields import reads_row
 from spaseq._jit import kernel, part
-from spaseq.matching.conditions._kernel_values import N_GPMS, Codes, Floats, Ints, pointer
-from spaseq.matching.kernel.compiled._kernel_memory import mix
+from spaseq.matching.filters._kernel_values import N_GPMS, Codes, Floats, Ints, pointer
 from spaseq.matching.lazy.compiled._kernel_buffers import column_of, enter, is_number, place, promise
 from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, T_BUFFERS, T_ORDERED, T_VALUES
 from spaseq.matching.lazy.compiled._kernel_passing import SAMPLED
@@ -27,6 +26,7 @@ from spaseq.matching.lazy.records import (
     ring,
     stored,
 )
+from spaseq.matching.nfa.compiled._kernel_memory import mix
 
 #: So many values of each feature are kept, of which its edges are learned; before them, how many there were.
 SAMPLE: Final = 256

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.matching.kernel.records import header as mem
+from spaseq.matching.nfa.records import header as mem
 from spaseq.matching.shedding import _kernel_burst as k
 from spaseq.matching.shedding.cost_model import CostModel
 from spaseq.matching.shedding.overload import Seldom

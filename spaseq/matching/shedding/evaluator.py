@@ -13,17 +13,16 @@ from spaseq.alone import Single
 from spaseq.effort import Policy, Shed
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch, Stamp
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked
-from spaseq.matching.conditions import batch as heads
-from spaseq.matching.kernel import evaluator as whole
-from spaseq.matching.kernel import sizing
-from spaseq.matching.kernel.compiled import _kernel_layout as lay
-from spaseq.matching.kernel.memory import Memory, Room, runs_size
-from spaseq.matching.kernel.records import header as mem
-from spaseq.matching.kernel.records import partitions
-from spaseq.matching.kernel.tables.analysis import Compiled
+from spaseq.matching.filters import batch as heads
+from spaseq.matching.nfa import evaluator as whole
+from spaseq.matching.nfa import sizing
+from spaseq.matching.nfa.compiled import _kernel_layout as lay
+from spaseq.matching.nfa.memory import Memory, Room, runs_size
+from spaseq.matching.nfa.records import header as mem
+from spaseq.matching.nfa.records import partitions
+from spaseq.matching.nfa.tables.analysis import Compiled
 from spaseq.matching.obstacles import in_words
 from spaseq.matching.shedding import _kernel_known as cells
 from spaseq.matching.shedding import _kernel_passes as k
@@ -35,6 +34,7 @@ from spaseq.matching.shedding.overload import Overload, Seldom, late
 from spaseq.matching.shedding.query import BoundedQuery, obstacles
 from spaseq.matching.shedding.rates import Queries
 from spaseq.matching.shedding.selection import Doubt, admitted_of, least_room, let_go, part_of
+from spaseq.patterns.spectra.solutions import Solutions
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

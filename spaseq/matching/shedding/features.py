@@ -15,12 +15,12 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.matching.conditions import _kernel_values as v
-from spaseq.matching.conditions.postfix import Accumulator, Lookup, Site, Step
-from spaseq.matching.conditions.programs import Programs, Sections
+from spaseq.matching.filters import _kernel_values as v
+from spaseq.matching.filters.postfix import Accumulator, Lookup, Site, Step
+from spaseq.matching.filters.programs import Programs, Sections
 from spaseq.matching.interpreter.program import Place
-from spaseq.matching.kernel.records import chains, gates, places
-from spaseq.matching.kernel.tables.analysis import Analysis, Chain, Compiled
+from spaseq.matching.nfa.records import chains, gates, places
+from spaseq.matching.nfa.tables.analysis import Analysis, Chain, Compiled
 from spaseq.matching.shedding import _kernel_known as k
 from spaseq.matching.shedding import _kernel_rehearsed as ghosts
 from spaseq.terms.dictionary import Term

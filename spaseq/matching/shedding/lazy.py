@@ -16,7 +16,6 @@ from spaseq.alone import Single
 from spaseq.effort import Policy, Pool, Shed, WorkClock
 from spaseq.errors import warn_within
 from spaseq.events import EventBatch, Stamp
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.evaluator import Lazy
@@ -27,6 +26,7 @@ from spaseq.matching.shedding.buffers import BufferModel, BufferRows, classes
 from spaseq.matching.shedding.overload import Overload, Pace, late
 from spaseq.matching.shedding.query import BoundedQuery
 from spaseq.matching.shedding.selection import part_of
+from spaseq.patterns.spectra.solutions import Solutions
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -11,14 +11,13 @@ import numpy.typing as npt
 from spaseq.alone import Single
 from spaseq.effort import WorkClock
 from spaseq.events import EventBatch, Stamp
-from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.matching.kernel import sizing
-from spaseq.matching.kernel.evaluator import Kernel
-from spaseq.matching.kernel.memory import Memory, Room
-from spaseq.matching.kernel.records import header as mem
-from spaseq.matching.kernel.sizing import Turns
-from spaseq.matching.kernel.tables.analysis import Compiled
-from spaseq.matching.kernel.tables.compiling import compile_tables
+from spaseq.matching.nfa import sizing
+from spaseq.matching.nfa.evaluator import Kernel
+from spaseq.matching.nfa.memory import Memory, Room
+from spaseq.matching.nfa.records import header as mem
+from spaseq.matching.nfa.sizing import Turns
+from spaseq.matching.nfa.tables.analysis import Compiled
+from spaseq.matching.nfa.tables.compiling import compile_tables
 from spaseq.matching.shedding import _kernel_known as absent
 from spaseq.matching.shedding import _kernel_known as cells
 from spaseq.matching.shedding import _kernel_passes as k
@@ -27,6 +26,7 @@ from spaseq.matching.shedding.features import features
 from spaseq.matching.shedding.overload import Pace
 from spaseq.matching.shedding.query import BoundedQuery
 from spaseq.matching.shedding.rates import Queries, only
+from spaseq.patterns.spectra.solutions import Solutions
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

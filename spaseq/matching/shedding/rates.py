@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.matching.conditions.numbers import Numbers
+from spaseq.matching.filters.numbers import Numbers
 from spaseq.matching.shedding import _kernel_ahead as k
 from spaseq.matching.shedding import _kernel_known as known
 from spaseq.matching.shedding import _kernel_rehearsed as ghosts

@@ -12,16 +12,16 @@ import numpy.typing as npt
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Policy
 from spaseq.events import EventBatch
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax import Consume, Emit
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.host import Key, emitted
-from spaseq.matching.kernel.memory import Room
-from spaseq.matching.kernel.records import header, waits
 from spaseq.matching.model import Bounds, Found, Occurrence
+from spaseq.matching.nfa.memory import Room
+from spaseq.matching.nfa.records import header, waits
 from spaseq.matching.shedding import _kernel_passes as k
 from spaseq.matching.shedding.cost_model import Utilities
+from spaseq.patterns.spectra.solutions import Solutions
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -18,13 +18,12 @@ from spaseq.alone import Single
 from spaseq.effort import Policy, Shed, WorkClock
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch, Stamp
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked
-from spaseq.matching.kernel.compiled import _kernel_layout as status
-from spaseq.matching.kernel.memory import Room, runs_size
-from spaseq.matching.kernel.records import header
-from spaseq.matching.kernel.tables.analysis import Compiled
+from spaseq.matching.nfa.compiled import _kernel_layout as status
+from spaseq.matching.nfa.memory import Room, runs_size
+from spaseq.matching.nfa.records import header
+from spaseq.matching.nfa.tables.analysis import Compiled
 from spaseq.matching.ordered.compiled import _kernel_shed as k
 from spaseq.matching.ordered.evaluator import OrderedKernel
 from spaseq.matching.ordered.records import families, matches, roster
@@ -34,6 +33,7 @@ from spaseq.matching.shedding.features import features
 from spaseq.matching.shedding.overload import Overload, Pace, late
 from spaseq.matching.shedding.query import BoundedQuery
 from spaseq.matching.shedding.selection import part_of
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Term
 
 Ints = npt.NDArray[np.int64]

@@ -19,7 +19,7 @@ from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Atom, Kleene, SequencePattern, walk
 from spaseq.matching.columns.blocks.plain import Site, Sites
 from spaseq.matching.interpreter.program import Gate, GateEdge, Place
-from spaseq.matching.kernel.matches import plain_kleenes
+from spaseq.matching.nfa.matches import plain_kleenes
 
 Ints = npt.NDArray[np.int64]
 

@@ -16,7 +16,6 @@ from spaseq.alone import Single
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch, Stamp
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked, Immediate, UnsolvedError
@@ -28,6 +27,7 @@ from spaseq.matching.tecs.fits import keys
 from spaseq.matching.tecs.reading import Portion, RootReading, divided
 from spaseq.matching.tecs.records import counter
 from spaseq.matching.tecs.update import SingleUpdate, Update
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EARLIEST, EventBatch, Stamp
-from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.language.syntax import Consume
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
@@ -24,6 +23,7 @@ from spaseq.matching.tecs.compiled import _kernel_layout as lay
 from spaseq.matching.tecs.compiled._kernel import label_events, run, spread
 from spaseq.matching.tecs.memory import TecsMemory
 from spaseq.matching.tecs.records import counter, root
+from spaseq.patterns.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]

@@ -17,7 +17,6 @@ from typing import Any, Final, Generic, TypeVar
 
 from pyoxigraph import Literal, NamedNode
 
-from spaseq.gpm.expressions.walk import expressions, volatile
 from spaseq.language.syntax import (
     All,
     Binary,
@@ -43,6 +42,7 @@ from spaseq.language.syntax import (
     Var,
     Window,
 )
+from spaseq.patterns.expressions.walk import expressions, volatile
 from spaseq.terms.dictionary import Term
 from spaseq.terms.values import RDF, XSD
 

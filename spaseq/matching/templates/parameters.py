@@ -11,15 +11,15 @@ from pyoxigraph import Literal, NamedNode
 
 from spaseq.alone import Single
 from spaseq.events import Ids
-from spaseq.gpm.evaluator import GpmEvaluator
-from spaseq.gpm.expressions.compiled import Solution, compile_filter
-from spaseq.gpm.expressions.walk import exists_in
-from spaseq.gpm.sharing import Values
-from spaseq.gpm.spectra.lookup import BUCKETS, RowIndex
-from spaseq.gpm.spectra.single import SingleJoin
-from spaseq.gpm.spectra.solutions import Mask
 from spaseq.language.syntax import Expression
 from spaseq.limits import Spending
+from spaseq.patterns.evaluator import GpmEvaluator
+from spaseq.patterns.expressions.compiled import Solution, compile_filter
+from spaseq.patterns.expressions.walk import exists_in
+from spaseq.patterns.sharing import Values
+from spaseq.patterns.spectra.lookup import BUCKETS, RowIndex
+from spaseq.patterns.spectra.single import SingleJoin
+from spaseq.patterns.spectra.solutions import Mask
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 from spaseq.terms.values import XSD
 

@@ -15,16 +15,16 @@ import numpy.typing as npt
 
 from spaseq.automaton.pattern import GpmPart
 from spaseq.events import EventBatch, Ids
-from spaseq.gpm.evaluator import GpmEvaluator
-from spaseq.gpm.expressions.columns import ColumnFilter
-from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.sharing import Sharing
-from spaseq.gpm.spectra.lookup import spread
-from spaseq.gpm.spectra.solutions import Mask, Solutions
 from spaseq.language.scope import conjuncts, mentioned, variables
 from spaseq.language.syntax import Binary, Expression, Filter, Pattern, Values, Var
 from spaseq.matching.templates.form import Template
 from spaseq.matching.templates.parameters import OfOne, ParameterRows, Parameters, can_be_asked
+from spaseq.patterns.evaluator import GpmEvaluator
+from spaseq.patterns.expressions.columns import ColumnFilter
+from spaseq.patterns.kb import KnowledgeBase
+from spaseq.patterns.sharing import Sharing
+from spaseq.patterns.spectra.lookup import spread
+from spaseq.patterns.spectra.solutions import Mask, Solutions
 from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.values import NO_NUMBER
 

@@ -23,9 +23,9 @@ from rdflib.term import Literal as RdflibLiteral
 from rdflib.term import Node
 
 from spaseq.errors import KnowledgeError, SourceError
-from spaseq.gpm.kb import of_rdf11, unpacked
 from spaseq.limits import Limits
 from spaseq.nesting import Guarded, NestingError, too_long, whole
+from spaseq.patterns.kb import of_rdf11, unpacked
 from spaseq.sources._bytes import BrokenBytesError, read_blocks, unmarked, whole_lines
 from spaseq.sources.formats.lines import WARM_UP
 from spaseq.terms.dictionary import Dictionary, Ids, Term

@@ -12,7 +12,7 @@ import pyoxigraph as ox
 
 from spaseq.engine import Engine
 from spaseq.events import EventBatch, concatenate
-from spaseq.gpm.kb import KnowledgeBase
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.terms.dictionary import UNBOUND
 
 #: The most events of each stream for a query, and the most triples unless the newest event has more.

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import JSONResponse
 
 from spaseq.engine import Engine
-from spaseq.gpm.kb import triples_in
+from spaseq.patterns.kb import triples_in
 from spaseq.serve.errors import ApiError
 from spaseq.serve.routes.depends import Given, chunks_of
 from spaseq.serve.service import Service

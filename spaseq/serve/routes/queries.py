@@ -14,11 +14,11 @@ from spaseq.automaton import draw
 from spaseq.automaton.normal import normalise
 from spaseq.engine import Engine
 from spaseq.events import EventBatch
-from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language import prepare
 from spaseq.language.syntax import Query as Prepared
 from spaseq.matching.evaluators import chosen
 from spaseq.matching.plan import explain as plan
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.serve.counting import Counted, apart, count
 from spaseq.serve.errors import told
 from spaseq.serve.newest.recent import now

@@ -12,10 +12,10 @@ from fastapi import APIRouter, Request
 from spaseq.engine import Engine, Handle
 from spaseq.errors import SpaseqError
 from spaseq.events import EventBatch
-from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language import prepare
 from spaseq.language.syntax import Query
 from spaseq.limits import Limits
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.results.match import Match
 from spaseq.serve.errors import beyond
 from spaseq.serve.newest.history import as_json

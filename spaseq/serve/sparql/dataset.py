@@ -17,8 +17,8 @@ from urllib.parse import quote
 import pyoxigraph as ox
 from rdflib.term import Node, URIRef
 
-from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Construct, Query, Select
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.results.writers._columns import columns
 from spaseq.serve.newest.history import Numbered
 from spaseq.serve.newest.recent import Kept

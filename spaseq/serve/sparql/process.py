@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from threading import Lock
 from typing import Final
 
-from spaseq.gpm.kb import KnowledgeBase
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.serve.errors import ApiError, beyond
 from spaseq.serve.limits import ServeLimits
 from spaseq.serve.newest.recent import Kept

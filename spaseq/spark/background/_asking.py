@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from spaseq.chunks import Chunk, Mask, encode, hashed
 from spaseq.events import EventBatch, Ids, concatenate
-from spaseq.gpm.oxigraph import prepare
-from spaseq.gpm.sharing import Shared, Sharing
-from spaseq.gpm.spectra.joins import NO_CONTEXT, Route
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax import Group
+from spaseq.patterns.oxigraph import prepare
+from spaseq.patterns.sharing import Shared, Sharing
+from spaseq.patterns.spectra.joins import NO_CONTEXT, Route
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.sources import BadEvent
 from spaseq.spark.background._background import asked_once
 from spaseq.spark.background._lookups import lookups, without_graphs

@@ -22,13 +22,13 @@ from pyoxigraph import NamedNode, Quad, RdfFormat, Triple, parse, serialize
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.chunks import Array, chosen, numbered, pack, require, terms_in, terms_out, unpack, unpacking
 from spaseq.events import Clock, EventBatch, Ids
-from spaseq.gpm.expressions.walk import exists_in, expressions, patterns
-from spaseq.gpm.kb import KnowledgeBase, _Graphs
-from spaseq.gpm.spectra.joins import covers
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.scope import occurring
 from spaseq.language.syntax import Graph
 from spaseq.limits import Limits
+from spaseq.patterns.expressions.walk import exists_in, expressions, patterns
+from spaseq.patterns.kb import KnowledgeBase, _Graphs
+from spaseq.patterns.spectra.joins import covers
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.sources.scan.fast import Quads
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 

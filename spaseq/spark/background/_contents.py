@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
 from spaseq.events import Ids
-from spaseq.gpm.kb import KnowledgeBase
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.spark.background._triples import numbers
 from spaseq.spark.background.frames import SparkKnowledge
 from spaseq.terms._table_kernel import FRESH, KIND, LABEL

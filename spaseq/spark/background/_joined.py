@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.chunks import hashed
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.scope import variables
 from spaseq.language.syntax import Graph
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.spark._workers import freeze_worker
 from spaseq.spark.background._asking import NO_GRAPH
 from spaseq.spark.background._background import asked_once, entered

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from spaseq.automaton.pattern import GpmPart, SequencePattern
-from spaseq.gpm.expressions.walk import exists_in, expressions, patterns, volatile
 from spaseq.language.scope import certain, mentioned, occurring
 from spaseq.language.syntax import (
     Filter,
@@ -26,6 +25,7 @@ from spaseq.language.syntax import (
     Union,
     Values,
 )
+from spaseq.patterns.expressions.walk import exists_in, expressions, patterns, volatile
 
 #: What an event is asked for: patterns without GRAPH, each of which it must match.
 Asked = tuple[Pattern, ...]

@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.errors import SpaseqWarning
-from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax import Graph
+from spaseq.patterns.kb import KnowledgeBase
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.spark.background._asking import ASKED
 from spaseq.spark.background._background import asked_once, tables, whole
 from spaseq.spark.background._joined import background_schema, keyed, names_of, on_found, texts, width

@@ -32,9 +32,9 @@ from spaseq.chunks import labelled, terms_out
 from spaseq.errors import KnowledgeError, warn
 from spaseq.events import Ids
 from spaseq.excerpts import bounded
-from spaseq.gpm.kb import _FORMATS, _named, _read, _triples
-from spaseq.gpm.kb import Source as Knowledge
 from spaseq.limits import Limits
+from spaseq.patterns.kb import _FORMATS, _named, _read, _triples
+from spaseq.patterns.kb import Source as Knowledge
 from spaseq.sources._bytes import MARK
 from spaseq.sources.scan.fast import Quads
 from spaseq.spark.source._rows import binaries

@@ -20,11 +20,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
 from spaseq.errors import KnowledgeError
-from spaseq.gpm.expressions.walk import only_joins, patterns
-from spaseq.gpm.kb import KnowledgeBase, _Graphs
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.scope import variables
 from spaseq.language.syntax import Graph, Query, TriplePattern, Triples, Var
+from spaseq.patterns.expressions.walk import only_joins, patterns
+from spaseq.patterns.kb import KnowledgeBase, _Graphs
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.spark.background._background import entered, labelled
 from spaseq.spark.background._triples import Source, numbered
 from spaseq.terms.dictionary import Dictionary, Term

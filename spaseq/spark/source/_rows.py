@@ -16,8 +16,8 @@ from pyoxigraph import BlankNode, NamedNode, RdfFormat, parse
 
 from spaseq.chunks import numbered, terms_out
 from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
-from spaseq.gpm.spectra.solutions import group_codes
 from spaseq.limits import Limits
+from spaseq.patterns.spectra.solutions import group_codes
 from spaseq.sources import BadEvent
 from spaseq.sources.scan.fast import Quads
 from spaseq.spark.sinks._lines import letter_line, letter_of_line

@@ -30,10 +30,10 @@ from spaseq.chunks import (
 )
 from spaseq.errors import EngineError
 from spaseq.events import Clock
-from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
 from spaseq.matching.host import Key
 from spaseq.matching.model import Bounds, bounds
+from spaseq.patterns.kb import KnowledgeBase
 from spaseq.results.batch import MatchBatch
 from spaseq.results.writers._base import Cache
 from spaseq.results.writers._json import lines_of

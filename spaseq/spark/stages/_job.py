@@ -16,11 +16,11 @@ from spaseq.effort import Effort, Policy, Pool
 from spaseq.errors import EngineError
 from spaseq.events import Clock
 from spaseq.excerpts import bounded
-from spaseq.gpm.expressions.walk import exists_in, own_calls
 from spaseq.language import checked
 from spaseq.language.functions import registered
 from spaseq.language.syntax import UNITS, Ask, OwnFunction, Query, Strategy
 from spaseq.limits import UNLIMITED
+from spaseq.patterns.expressions.walk import exists_in, own_calls
 
 #: How far a stream has come that has ended while others go on, in milliseconds: beyond what events say, and
 #: still to be counted in microseconds.

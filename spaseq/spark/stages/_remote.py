@@ -19,13 +19,13 @@ from spaseq.effort import Effort
 from spaseq.engine.pipelines.patterns import Patterns
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.events import EventBatch, Stamp
-from spaseq.gpm.evaluator import GpmEvaluator
-from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.sharing import ByEvent
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax import Consume, Query
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.host import Key, Matcher
+from spaseq.patterns.evaluator import GpmEvaluator
+from spaseq.patterns.kb import KnowledgeBase
+from spaseq.patterns.sharing import ByEvent
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary
 

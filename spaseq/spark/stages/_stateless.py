@@ -15,12 +15,12 @@ import numpy as np
 
 from spaseq.chunks import Chunk, Mask, decode, encode, events_of, hashed
 from spaseq.events import Clock, EventBatch, Ids, concatenate
-from spaseq.gpm.evaluator import GpmEvaluator, IllTyped, Where
-from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.sharing import Sharing
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.scope import mentioned
 from spaseq.language.syntax import Graph
+from spaseq.patterns.evaluator import GpmEvaluator, IllTyped, Where
+from spaseq.patterns.kb import KnowledgeBase
+from spaseq.patterns.sharing import Sharing
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.sources import BadEvent
 from spaseq.spark.background._background import besides, receive
 from spaseq.spark.stages._bounds import Failed, FailedCalls
@@ -256,7 +256,7 @@ def conforming(batch: EventBatch, shapes: str, letters: list[BadEvent]) -> Event
     """The events that conform to the shapes, if there are any shapes."""
     if not shapes:
         return batch
-    from spaseq.gpm.shapes import shapes_of
+    from spaseq.patterns.shapes import shapes_of
     from spaseq.sources.assembly.sink import letter_of
 
     problems = shapes_of(shapes).problems(batch)

@@ -9,8 +9,8 @@ import pytest
 from pyoxigraph import Literal
 
 from spaseq.events import Stamp
-from spaseq.matching.conditions.derived import split
 from spaseq.matching.context import Context
+from spaseq.matching.filters.derived import split
 from spaseq.matching.lazy import memory
 from spaseq.matching.lazy.demands import chain_order, demands, is_better
 from spaseq.matching.lazy.evaluator import Lazy

@@ -12,7 +12,7 @@ from pyoxigraph import Literal, NamedNode
 
 from spaseq.engine import Engine
 from spaseq.language.syntax import Filter
-from spaseq.matching.conditions.postfix import Site, steps
+from spaseq.matching.filters.postfix import Site, steps
 from spaseq.matching.lazy import memory
 from spaseq.matching.lazy.ranges import LEAST, MOST, ranges
 from spaseq.matching.lazy.records import counter

@@ -21,9 +21,9 @@ from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.evaluators import by_events
-from spaseq.matching.kernel import memory as kernel_memory
-from spaseq.matching.kernel.records import header
 from spaseq.matching.model import Bounds, Occurrence, bounds
+from spaseq.matching.nfa import memory as kernel_memory
+from spaseq.matching.nfa.records import header
 from spaseq.matching.ordered import evaluator, families
 from spaseq.matching.ordered.records import preferences
 from spaseq.matching.ordered.tables import order_tables

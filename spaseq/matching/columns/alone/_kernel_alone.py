@@ -30,11 +30,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq._jit import kernel, part
-from spaseq.gpm.spectra.lookup import BUCKETS, FACTOR, ROWS, SHIFT
-from spaseq.gpm.spectra.single import CONSTANT, NEW
-from spaseq.matching.conditions import _kernel_values as v
-from spaseq.matching.conditions import batch as heads
-from spaseq.matching.conditions._kernel_machine import holds
+from spaseq.matching.filters import _kernel_values as v
+from spaseq.matching.filters import batch as heads
+from spaseq.matching.filters._kernel_machine import holds
+from spaseq.patterns.spectra.lookup import BUCKETS, FACTOR, ROWS, SHIFT
+from spaseq.patterns.spectra.single import CONSTANT, NEW
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from spaseq.alone import Single
 from spaseq.events import Clock, EventBatch, Stamp
-from spaseq.gpm.sharing import Values
-from spaseq.gpm.spectra.single import MOST_TRIPLES
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.chunk import Chunk
+from spaseq.patterns.sharing import Values
+from spaseq.patterns.spectra.single import MOST_TRIPLES
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]

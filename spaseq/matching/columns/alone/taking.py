@@ -11,9 +11,6 @@ import numpy.typing as npt
 
 from spaseq.alone import Single
 from spaseq.events import Clock, Stamp
-from spaseq.gpm.sharing import Values
-from spaseq.gpm.spectra.single import MOST_TRIPLES, Continues, SingleJoin
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.scope import mentioned
 from spaseq.language.syntax import Filter
 from spaseq.language.syntax.printing import print_expression
@@ -22,11 +19,14 @@ from spaseq.matching.columns.alone._kernel_alone import LARGE, MOST_ROWS
 from spaseq.matching.columns.alone.singles import Counts, Singles
 from spaseq.matching.columns.evaluator import Asked, Solve
 from spaseq.matching.columns.history import History
-from spaseq.matching.conditions import _kernel_values as v
-from spaseq.matching.conditions import batch as heads
-from spaseq.matching.conditions.numbers import Numbers
-from spaseq.matching.conditions.postfix import BeyondTables, Site, Step, steps
-from spaseq.matching.conditions.programs import Cell, Programs, Sections
+from spaseq.matching.filters import _kernel_values as v
+from spaseq.matching.filters import batch as heads
+from spaseq.matching.filters.numbers import Numbers
+from spaseq.matching.filters.postfix import BeyondTables, Site, Step, steps
+from spaseq.matching.filters.programs import Cell, Programs, Sections
+from spaseq.patterns.sharing import Values
+from spaseq.patterns.spectra.single import MOST_TRIPLES, Continues, SingleJoin
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 
 # What a query's GPMs ask of an event that comes alone, as tables; ``_kernel_alone`` says which.

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.blocks.found import (
     Block,
     Chosen,
@@ -36,6 +35,7 @@ from spaseq.matching.columns.blocks.values import (
 from spaseq.matching.columns.chunk import Chunk, Stretch
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
+from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 
 # The matches of one query among those of many: what is asked of them is made for all at once.

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from spaseq._jit import kernel, part
 from spaseq._kernel_events import EARLIEST, LATEST, reach_before
-from spaseq.matching.conditions import batch
-from spaseq.matching.conditions._kernel_values import (
+from spaseq.matching.filters import batch
+from spaseq.matching.filters._kernel_values import (
     N_GPMS,
     Codes,
     Floats,

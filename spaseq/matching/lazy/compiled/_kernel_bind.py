@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from spaseq._jit import inlined, part
 from spaseq._kernel_events import LATEST
-from spaseq.matching.conditions._kernel_aggregates import clear_sum, fold
-from spaseq.matching.conditions._kernel_machine import holds
-from spaseq.matching.conditions._kernel_values import (
+from spaseq.matching.filters._kernel_aggregates import clear_sum, fold
+from spaseq.matching.filters._kernel_machine import holds
+from spaseq.matching.filters._kernel_values import (
     A_KIND,
     A_SIZE,
     A_SUM,

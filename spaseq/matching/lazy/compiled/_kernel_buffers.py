@@ -6,8 +6,8 @@ from typing import Final
 
 from spaseq._jit import inlined, part
 from spaseq._kernel_events import reach_before
-from spaseq.matching.conditions import batch
-from spaseq.matching.conditions._kernel_values import DOUBLE, N_GPMS, SHORT, Codes, Floats, Ints
+from spaseq.matching.filters import batch
+from spaseq.matching.filters._kernel_values import DOUBLE, N_GPMS, SHORT, Codes, Floats, Ints
 from spaseq.matching.lazy.compiled._kernel_layout import NOTHING, T_BUFFERS, T_ORDERED, T_VALUES
 from spaseq.matching.lazy.records import (
     counter,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spaseq._jit import part
-from spaseq.matching.conditions._kernel_values import Codes, Floats, Ints
+from spaseq.matching.filters._kernel_values import Codes, Floats, Ints
 from spaseq.matching.lazy.compiled._kernel_bind import earliest, latest
 from spaseq.matching.lazy.compiled._kernel_buffers import (
     beyond,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from spaseq.matching.conditions._kernel_values import TABLES_HEADER
+from spaseq.matching.filters._kernel_values import TABLES_HEADER
 
 # What a call ends with.
 DONE: Final = 0

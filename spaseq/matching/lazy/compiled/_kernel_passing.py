@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import part
-from spaseq.matching.conditions._kernel_values import Ints
-from spaseq.matching.kernel.compiled._kernel_memory import mix
+from spaseq.matching.filters._kernel_values import Ints
 from spaseq.matching.lazy.compiled._kernel_buffers import place, promise
 from spaseq.matching.lazy.records import counter, element, ordering, passing, plan, stored
+from spaseq.matching.nfa.compiled._kernel_memory import mix
 
 #: One row in so many is shown whatever it promises.
 SAMPLED: Final = 4

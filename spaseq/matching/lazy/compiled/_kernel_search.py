@@ -7,7 +7,7 @@ whole state of a search is in arrays, so that it can stop for more room and go o
 from __future__ import annotations
 
 from spaseq._jit import part
-from spaseq.matching.conditions._kernel_values import FALSE, UNKNOWN, Codes, Floats, Ints
+from spaseq.matching.filters._kernel_values import FALSE, UNKNOWN, Codes, Floats, Ints
 from spaseq.matching.lazy.compiled._kernel_bind import (
     absent,
     apart,

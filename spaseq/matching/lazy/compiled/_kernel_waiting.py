@@ -6,7 +6,7 @@ from typing import Final
 
 from spaseq._jit import part
 from spaseq._kernel_events import LATEST
-from spaseq.matching.conditions._kernel_values import Floats, Ints
+from spaseq.matching.filters._kernel_values import Floats, Ints
 from spaseq.matching.lazy.compiled._kernel_bind import earliest, latest
 from spaseq.matching.lazy.compiled._kernel_buffers import beyond, bounded_column, column_of, place
 from spaseq.matching.lazy.compiled._kernel_choice import find_linked, find_rows

@@ -15,8 +15,8 @@ and be called again before it *applies* that.
 from __future__ import annotations
 
 from spaseq._jit import kernel, part
-from spaseq.matching.conditions import batch
-from spaseq.matching.conditions._kernel_values import (
+from spaseq.matching.filters import batch
+from spaseq.matching.filters._kernel_values import (
     N_GPMS,
     N_KEYS,
     WONDERS,
@@ -25,8 +25,8 @@ from spaseq.matching.conditions._kernel_values import (
     Ints,
     pointer,
 )
-from spaseq.matching.kernel.compiled._kernel import find_keys
-from spaseq.matching.kernel.compiled._kernel_layout import (
+from spaseq.matching.nfa.compiled._kernel import find_keys
+from spaseq.matching.nfa.compiled._kernel_layout import (
     ASK,
     DECISIONS_FULL,
     DONE,
@@ -34,13 +34,13 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     ROOM,
     UNRANKED,
 )
-from spaseq.matching.kernel.compiled._kernel_memory import (
+from spaseq.matching.nfa.compiled._kernel_memory import (
     find_partition,
     forget,
     move_partition,
 )
-from spaseq.matching.kernel.compiled._kernel_places import carry
-from spaseq.matching.kernel.records import header, nodes, partitions, waits
+from spaseq.matching.nfa.compiled._kernel_places import carry
+from spaseq.matching.nfa.records import header, nodes, partitions, waits
 from spaseq.matching.ordered.compiled._kernel_apply import apply
 from spaseq.matching.ordered.compiled._kernel_decide import decide
 from spaseq.matching.ordered.compiled._kernel_deliver import (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from spaseq._jit import part
-from spaseq.matching.conditions import batch
-from spaseq.matching.conditions._kernel_values import BEYOND, MANY, SINGLE, START, Codes, Floats, Ints
-from spaseq.matching.kernel.compiled._kernel_apply import copy, follow
-from spaseq.matching.kernel.compiled._kernel_gaps import may
-from spaseq.matching.kernel.compiled._kernel_memory import forget, mix
-from spaseq.matching.kernel.records import (
+from spaseq.matching.filters import batch
+from spaseq.matching.filters._kernel_values import BEYOND, MANY, SINGLE, START, Codes, Floats, Ints
+from spaseq.matching.nfa.compiled._kernel_apply import copy, follow
+from spaseq.matching.nfa.compiled._kernel_gaps import may
+from spaseq.matching.nfa.compiled._kernel_memory import forget, mix
+from spaseq.matching.nfa.records import (
     accepts,
     candidates,
     decisions,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from spaseq._jit import part
-from spaseq.matching.conditions import batch
-from spaseq.matching.conditions._kernel_machine import holds
-from spaseq.matching.conditions._kernel_values import (
+from spaseq.matching.filters import batch
+from spaseq.matching.filters._kernel_machine import holds
+from spaseq.matching.filters._kernel_values import (
     SINGLE,
     SLOTS,
     START,
@@ -15,14 +15,14 @@ from spaseq.matching.conditions._kernel_values import (
     Floats,
     Ints,
 )
-from spaseq.matching.kernel.compiled._kernel_apply import begin_bounds, bind
-from spaseq.matching.kernel.compiled._kernel_decide import note
-from spaseq.matching.kernel.compiled._kernel_gaps import act, blur
-from spaseq.matching.kernel.compiled._kernel_judge import judge
-from spaseq.matching.kernel.compiled._kernel_layout import (
+from spaseq.matching.nfa.compiled._kernel_apply import begin_bounds, bind
+from spaseq.matching.nfa.compiled._kernel_decide import note
+from spaseq.matching.nfa.compiled._kernel_gaps import act, blur
+from spaseq.matching.nfa.compiled._kernel_judge import judge
+from spaseq.matching.nfa.compiled._kernel_layout import (
     share_of,
 )
-from spaseq.matching.kernel.records import (
+from spaseq.matching.nfa.records import (
     accepts,
     candidates,
     decisions,

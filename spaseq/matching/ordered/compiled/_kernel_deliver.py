@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from spaseq._jit import part
 from spaseq._kernel_events import LATEST, reach_after
-from spaseq.matching.conditions import batch
-from spaseq.matching.conditions._kernel_values import N_GPMS, N_KEYS, SINCES, SINCES_END, Ints
-from spaseq.matching.kernel.compiled._kernel_judge import belongs
-from spaseq.matching.kernel.records import gates, header, nodes, partitions, waits
+from spaseq.matching.filters import batch
+from spaseq.matching.filters._kernel_values import N_GPMS, N_KEYS, SINCES, SINCES_END, Ints
+from spaseq.matching.nfa.compiled._kernel_judge import belongs
+from spaseq.matching.nfa.records import gates, header, nodes, partitions, waits
 from spaseq.matching.ordered.compiled._kernel_families import (
     append,
     begin_again,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from spaseq._jit import part
-from spaseq.matching.conditions._kernel_values import Ints
-from spaseq.matching.kernel.compiled._kernel_memory import (
+from spaseq.matching.filters._kernel_values import Ints
+from spaseq.matching.nfa.compiled._kernel_memory import (
     forget,
 )
-from spaseq.matching.kernel.records import partitions, waits
+from spaseq.matching.nfa.records import partitions, waits
 from spaseq.matching.ordered.compiled._kernel_index import end_run
 from spaseq.matching.ordered.records import families, roster
 

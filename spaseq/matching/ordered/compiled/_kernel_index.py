@@ -6,13 +6,13 @@ In a bucket, ``child`` of a wait is the next one, ``back`` the one before it; ``
 from __future__ import annotations
 
 from spaseq._jit import part
-from spaseq.matching.conditions import batch
-from spaseq.matching.conditions._kernel_values import WOKEN, Ints
-from spaseq.matching.kernel.compiled._kernel_judge import belongs
-from spaseq.matching.kernel.compiled._kernel_layout import rows_of
-from spaseq.matching.kernel.compiled._kernel_memory import find_bucket, forget
-from spaseq.matching.kernel.compiled._kernel_places import bucket_of, bucket_of_row
-from spaseq.matching.kernel.records import buckets, candidates, gates, header, waits
+from spaseq.matching.filters import batch
+from spaseq.matching.filters._kernel_values import WOKEN, Ints
+from spaseq.matching.nfa.compiled._kernel_judge import belongs
+from spaseq.matching.nfa.compiled._kernel_layout import rows_of
+from spaseq.matching.nfa.compiled._kernel_memory import find_bucket, forget
+from spaseq.matching.nfa.compiled._kernel_places import bucket_of, bucket_of_row
+from spaseq.matching.nfa.records import buckets, candidates, gates, header, waits
 from spaseq.matching.ordered.records import families, roster
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import kernel
-from spaseq.matching.conditions._kernel_machine import holds
-from spaseq.matching.conditions._kernel_values import CALC, SHORT, Codes, Floats, Ints, pointer
-from spaseq.matching.kernel.records import gates, header, waits
+from spaseq.matching.filters._kernel_machine import holds
+from spaseq.matching.filters._kernel_values import CALC, SHORT, Codes, Floats, Ints, pointer
+from spaseq.matching.nfa.records import gates, header, waits
 from spaseq.matching.ordered.compiled._kernel_families import drop
 from spaseq.matching.ordered.records import families, roster
 

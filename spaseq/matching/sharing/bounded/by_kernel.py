@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import cast
 
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.conditions import _kernel_values as v
-from spaseq.matching.kernel.matches import Ints, Runs
-from spaseq.matching.kernel.tables.analysis import Analysis
+from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.model import Bounds
+from spaseq.matching.nfa.matches import Ints, Runs
+from spaseq.matching.nfa.tables.analysis import Analysis
 from spaseq.matching.sharing.bounded.ledgers import Ledgers, weights
 from spaseq.matching.sharing.bounded.member import BoundedMember
 from spaseq.matching.sharing.bounded.together import BoundedGroup, Together, query_of

@@ -13,7 +13,6 @@ import numpy as np
 from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch, Stamp
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.lazy.tables import Compiled
@@ -24,6 +23,7 @@ from spaseq.matching.sharing.bounded.together import BoundedGroup, Together, que
 from spaseq.matching.sharing.by_lazy import GatheringLazy, Ints, LazyGroup
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.shedding.lazy import SheddingLazy
+from spaseq.patterns.spectra.solutions import Solutions
 
 
 class SheddingLazyGroup(BoundedGroup, LazyGroup):

@@ -9,7 +9,6 @@ from typing import TypeVar
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort
 from spaseq.events import EventBatch, Stamp
-from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.evaluator import UnsolvedError
 from spaseq.matching.model import Bounds
@@ -17,6 +16,7 @@ from spaseq.matching.sharing.bounded.ledgers import effort_of
 from spaseq.matching.sharing.bounded.member import BoundedMember
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.shedding.query import BoundedQuery, Many
+from spaseq.patterns.spectra.solutions import Solutions
 
 _Whole = TypeVar("_Whole", bound="Together")
 

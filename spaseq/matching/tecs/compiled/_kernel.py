@@ -7,7 +7,7 @@ from typing import Final
 from spaseq._fields import reads, writes
 from spaseq._jit import inlined, kernel, part
 from spaseq._kernel_events import reach_before
-from spaseq.matching.conditions import batch as heads
+from spaseq.matching.filters import batch as heads
 from spaseq.matching.tecs.compiled import _kernel_active as active
 from spaseq.matching.tecs.compiled import _kernel_keys as keys_of
 from spaseq.matching.tecs.compiled import _kernel_node as node

@@ -1,0 +1,422 @@
+"""Conditions as data: a small postfix machine over term ids; and what it needs no stack for, or asks for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spaseq._jit import inlined, kernel, part, rare
+from spaseq.matching.filters import batch
+from spaseq.matching.filters._kernel_aggregates import aggregated, kind_of
+from spaseq.matching.filters._kernel_arithmetic import (
+    absolute,
+    applied,
+    calculate,
+    compare,
+    either,
+    error_of,
+    is_exact_sum,
+    is_whole,
+    kind_of_truth,
+    ordered,
+    truth,
+)
+from spaseq.matching.filters._kernel_values import (
+    ABS,
+    ADD,
+    AGGREGATE,
+    AND,
+    AVERAGE,
+    BEYOND,
+    BOOLEAN,
+    BOUND,
+    CALC,
+    CHOOSE,
+    CODE_SIZE,
+    COMPARE,
+    CONSTANT,
+    DEEPEST,
+    DISTANCE,
+    DIVIDE,
+    DOUBLE,
+    EARLY,
+    ERRED,
+    FALSE,
+    FAULT,
+    FUNCTION,
+    FUNCTION_2,
+    IF_BOUND,
+    IF_COMPLETED,
+    INSTEAD,
+    JUMP,
+    KEEP,
+    LONG,
+    MANY,
+    MEMO,
+    MEMO_MASK,
+    MINUS,
+    MISSING,
+    MOST_WONDERS,
+    N_KLEENES,
+    N_SLOTS,
+    NODE,
+    NOT,
+    NOTHING,
+    ONE,
+    OR,
+    RELATE,
+    SHORT,
+    SLOTS,
+    SUBTRACT,
+    TEST,
+    TRUE,
+    UNKNOWN,
+    UNLESS_FALSE,
+    UNLESS_TRUE,
+    WONDERED,
+    WONDERS,
+    Codes,
+    Floats,
+    Ints,
+    pointer,
+)
+from spaseq.patterns.expressions._kernel_math import geodesic
+
+# Values of expressions that the tables cannot compute: asked once for all values of their variables.
+#
+# An open hash table of answers, by the number of an expression and the ids of its values. What is not among
+# them is written down as a question; the caller answers all of them, and the same decisions are made again.
+
+#: An expression is of at most so many values.
+MEMO_LIMIT: Final = 6
+#: Instead of the id of a value: an earlier iteration is missing.
+TOO_EARLY: Final = -1
+# Columns of answers and of questions.
+ANSWER: Final = 0  # an id; 0: none
+EXPRESSION: Final = 1
+VALUES: Final = 2
+MEMO_SIZE: Final = VALUES + MEMO_LIMIT
+
+_MULTIPLIER: Final = 0x2545F4914F6CDD1D
+
+
+@part
+def _place(m: Ints, table: int, mask: int, asked: Ints, question: int) -> int:
+    """Where the answer to a question, which stands at ``asked[question]``, is or belongs."""
+    code = 1
+    for j in range(EXPRESSION, MEMO_SIZE):
+        code = (code ^ asked[question + j]) * _MULTIPLIER
+        code ^= code >> 29
+    at = code & mask
+    while True:
+        known = table + at * MEMO_SIZE
+        if m[known + ANSWER] == 0:
+            return known
+        same = True
+        for j in range(EXPRESSION, MEMO_SIZE):
+            if m[known + j] != asked[question + j]:
+                same = False
+        if same:
+            return known
+        at = (at + 1) & mask
+
+
+@part
+def look_up(m: Ints, stack: int, number: int, count: int, top: int) -> int:
+    """The id of an expression's value, of which ``count`` values begin at ``top``; 0 if nothing knows it."""
+    room = m[stack + MOST_WONDERS]
+    asked = min(m[stack + WONDERS], room)
+    # There is room for one question more.
+    question = m[stack + WONDERED] + asked * MEMO_SIZE
+    m[question + ANSWER] = 0
+    m[question + EXPRESSION] = number
+    for j in range(MEMO_LIMIT):
+        identifier = 0
+        kind = m[stack + top + j] if j < count else NOTHING
+        if kind == MISSING:
+            identifier = TOO_EARLY
+        elif kind != NOTHING:
+            identifier = m[stack + DEEPEST + top + j]
+            if identifier <= 0:
+                return 0  # of several values, or no term
+        m[question + VALUES + j] = identifier
+    known = _place(m, m[stack + MEMO], m[stack + MEMO_MASK], m, question)
+    if m[known + ANSWER] != 0:
+        return int(m[known + ANSWER])
+    m[stack + WONDERS] = asked + 1
+    return 0
+
+
+@kernel
+def learn(ints: Ints, table: int, mask: int, answered: Ints) -> None:
+    """Enters questions with their answers, one after the other; there is room for them."""
+    m: Ints = pointer(ints)
+    new: Ints = pointer(answered)
+    for question in range(0, len(answered), MEMO_SIZE):
+        known = _place(m, table, mask, new, question)
+        for j in range(MEMO_SIZE):
+            m[known + j] = new[question + j]
+
+
+# Comparisons of whole numbers, and of sums of two of them, which doubles decide: most conditions are one.
+#
+# They are decided without the stack, and as it would decide them.
+
+#: It is another condition, or of other values.
+OTHER: Final = -3
+
+
+@inlined
+def id_of(m: Ints, w: int, slot: int, b: Ints, column: int, r: int) -> int:
+    """The id of a variable: the event's, or else the run's."""
+    if column >= 0:
+        identifier = b[batch.column(b, column) + r]
+        if identifier != 0:
+            return int(identifier)
+    return m[w + SLOTS + slot] if slot >= 0 else 0
+
+
+@inlined
+def _short(t: Ints, pc: int, m: Ints, w: int, b: Ints, r: int, codes: Codes) -> int:
+    """The id that an instruction pushes if it is of a short number, else 0."""
+    a = t[pc + 1]
+    identifier = a if t[pc] == CONSTANT else id_of(m, w, t[pc + 2], b, t[pc + 3], r)
+    return identifier if identifier > 0 and codes[identifier] == SHORT else 0
+
+
+@inlined
+def compared(
+    t: Ints, pc: int, end: int, m: Ints, w: int, b: Ints, r: int, numbers: Floats, codes: Codes
+) -> tuple[int, int]:
+    """The verdict of the condition that begins at ``pc``, and where the next does; ``OTHER`` of others."""
+    second, third, fourth = pc + CODE_SIZE, pc + 2 * CODE_SIZE, pc + 3 * CODE_SIZE
+    if fourth > end or t[second] > CONSTANT:
+        return OTHER, pc
+    first_id, second_id = _short(t, pc, m, w, b, r, codes), _short(t, second, m, w, b, r, codes)
+    if first_id == 0 or second_id == 0:
+        return OTHER, pc
+    x, y = numbers[first_id], numbers[second_id]
+    if t[third] == COMPARE:
+        return ordered(t[third + 1], -1 if x < y else int(x > y)), fourth
+    fifth = pc + 4 * CODE_SIZE
+    if fifth + CODE_SIZE > end or t[fifth] != COMPARE:
+        return OTHER, pc
+    is_last = t[third] <= CONSTANT
+    number, op = third if is_last else fourth, t[fourth] if is_last else t[third]
+    if t[number] > CONSTANT or (op != ADD and op != SUBTRACT):
+        return OTHER, pc
+    third_id = _short(t, number, m, w, b, r, codes)
+    z = numbers[third_id]
+    if third_id == 0 or not (is_whole(x) and is_whole(y) and is_whole(z)):
+        return OTHER, pc
+    if is_last:
+        y = y + z if op == ADD else y - z
+        if not is_exact_sum(y):
+            return OTHER, pc
+    else:
+        x, y = (x + y if op == ADD else x - y), z
+        if not is_exact_sum(x):
+            return OTHER, pc
+    return ordered(t[fifth + 1], -1 if x < y else int(x > y)), fifth + CODE_SIZE
+
+
+# Conditions as data: a small postfix machine over term ids.
+
+
+@inlined
+def _set(m: Ints, f: Floats, kinds: int, at: int, kind: int, identifier: int, x: float, e: float) -> None:
+    """Writes a value to a place of the stack."""
+    m[kinds + at] = kind
+    m[kinds + DEEPEST + at] = identifier
+    f[1 + at] = x
+    f[1 + DEEPEST + at] = e
+
+
+@inlined
+def _truth(m: Ints, f: Floats, kinds: int, at: int) -> int:
+    return truth(m[kinds + at], f[1 + at], f[1 + DEEPEST + at])
+
+
+@part
+def _compared(m: Ints, f: Floats, kinds: int, at: int, op: int) -> int:
+    """The comparison of two values of the stack, the first at ``at``."""
+    return compare(
+        op,
+        m[kinds + at], f[1 + at], f[1 + DEEPEST + at], m[kinds + DEEPEST + at],
+        m[kinds + at + 1], f[2 + at], f[2 + DEEPEST + at], m[kinds + DEEPEST + at + 1],
+    )  # fmt: skip
+
+
+@part
+def _computed(m: Ints, f: Floats, kinds: int, at: int, op: int, a: int) -> None:
+    """Replaces two values of the stack, or one, by what an instruction makes of them."""
+    xk, x, xe = m[kinds + at], f[1 + at], f[1 + DEEPEST + at]
+    yk, y, ye = SHORT, 0.0, 0.0
+    if op <= DIVIDE or op in (AVERAGE, FUNCTION_2):
+        yk, y, ye = m[kinds + at + 1], f[2 + at], f[2 + DEEPEST + at]
+    if op == AVERAGE and xk == CALC and yk == CALC and y == 0.0:
+        kind, z, e = CALC, 0.0, 0.0
+    elif op in (FUNCTION, FUNCTION_2):
+        kind, z, e = applied(a, xk, x, xe, yk, y, ye)
+    elif op == ABS:
+        kind, z, e = absolute(xk, x, xe)
+    elif op == MINUS:
+        kind, z, e = xk, -x, error_of(xk, x, xe)
+        if xk >= NODE:
+            kind = NOTHING
+        elif xk in (SHORT, LONG):
+            kind = CALC
+    else:
+        kind, z, e = calculate(DIVIDE if op == AVERAGE else op, xk, x, xe, yk, y, ye)
+    if kind == CALC and z == 0.0:
+        z = 0.0  # exact arithmetic has a zero without a sign
+    _set(m, f, kinds, at, kind, 0, z, e)
+
+
+@part
+def _distance(m: Ints, f: Floats, kinds: int, at: int) -> None:
+    """Replaces two longitudes and latitudes, exact doubles of points, by the metres between them.
+
+    What is no point is an error, if nothing is missing for want of an earlier iteration: as in any call.
+    """
+    kind = DOUBLE
+    are_points = True
+    for i in range(at, at + 4):
+        other = m[kinds + i]
+        if other > NOTHING:
+            are_points &= other == DOUBLE
+        elif other == NOTHING or kind == DOUBLE or (other == BEYOND and kind == MISSING):
+            kind = other
+    if kind == DOUBLE and not are_points:
+        kind = NOTHING
+    metres = 0.0
+    if kind == DOUBLE:
+        metres = geodesic(f[1 + at], f[2 + at], f[3 + at], f[4 + at])
+    _set(m, f, kinds, at, kind, 0, metres, 0.0)
+
+
+@inlined
+def holds(
+    t: Ints, start: int, end: int, m: Ints, kinds: int, f: Floats, w: int, sums: int, b: Ints, r: int,
+    numbers: Floats, codes: Codes,
+) -> int:  # fmt: skip
+    """Whether all conditions of a program hold for a run and a row; ``ERRED`` if one errs before one fails.
+
+    The stack: kinds and ids from ``m[kinds]`` on, numbers and errors in ``f``.
+    """
+    verdict, pc = OTHER, start
+    if start < end and t[start] <= CONSTANT:
+        verdict, pc = compared(t, start, end, m, w, b, r, numbers, codes)
+        if verdict == FALSE or (verdict != OTHER and pc == end):
+            return verdict
+    return _by_stack(t, pc, end, m, kinds, f, w, sums, b, r, numbers, codes)
+
+
+@rare
+def _by_stack(
+    t: Ints, start: int, end: int, m: Ints, kinds: int, f: Floats, w: int, sums: int, b: Ints, r: int,
+    numbers: Floats, codes: Codes,
+) -> int:  # fmt: skip
+    """The same of conditions that are not all decided without the stack."""
+    unknown = False
+    top = 0
+    pc = start
+    while pc < end:
+        op, a, slot, column = t[pc], t[pc + 1], t[pc + 2], t[pc + 3]
+        if top == 0 and op <= CONSTANT:
+            verdict, pc = compared(t, pc, end, m, w, b, r, numbers, codes)
+            if verdict == FALSE:
+                return FALSE
+            if verdict != OTHER:
+                continue
+        pc += CODE_SIZE
+        if op <= CONSTANT or op == ONE:
+            identifier = a if op == CONSTANT else id_of(m, w, slot, b, column, r)
+            kind = kind_of(identifier, codes)
+            x = numbers[identifier] if kind >= SHORT else 0.0
+            if op == ONE:
+                # Of none it is 0; of a faulty one it is an error.
+                kind = CALC if identifier <= 0 or codes[identifier] != FAULT else NOTHING
+                kind = kind if identifier != MANY else BEYOND
+                x = 1.0 if identifier > 0 else 0.0
+            _set(m, f, kinds, top, kind, identifier, x, 0.0)
+            top += 1
+        elif op in (COMPARE, TEST):
+            if op == COMPARE:
+                top -= 2
+                verdict = _compared(m, f, kinds, top, a)
+            else:
+                top -= 1
+                verdict = _truth(m, f, kinds, top)
+            if verdict <= FALSE and verdict != EARLY:
+                return verdict
+            if verdict == UNKNOWN:
+                unknown = True
+        elif op == IF_COMPLETED:
+            if m[w + SLOTS + t[N_SLOTS] + t[N_KLEENES] + slot] == 0:
+                pc = a
+        elif op == IF_BOUND:
+            if id_of(m, w, slot, b, column, r) == 0:
+                pc = a
+        elif op == AGGREGATE:
+            inside = slot >= 0
+            current = id_of(m, w, slot, b, column, r) if inside else 0
+            kind, identifier, x, e = aggregated(t, m, f, w, sums, a, inside, current, numbers, codes)
+            _set(m, f, kinds, top, kind, identifier, x, e)
+            top += 1
+        elif op <= DIVIDE or op in (AVERAGE, FUNCTION_2):
+            top -= 1
+            _computed(m, f, kinds, top - 1, op, a)
+        elif op in (MINUS, ABS, FUNCTION):
+            _computed(m, f, kinds, top - 1, op, a)
+        elif op in (RELATE, AND, OR):
+            top -= 2
+            if op == RELATE:
+                verdict = _compared(m, f, kinds, top, a)
+            else:
+                left, right = _truth(m, f, kinds, top), _truth(m, f, kinds, top + 1)
+                verdict = either(left, right, TRUE if op == OR else FALSE)
+            _set(m, f, kinds, top, kind_of_truth(verdict), 0, 1.0 if verdict == TRUE else 0.0, 0.0)
+            top += 1
+        elif op == NOT:
+            verdict = _truth(m, f, kinds, top - 1)
+            _set(m, f, kinds, top - 1, kind_of_truth(verdict), 0, 0.0 if verdict == TRUE else 1.0, 0.0)
+        elif op in (UNLESS_FALSE, UNLESS_TRUE):
+            if _truth(m, f, kinds, top - 1) == (FALSE if op == UNLESS_FALSE else TRUE):
+                m[kinds + top - 1] = BOOLEAN
+                f[top] = 0.0 if op == UNLESS_FALSE else 1.0
+                pc = a
+        elif op == CHOOSE:
+            verdict = _truth(m, f, kinds, top - 1)
+            if verdict in (TRUE, FALSE):
+                top -= 1
+                pc = pc if verdict == TRUE else a
+            else:
+                # Whether an error is for want of an iteration alone depends on both branches.
+                _set(m, f, kinds, top - 1, NOTHING if verdict == ERRED else BEYOND, 0, 0.0, 0.0)
+                pc = slot
+        elif op == JUMP:
+            pc = a
+        elif op == KEEP:
+            if m[kinds + top - 1] not in (NOTHING, MISSING):
+                pc = a
+        elif op == INSTEAD:
+            top -= 1
+            kind = m[kinds + top]
+            if kind != MISSING and (kind != NOTHING or m[kinds + top - 1] == MISSING):
+                identifier, x, e = m[kinds + DEEPEST + top], f[1 + top], f[1 + DEEPEST + top]
+                _set(m, f, kinds, top - 1, kind, identifier, x, e)
+        elif op == BOUND:
+            identifier = id_of(m, w, slot, b, column, r)
+            kind = BEYOND if identifier == MANY else BOOLEAN
+            _set(m, f, kinds, top, kind, 0, 1.0 if identifier > 0 else 0.0, 0.0)
+            top += 1
+        elif op == DISTANCE:
+            top -= 3
+            _distance(m, f, kinds, top - 1)
+        else:
+            top -= slot
+            identifier = look_up(m, kinds, a, slot, top)
+            kind = kind_of(identifier, codes) if identifier != 0 else BEYOND
+            _set(m, f, kinds, top, kind, identifier, numbers[identifier] if kind >= SHORT else 0.0, 0.0)
+            top += 1
+    return UNKNOWN if unknown else TRUE

@@ -1,0 +1,396 @@
+"""Filters as programs of the kernel's postfix machine (``_kernel_machine``), still with names in them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from pyoxigraph import Literal, NamedNode
+
+from spaseq.language.rewrite import substitute
+from spaseq.language.scope import conjuncts, mentioned, operands, walk
+from spaseq.language.syntax import (
+    Aggregate,
+    Binary,
+    Call,
+    Constant,
+    Exists,
+    Expression,
+    Filter,
+    FunctionCall,
+    In,
+    Prev,
+    Span,
+    Unary,
+    Var,
+)
+from spaseq.language.syntax.printing import print_expression
+from spaseq.matching.filters._kernel_machine import MEMO_LIMIT
+from spaseq.matching.filters._kernel_values import DEEPEST
+from spaseq.matching.filters.numbers import EARLY, ERROR, OPEN
+from spaseq.matching.obstacles import Obstacle
+from spaseq.patterns.expressions.extensions import BINARY, PI, UNARY
+from spaseq.patterns.expressions.walk import VOLATILE, is_volatile
+
+_DIFFERS: Final = (
+    "no filter between GPMs asks NOW, RAND, UUID, STRUUID, BNODE or a function that is not deterministic"
+)
+_COMPARISONS: Final = ("=", "!=", "<", ">", "<=", ">=")
+_ARITHMETIC: Final = {"+": "ADD", "-": "SUBTRACT", "*": "MULTIPLY", "/": "DIVIDE"}
+_LOGIC: Final = {"||": ("UNLESS_TRUE", "OR"), "&&": ("UNLESS_FALSE", "AND")}
+_AGGREGATES: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX", "FIRST", "LAST")
+_DEMAND: Final = (
+    "aggregates between GPMs are COUNT, SUM, AVG, MIN, MAX, FIRST or LAST, without DISTINCT, "
+    "of a variable or of what one GPM surely binds"
+)
+#: Aggregates whose values do not depend on DISTINCT.
+_DISTINCT: Final = ("MIN", "MAX", "FIRST")
+
+#: The metres between two points, given as two longitudes and latitudes (``derived``); no query names it.
+METRES: Final = "metres between"
+
+#: How many values an instruction leaves on the stack more than it takes, if not one less.
+_GROWS: Final = {
+    **dict.fromkeys(("PUSH", "CONSTANT", "AGGREGATE", "ONE", "BOUND"), 1),
+    **dict.fromkeys(("MINUS", "NOT", "ABS", "FUNCTION", "UNLESS_TRUE", "UNLESS_FALSE", "KEEP"), 0),
+    **dict.fromkeys(("IF_BOUND", "IF_COMPLETED"), 0),
+    "COMPARE": -2,
+    "DISTANCE": -3,
+}
+
+
+#: The Kleenes that each group variable belongs to, in one alternative or another, outermost first.
+Owners = Mapping[str, tuple[int, ...]]
+
+
+class BeyondTables(ValueError):  # noqa: N818  # an answer more than an error
+    """The kernel's tables cannot hold a query, because of ``obstacle``."""
+
+    def __init__(self, demand: str, here: str, span: Span | None = None) -> None:
+        self.obstacle = Obstacle(demand, here, span)
+        super().__init__(f"{demand}; here {self.obstacle.place}")
+
+
+class Accumulator(NamedTuple):
+    """An aggregate of a Kleene's completed iterations. ``kind`` names one of the kernel's.
+
+    ``offset`` counts on from the first value, or back from the last iteration or value.
+    """
+
+    kleene: int
+    kind: str
+    variable: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """An expression that is asked once for all values of what it is of; its variables are ``names``."""
+
+    expression: Expression
+    names: tuple[str, ...]
+
+
+class Step(NamedTuple):
+    """An instruction. ``what`` depends on ``op``: a variable, term, accumulator, Kleene or operator.
+
+    ``inside``: an aggregate takes the iteration in progress, too. ``skip``: how many instructions to pass
+    over, if the instruction says so.
+    """
+
+    op: str
+    what: str | int | NamedNode | Literal | Accumulator | Lookup | None = None
+    inside: bool = False
+    skip: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a filter is asked: inside which Kleenes, and when it is passed over.
+
+    ``guarded``: while variables are unbound, or Kleenes not completed, it says nothing.
+    """
+
+    inside: tuple[int, ...] = ()
+    guarded: bool = False
+
+
+def steps(item: Filter, site: Site, owners: Owners) -> list[Step]:
+    """A filter as a program. Raises ``BeyondTables`` if the machine cannot run it."""
+    expression = item.condition
+    body: list[Step] = []
+    for condition in conjuncts(expression):
+        code = list(_PostfixWriter(site, owners).condition(condition))
+        if _depth(code) > DEEPEST:
+            raise BeyondTables(
+                f"expressions between GPMs are at most {DEEPEST} deep",
+                print_expression(condition),
+                condition.span,
+            )
+        body += code
+    guards: list[Step] = []
+    if site.guarded:
+        guards += [Step("IF_BOUND", name) for name in sorted(needs(expression, owners))]
+        guards += [Step("IF_COMPLETED", kleene) for kleene in sorted(_completed(expression, owners))]
+    count = len(guards)
+    return [guard._replace(skip=len(body) + count - 1 - i) for i, guard in enumerate(guards)] + body
+
+
+def needs(expression: Expression, owners: Owners) -> frozenset[str]:
+    """The variables outside PREV, and in aggregates those that are no group variables."""
+    match expression:
+        case Prev():
+            return frozenset()
+        case Aggregate() if (names := mentioned(expression)) & owners.keys():
+            return names - owners.keys()
+        case Var() | Exists() | Aggregate():
+            return mentioned(expression)
+        case _:
+            return frozenset[str]().union(*(needs(part, owners) for part in operands(expression)))
+
+
+def summarised(expression: Expression, owners: Owners) -> Iterator[str]:
+    """The group variables that say what the aggregates in an expression range over."""
+    for part in walk(expression):
+        if isinstance(part, Aggregate) and (names := mentioned(part) & owners.keys()):
+            yield max(names, key=lambda name: (owners[name][-1], name))
+
+
+def _completed(expression: Expression, owners: Owners) -> Iterator[int]:
+    """The Kleenes without which an expression's aggregates say nothing yet."""
+    for name in summarised(expression, owners):
+        if len(owners[name]) > 1:
+            raise _beyond("aggregates in WHERE are of variables of one scope", expression)
+        yield owners[name][0]
+
+
+def with_nearer(accumulators: Iterable[Accumulator]) -> list[Accumulator]:
+    """The aggregates in order, and those that they are counted on from, each right behind the next."""
+    found = {a._replace(offset=i) for a in accumulators for i in range(a.offset + 1)}
+    return sorted(found, key=lambda a: (a.kleene, a.kind, a.variable, -a.offset))
+
+
+def touched(expression: Expression, owners: Owners) -> frozenset[int]:
+    """The Kleenes that must be left before a filter of WHERE is decided."""
+    names = (*needs(expression, owners), *summarised(expression, owners))
+    return frozenset(kleene for name in names for kleene in owners.get(name, ()))
+
+
+class _PostfixWriter:
+    """Writes the conditions of one site."""
+
+    def __init__(self, site: Site, owners: Owners) -> None:
+        self._site = site
+        self._owners = owners
+
+    def _kleenes(self, name: str) -> tuple[tuple[int, ...], bool]:
+        """The Kleenes whose iterations a variable may mean here, and whether that is one in progress."""
+        owners = self._owners.get(name, ())
+        here = [kleene for kleene in owners if kleene in self._site.inside]
+        return (tuple(here[-1:]), True) if here else (owners, False)
+
+    def condition(self, expression: Expression) -> Iterator[Step]:
+        """A condition, all of which must hold."""
+        match expression:
+            case Binary(operator, left, right) if operator in _COMPARISONS:
+                yield from self._value(left)
+                yield from self._value(right)
+                yield Step("COMPARE", operator)
+            case _:
+                yield from self._value(expression)
+                yield Step("TEST")
+
+    def _value(self, expression: Expression) -> Iterator[Step]:
+        match expression:
+            case Var(name):
+                yield Step("PUSH", name)
+            case Constant(term):
+                yield Step("CONSTANT", term)
+            case Unary("-", operand):
+                yield from self._value(operand)
+                yield Step("MINUS")
+            case Unary("+", operand):
+                yield from self._value(operand)
+                yield from (Step("MINUS"), Step("MINUS"))
+            case Unary("!", operand):
+                yield from self._value(operand)
+                yield Step("NOT")
+            case Binary(operator, left, right):
+                yield from self._binary(operator, left, right)
+            case In(operand, items, negated) if items:
+                yield from self._in(operand, items)
+                yield from [Step("NOT")] * negated
+            case Prev(variable, offset):
+                kleenes, inside = self._kleenes(variable.name)
+                if inside:
+                    previous = Accumulator(kleenes[0], "PREVIOUS", variable.name, offset - 1)
+                    yield Step("AGGREGATE", previous)
+                else:
+                    yield Step("CONSTANT", EARLY)
+            case Aggregate():
+                yield from self._aggregate(expression)
+            case Exists():
+                raise _beyond("no filter between GPMs asks EXISTS", expression)
+            case Call(name, arguments):
+                yield from self._call(expression, name, arguments)
+            case FunctionCall(function, arguments):
+                yield from self._named(expression, function.value, arguments)
+            case _:
+                yield from self._lookup(expression)
+
+    def _binary(self, operator: str, left: Expression, right: Expression) -> Iterator[Step]:
+        yield from self._value(left)
+        second = list(self._value(right))
+        if operator in _LOGIC:
+            unless, combine = _LOGIC[operator]
+            yield Step(unless, skip=len(second) + 1)
+            yield from second
+            yield Step(combine)
+            return
+        yield from second
+        yield Step("RELATE", operator) if operator in _COMPARISONS else Step(_ARITHMETIC[operator])
+
+    def _in(self, operand: Expression, items: tuple[Expression, ...]) -> Iterator[Step]:
+        either: Expression = Binary("=", operand, items[0])
+        for item in items[1:]:
+            either = Binary("||", either, Binary("=", operand, item))
+        return self._value(either)
+
+    def _call(self, call: Expression, name: str, arguments: tuple[Expression, ...]) -> Iterator[Step]:
+        match name, arguments:
+            case "BOUND", (Var(variable),):
+                yield Step("BOUND", variable)
+            case "ABS", (argument,):
+                yield from self._value(argument)
+                yield Step("ABS")
+            case "IF", (condition, then, otherwise):
+                first, second = list(self._value(then)), list(self._value(otherwise))
+                yield from self._value(condition)
+                yield Step("CHOOSE", len(first) + 1 + len(second), skip=len(first) + 1)
+                yield from first
+                yield Step("JUMP", skip=len(second))
+                yield from second
+            case "COALESCE", candidates:
+                # Each but the first candidate is taken instead of an error, which is kept until then.
+                codes = [list(self._value(candidate)) for candidate in candidates]
+                yield from codes[0]
+                for i, code in enumerate(codes[1:], 1):
+                    left = sum(len(later) + 2 for later in codes[i:]) - 1
+                    yield Step("KEEP", skip=left)
+                    yield from code
+                    yield Step("INSTEAD")
+            case metres, _ if metres == METRES:
+                for argument in arguments:
+                    yield from self._value(argument)
+                yield Step("DISTANCE")
+            case _ if name in VOLATILE:
+                raise _beyond(_DIFFERS, call)
+            case _:
+                yield from self._lookup(call)
+
+    def _named(self, call: Expression, iri: str, arguments: tuple[Expression, ...]) -> Iterator[Step]:
+        if iri in UNARY or iri in BINARY:
+            for argument in arguments:
+                yield from self._value(argument)
+            yield Step("FUNCTION", UNARY[iri]) if iri in UNARY else Step("FUNCTION_2", BINARY[iri])
+        elif iri == PI:
+            yield Step("CONSTANT", Literal(math.pi))
+        else:
+            yield from self._lookup(call)
+
+    def _aggregate(self, node: Aggregate) -> Iterator[Step]:
+        function = node.name
+        if (
+            not isinstance(node.argument, Var)
+            or function not in _AGGREGATES
+            or (node.distinct and (function not in _DISTINCT or node.offset))
+        ):
+            raise _beyond(_DEMAND, node)
+        name = node.argument.name
+        kleenes, inside = self._kleenes(name)
+        codes = []
+        for kleene in kleenes:
+            kinds = ("SUM", "COUNT") if function == "AVG" else (function,)
+            current = inside and not node.before
+            code = [
+                Step("AGGREGATE", Accumulator(kleene, kind, name, node.offset), current) for kind in kinds
+            ]
+            codes.append((kleene, code + [Step("AVERAGE")] * (function == "AVG")))
+        if node.before:
+            yield from _first_completed(codes if inside else [], [Step("CONSTANT", EARLY)])
+            return
+        # Where no Kleene of it has been, there is the one solution.
+        single = list(self._single(node, name, of_loop=bool(kleenes)))
+        yield from codes[0][1] if inside else _first_completed(codes, single)
+
+    @staticmethod
+    def _single(node: Aggregate, name: str, of_loop: bool) -> Iterator[Step]:
+        """An aggregate over one solution; ``of_loop``: its variable may be of a loop that is not there."""
+        if node.offset:
+            yield Step("CONSTANT", ERROR)
+        elif node.name == "COUNT":
+            yield Step("ONE", name)
+        elif node.name in ("SUM", "AVG"):
+            summed = [Step("CONSTANT", Literal(0)), Step("PUSH", name), Step("ADD")]
+            if of_loop:
+                # Of a loop that is left out it is 0, of one in another alternative an error.
+                summed = [
+                    Step("IF_BOUND", name, skip=4),
+                    *summed,
+                    Step("JUMP", skip=1),
+                    Step("CONSTANT", OPEN),
+                ]
+            yield from summed
+        else:
+            yield Step("PUSH", name)
+
+    def _lookup(self, expression: Expression) -> Iterator[Step]:
+        """An expression that the machine does not compute itself: by the values that it is of."""
+        taken: dict[Expression, str] = {}
+
+        def take_out(part: Expression) -> Expression | None:
+            match part:
+                case Var() | Prev():
+                    return Var(taken.setdefault(part, f" {len(taken)}"))
+                case Aggregate("COUNT" | "SUM" | "AVG"):
+                    raise _beyond("functions of COUNT, SUM and AVG are those of mathematics", expression)
+                case Aggregate():
+                    return Var(taken.setdefault(part, f" {len(taken)}"))
+                case Exists():
+                    raise _beyond("no filter between GPMs asks EXISTS", part)
+                case Call() | FunctionCall() if is_volatile(part):
+                    raise _beyond(_DIFFERS, part)
+            return None
+
+        asked = substitute(expression, take_out)
+        if len(taken) > MEMO_LIMIT:
+            raise _beyond(f"functions between GPMs are of at most {MEMO_LIMIT} variables", expression)
+        for part in taken:
+            yield from self._value(part)
+        yield Step("LOOK_UP", Lookup(asked, tuple(taken.values())))
+
+
+def _first_completed(codes: Sequence[tuple[int, list[Step]]], otherwise: list[Step]) -> Iterator[Step]:
+    """The code of the first Kleene that has a completed iteration, or else another one."""
+    rest = otherwise
+    for kleene, code in reversed(codes):
+        rest = [Step("IF_COMPLETED", kleene, skip=len(code) + 1), *code, Step("JUMP", skip=len(rest)), *rest]
+    return iter(rest)
+
+
+def _depth(code: list[Step]) -> int:
+    depth = deepest = 0
+    for step in code:
+        match step:
+            case Step("LOOK_UP", Lookup(names=names)):
+                depth += 1 - len(names)
+            case _:
+                depth += _GROWS.get(step.op, -1)
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _beyond(demand: str, expression: Expression) -> BeyondTables:
+    return BeyondTables(demand, print_expression(expression), expression.span)

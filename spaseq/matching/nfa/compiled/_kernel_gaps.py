@@ -1,0 +1,336 @@
+"""Negations: the gaps of runs, the rows they look back at, and whether something forbidden is among these.
+
+A gap opens after some event (or when the window begins), and closes before the first event of the element
+that owns it. When that element is complete, nothing in the gap may be relevant for what is forbidden, in the
+context of the run then. So rows are kept as *entries*, in chains by partition and key, newest first, and a
+run looks back as far as its gap goes. What the tables cannot tell makes the run ``UNSURE``: it goes on, and
+if it becomes a match, that is asked exactly.
+"""
+
+from __future__ import annotations
+
+from spaseq._jit import inlined, part, rare
+from spaseq._kernel_events import reach_after, reach_before
+from spaseq.matching.filters import batch
+from spaseq.matching.filters._kernel_aggregates import clear_sum, fold
+from spaseq.matching.filters._kernel_machine import holds
+from spaseq.matching.filters._kernel_values import (
+    A_KIND,
+    A_OFFSET,
+    A_SIZE,
+    A_SUM,
+    ACC_COUNT,
+    ACC_FIRST,
+    ACC_LAST,
+    ACC_SUM,
+    AGGREGATES,
+    BEYOND,
+    CHAINS,
+    CHAINS_END,
+    FALSE,
+    GAPS,
+    LIMIT,
+    MANY,
+    N_GAPS,
+    N_KLEENES,
+    N_SLOTS,
+    SINCES,
+    SINCES_END,
+    SLOTS,
+    TRUE,
+    UNKNOWN,
+    Codes,
+    Floats,
+    Ints,
+)
+from spaseq.matching.nfa.compiled._kernel_judge import belongs, judge_row
+from spaseq.matching.nfa.compiled._kernel_layout import (
+    FIRST_GAP,
+    FORBIDDEN_SIZE,
+    IS_LED,
+    LED,
+    NOWHERE,
+    UNSURE,
+    rows_of,
+    value,
+)
+from spaseq.matching.nfa.compiled._kernel_memory import find_bucket, move_partition
+from spaseq.matching.nfa.records import (
+    actions,
+    buckets,
+    chains,
+    checks,
+    entries,
+    gaps,
+    header,
+    kleenes,
+    waits,
+)
+
+# --- what is remembered ---------------------------------------------------------------------------
+
+
+@rare
+def wanted(t: Ints, b: Ints, e: int) -> int:
+    """How many entries an event needs at most."""
+    count = 0
+    for chain in range(t[CHAINS], t[CHAINS_END], chains.SIZE):
+        g = chains.gpm(t, chain)
+        first, last = rows_of(b, g, e)
+        count += last - first
+    return count
+
+
+@part
+def _enter(t: Ints, m: Ints, x: int, p: int) -> None:
+    """Puts an entry in front of its chain."""
+    entries.set_partition(m, x, p)
+    chain = entries.chain(m, x)
+    at = chains.keys(t, chain)
+    size = chains.keys_end(t, chain) - at
+    k0 = value(m, t[at], x) if size > 0 else 0
+    k1 = value(m, t[at + 1], x) if size > 1 else 0
+    k2 = value(m, t[at + 2], x) if size > 2 else 0
+    k3 = value(m, t[at + 3], x) if size > 3 else 0
+    bucket = find_bucket(m, chain, p, k0, k1, k2, k3, True)
+    entries.set_link(m, x, buckets.head(m, bucket))
+    buckets.set_head(m, bucket, x)
+
+
+@inlined
+def _new_entry(m: Ints) -> int:
+    x = header.next_entry(m)
+    header.set_next_entry(m, header.next_entry(m) + header.entry_width(m))
+    header.set_live_entries(m, header.live_entries(m) + 1)
+    return int(x)
+
+
+@rare
+def remember(t: Ints, m: Ints, b: Ints, e: int, key: int, p: int) -> None:
+    """Enters the rows of an event in the chains of a partition."""
+    for chain in range(t[CHAINS], t[CHAINS_END], chains.SIZE):
+        g = chains.gpm(t, chain)
+        first, last = rows_of(b, g, e)
+        for r in range(first, last):
+            if not belongs(t, m, b, g, r, key):
+                continue
+            x = _new_entry(m)
+            entries.set_chain(m, x, chain)
+            entries.set_time(m, x, batch.time(b, e))
+            entries.set_stream(m, x, batch.stream(b, e))
+            entries.set_number(m, x, batch.number(b, e))
+            entries.set_axis(m, x, batch.axis(b, e))
+            entries.set_position(m, x, batch.start(b) + e)
+            entries.set_row(m, x, r)
+            start = chains.columns(t, chain)
+            for j in range(chains.columns_end(t, chain) - start):
+                entries.set_value(m, x, j, value(b, t[start + j], r))
+            _enter(t, m, x, p)
+
+
+@part
+def move_entry(t: Ints, old: Ints, x: int, new: Ints) -> None:
+    """Copies an entry into another memory."""
+    to = _new_entry(new)
+    for j in range(header.entry_width(old)):
+        new[to + j] = old[x + j]
+    _enter(t, new, to, move_partition(t, old, entries.partition(old, x), new))
+
+
+# --- gaps -----------------------------------------------------------------------------------------
+
+
+@inlined
+def _precedes(time: int, stream: int, number: int, later: int, other: int, limit: int) -> bool:
+    return time < later or (time == later and stream == other and number < limit)
+
+
+@rare
+def begin(t: Ints, m: Ints, w: int, time: int, stream: int, number: int) -> None:
+    """Close the gaps with an owner that begins with the run's next event."""
+    start = w + t[GAPS] + FIRST_GAP
+    for gap in range(start, start + t[N_GAPS] * gaps.SIZE, gaps.SIZE):
+        if gaps.forbidden(m, gap) != 0 and gaps.owner(m, gap) != 0 and gaps.before_stream(m, gap) == NOWHERE:
+            gaps.set_before_time(m, gap, time)
+            gaps.set_before_stream(m, gap, stream)
+            gaps.set_before_number(m, gap, number)
+
+
+@part
+def look_back(
+    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, gap: int, view: int, end: bool
+) -> tuple[int, bool, int]:
+    """Whether something forbidden is in a gap; whether since the window began, and its latest place there.
+
+    ``end``: the gap lasts to the end of the window.
+    """
+    forbidden = gaps.forbidden(m, gap) + view * FORBIDDEN_SIZE
+    leads = gaps.after_stream(m, gap) == NOWHERE
+    oldest = reach_before(header.now(m), t[LIMIT])
+    unknown, led, latest = False, False, 0
+    for check in range(t[forbidden], t[forbidden + 1], checks.SIZE):
+        at = checks.keys(t, check)
+        size = checks.keys_end(t, check) - at
+        slots = w + SLOTS
+        k0 = m[slots + t[at]] if size > 0 else 0
+        k1 = m[slots + t[at + 1]] if size > 1 else 0
+        k2 = m[slots + t[at + 2]] if size > 2 else 0
+        k3 = m[slots + t[at + 3]] if size > 3 else 0
+        chain = checks.chain(t, check)
+        if (
+            (size > 0 and k0 <= 0)
+            or (size > 1 and k1 <= 0)
+            or (size > 2 and k2 <= 0)
+            or (size > 3 and k3 <= 0)
+        ):
+            k0, k1, k2, k3 = 0, 0, 0, 0
+            chain = checks.every(t, check)
+        bucket = find_bucket(m, chain, waits.partition(m, w), k0, k1, k2, k3, False)
+        x = buckets.head(m, bucket) if bucket != 0 else 0
+        while x != 0:
+            time, stream, number = entries.time(m, x), entries.stream(m, x), entries.number(m, x)
+            if (leads and entries.axis(m, x) < oldest) or (not leads and time < gaps.after_time(m, gap)):
+                break
+            inside = leads or _precedes(
+                gaps.after_time(m, gap),
+                gaps.after_stream(m, gap),
+                gaps.after_number(m, gap),
+                time,
+                stream,
+                number,
+            )
+            if end:
+                inside = inside and entries.axis(m, x) <= reach_after(waits.first(m, w), t[LIMIT])
+            else:
+                inside = inside and _precedes(
+                    time,
+                    stream,
+                    number,
+                    gaps.before_time(m, gap),
+                    gaps.before_stream(m, gap),
+                    gaps.before_number(m, gap),
+                )
+            if inside:
+                verdict = judge_row(t, m, f, m, numbers, codes, w, checks.unit(t, check), x)
+                if verdict == TRUE and checks.sure(t, check) != 0:
+                    if not leads:
+                        return TRUE, False, 0
+                    latest = max(latest, entries.axis(m, x)) if led else entries.axis(m, x)
+                    led = True
+                    break
+                if verdict > FALSE:
+                    unknown = True
+            x = entries.link(m, x)
+    return (UNKNOWN if unknown else FALSE), led, latest
+
+
+@part
+def gap_action(
+    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, action: int, about: int, number: int
+) -> bool:
+    """An action of negations on a wait; False if something forbidden has surely happened."""
+    knows = w + t[GAPS]
+    for gap in range(knows + FIRST_GAP, knows + FIRST_GAP + t[N_GAPS] * gaps.SIZE, gaps.SIZE):
+        forbidden = gaps.forbidden(m, gap)
+        if action == actions.FORBID:
+            if forbidden == 0:
+                gaps.set_forbidden(m, gap, about)
+                gaps.set_owner(m, gap, 0)
+                gaps.set_after_time(m, gap, waits.time(m, w))
+                gaps.set_after_stream(m, gap, waits.stream(m, w))
+                gaps.set_after_number(m, gap, waits.number(m, w))
+                gaps.set_before_stream(m, gap, NOWHERE)
+                return True
+        elif forbidden == 0:
+            continue
+        elif action == actions.AWAIT:
+            if gaps.owner(m, gap) == 0:
+                gaps.set_owner(m, gap, number)
+        elif gaps.owner(m, gap) == number:
+            verdict, led, latest = look_back(t, m, f, numbers, codes, w, gap, about, False)
+            if verdict == UNKNOWN:
+                m[knows + UNSURE] = 1
+            if verdict == TRUE:
+                return False
+            if led:
+                m[knows + LED] = max(m[knows + LED], latest) if m[knows + IS_LED] != 0 else latest
+                m[knows + IS_LED] = 1
+            gaps.set_forbidden(m, gap, 0)
+    return True
+
+
+# Actions: what Kleenes, negations and bounds of time do to a wait, and whether it may go on.
+
+
+@rare
+def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, start: int, end: int) -> bool:
+    """Actions on a wait; False if one of them forbids to go on."""
+    begun = w + SLOTS + t[N_SLOTS]
+    completed = begun + t[N_KLEENES]
+    aggregates = completed + t[N_KLEENES]
+    for i in range(start, end, actions.SIZE):
+        action, kleene, most = actions.kind(t, i), actions.about(t, i), actions.number(t, i)
+        if action == actions.SINCE:
+            m[w + t[SINCES] + kleene], m[w + t[SINCES_END] + kleene] = 0, 1
+            continue
+        if action == actions.UNTIL:
+            if waits.time(m, w) > reach_after(m[w + t[SINCES] + kleene], t[most]):
+                return False
+            continue
+        if action >= actions.FORBID:
+            if not gap_action(t, m, f, numbers, codes, w, action, kleene, most):
+                return False
+            continue
+        number = kleenes.number(t, kleene)
+        if action == actions.ENTER:
+            m[begun + number] = 1
+            m[completed + number] = 0
+            for j in range(kleenes.aggregates(t, kleene), kleenes.aggregates_end(t, kleene)):
+                m[aggregates + j] = 0
+                if t[t[AGGREGATES] + j * A_SIZE + A_KIND] == ACC_SUM:
+                    clear_sum(f, waits.sums(m, w) + t[t[AGGREGATES] + j * A_SIZE + A_SUM])
+            continue
+        iterations = m[begun + number]
+        if action == actions.AGAIN and most >= 0 and iterations >= most:
+            return False
+        if action == actions.LEAVE and iterations < most:
+            return False
+        for j in range(kleenes.aggregates(t, kleene), kleenes.aggregates_end(t, kleene)):
+            fold(t, m, f, w, waits.sums(m, w), j, numbers, codes)
+        m[completed + number] += 1
+        own = kleenes.own(t, kleene)
+        if action == actions.AGAIN:
+            m[begun + number] += 1
+            for j in range(own, kleenes.own_end(t, kleene)):
+                waits.set_slot(m, w, t[j], 0)
+        elif m[completed + number] > 1:
+            for j in range(own, kleenes.own_end(t, kleene)):
+                waits.set_slot(m, w, t[j], MANY)
+    return True
+
+
+@part
+def may(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, w: int,
+    begin: int, end: int, code: int, code_end: int,
+) -> bool:  # fmt: skip
+    """Actions on a wait, and whether it may go on: no condition that is decided here surely fails."""
+    if begin < end and not act(t, m, f, numbers, codes, w, begin, end):
+        return False
+    if code == code_end:
+        return True
+    return holds(t, code, code_end, m, header.kinds(m), f, w, waits.sums(m, w), b, 0, numbers, codes) > FALSE
+
+
+@rare
+def blur(t: Ints, m: Ints, f: Floats, w: int, kleene: int) -> None:
+    """An iteration has several solutions: how many, and their sum, is beyond the tables."""
+    start = w + SLOTS + t[N_SLOTS] + 2 * t[N_KLEENES]
+    for j in range(kleenes.aggregates(t, kleene), kleenes.aggregates_end(t, kleene)):
+        a = t[AGGREGATES] + j * A_SIZE
+        kind = t[a + A_KIND]
+        further = t[a + A_OFFSET] > 0 and (kind == ACC_LAST or (kind == ACC_FIRST and m[start + j] == 0))
+        if kind == ACC_COUNT or further:
+            m[start + j] = MANY
+        elif kind == ACC_SUM:
+            f[waits.sums(m, w) + t[a + A_SUM] + 2] = BEYOND

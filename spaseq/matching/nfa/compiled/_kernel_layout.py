@@ -1,0 +1,72 @@
+"""What calls end with, what negations know, the marks instead of places; how a batch is read.
+
+The fields of the tables' rows and of the memory's records are in ``records``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spaseq._jit import inlined
+from spaseq.matching.filters import batch
+from spaseq.matching.filters._kernel_values import Ints
+from spaseq.matching.nfa.records import parts
+
+# What a call ends with.
+DONE: Final = 0
+ASK: Final = 1
+ROOM: Final = 2
+DECISIONS_FULL: Final = 3
+MORE_KEYS: Final = 4
+DRAIN: Final = 5
+CONSUME: Final = 6
+UNRANKED: Final = 7
+
+# What a wait knows of negations, from GAPS on: whether something that is forbidden before the match was
+# there, its latest place on the window's axis, whether something is left to be asked exactly; then its gaps.
+IS_LED: Final = 0
+LED: Final = 1
+UNSURE: Final = 2
+FIRST_GAP: Final = 3
+#: Shares of an event that take up no more room are looked at one by one.
+_FEW_SHARES: Final = 4 * batch.SHARE
+
+#: Instead of a stream: no event, and events of several streams.
+NOWHERE: Final = -2
+SEVERAL: Final = -1
+# Of a negation: where its checks begin and end, for each view (the Kleenes in progress when it is decided).
+FORBIDDEN_SIZE: Final = 2
+
+# What is gathered: 1 if some of the events have several solutions, and an entry for each part.
+GATHERED_SIZE: Final = 1 + parts.LIMIT
+
+
+@inlined
+def share_of(b: Ints, g: int, e: int) -> int:
+    """Where it stands which rows GPM g has in event e; 0 if it has none."""
+    begin, end = batch.shares(b, e), batch.shares(b, e + 1)
+    while end - begin > _FEW_SHARES:
+        middle = begin + (end - begin) // (2 * batch.SHARE) * batch.SHARE
+        if batch.gpm(b, middle) > g:
+            end = middle
+        else:
+            begin = middle
+    while begin < end:
+        if batch.gpm(b, begin) == g:
+            return int(begin)
+        begin += batch.SHARE
+    return 0
+
+
+@inlined
+def rows_of(b: Ints, g: int, e: int) -> tuple[int, int]:
+    """Where the rows of GPM g in event e begin, and where they end."""
+    share = share_of(b, g, e)
+    if share == 0:
+        return 0, 0
+    return batch.first(b, share), batch.end(b, share)
+
+
+@inlined
+def value(b: Ints, column: int, r: int) -> int:
+    return int(b[batch.column(b, column) + r])

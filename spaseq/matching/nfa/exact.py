@@ -1,0 +1,186 @@
+"""What a run of the kernel means, exactly: its Ω, and whether nothing is there that it says is absent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from spaseq.automaton.nfa import Action
+from spaseq.automaton.pattern import Atom, Both, Node, SequencePattern, children, walk
+from spaseq.events import EARLIEST, LATEST
+from spaseq.matching.columns.history import History
+from spaseq.matching.context import Context, Rows
+from spaseq.matching.host import Key
+from spaseq.matching.model import Bounds, Choice, Found, Occurrence
+from spaseq.matching.nfa.tables.analysis import Candidate, Compiled
+from spaseq.matching.search import Events, Partial, Search
+
+# What runs of the kernel are to ``Context``.
+
+#: A run: the positions and candidates of its events.
+Path = Sequence[tuple[int, int]]
+
+
+class RunReplay:
+    """Gives runs that the kernel found, or asks about, to ``Context``: exactly, whatever the tables say."""
+
+    def __init__(self, own: Callable[[], Compiled], context: Context, history: History) -> None:
+        """``own`` compiles the query: most have no run that has to be looked at."""
+        self._own = own
+        self._context = context
+        self._history = history
+
+    @cached_property
+    def _compiled(self) -> Compiled:
+        return self._own()
+
+    @property
+    def _candidates(self) -> Sequence[Candidate]:
+        return self._compiled.candidates
+
+    def match(self, path: Path, accept: int, key: Key) -> Found | None:
+        """A run that ended as a match, unless its Ω turns out to be empty."""
+        rows = self._context.act(self.rows(path, key), self._compiled.accepts[accept])
+        rows = self._context.complete(rows)
+        if not rows:
+            return None
+        gpms = [self._candidates[number].unit.gpm for _, number in path]
+        events = (self._history.occurrence(at, key, gpm) for (at, _), gpm in zip(path, gpms, strict=True))
+        return Found(tuple(dict.fromkeys(zip(gpms, events, strict=True))), rows)
+
+    def may_go_on(self, path: Path, ends: Sequence[Action], key: Key) -> bool:
+        """Whether Ω is not empty after these actions."""
+        return bool(self._context.act(self.rows(path, key), ends))
+
+    def may_end(self, path: Path, ends: Sequence[Action], key: Key) -> bool:
+        """Whether a run is a match that ends with these actions."""
+        return bool(self._context.complete(self._context.act(self.rows(path, key), ends)))
+
+    def rows(self, path: Path, key: Key) -> Rows:
+        """Ω of a run right after its last event."""
+        rows = self._context.start
+        for step in taken(path, self._candidates):
+            rows = self._extend(rows, step, key)
+        return rows
+
+    def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
+        """Whether an event, or several at one time, are relevant for a candidate of a run."""
+        return bool(self._extend(self.rows(path, key), step, key))
+
+    def _extend(self, rows: Rows, step: Path, key: Key) -> Rows:
+        candidate = self._candidates[step[0][1]]
+        rows = self._context.act(self._context.act(rows, candidate.gate.ends), candidate.begins)
+        return gathered(self._context, self._history, rows, step, self._candidates, key)
+
+
+def taken(path: Path, candidates: Sequence[Candidate]) -> Iterator[Path]:
+    """The steps of a run: one event each, or the events that an ``&`` gathers."""
+    at = 0
+    while at < len(path):
+        size = max(1, len(candidates[path[at][1]].parts))
+        yield path[at : at + size]
+        at += size
+
+
+def gathered(
+    context: Context, history: History, rows: Rows, step: Path, candidates: Sequence[Candidate], key: Key
+) -> Rows:
+    """Ω with the events of one step."""
+    inside = candidates[step[0][1]].inside
+    events = {}
+    for position, number in step:
+        atom = candidates[number].unit
+        events[atom.id] = history.occurrence(position, key, atom.gpm)
+
+    def joined(node: Node, rows: Rows) -> Rows:
+        match node:
+            case Atom():
+                return context.extend(rows, node, events[node.id], inside)
+            case Both(operands=operands):
+                marked = context.mark(rows)
+                return context.join([joined(operand, marked) for operand in operands], node, inside)
+            case _:
+                (chosen,) = (o for o in children(node) if any(n.id in events for n in walk(o)))
+                return joined(chosen, rows)
+
+    first = candidates[step[0][1]]
+    return joined(first.both or first.unit, rows)
+
+
+# Whether nothing is there that a run says is absent: exactly, for what the tables could not tell.
+#
+# A search is asked, with nothing to choose from but the run's events, each in its place.
+
+#: What may be chosen next, by how many events have been: places in the sequence, with an event for each.
+_Steps = dict[int, list[tuple[int, Occurrence]]]
+
+
+class ExactRun:
+    """Judges runs of one query that have ended."""
+
+    def __init__(
+        self, pattern: SequencePattern, compiled: Compiled, context: Context, history: History, bounds: Bounds
+    ) -> None:
+        self._pattern = pattern
+        self._compiled = compiled
+        self._context = context
+        self._history = history
+        self._bounds = bounds
+
+    def stands(self, path: Path, key: Key) -> bool:
+        """Whether a run is a match, as far as what is absent can be told now."""
+        candidates = self._compiled.candidates
+        steps: _Steps = {}
+        events: dict[Choice, None] = {}
+        for step in taken(path, candidates):
+            atoms = [candidates[number].unit for _, number in step]
+            seen = [
+                self._history.occurrence(at, key, atom.gpm) for (at, _), atom in zip(step, atoms, strict=True)
+            ]
+            steps[len(events)] = [(atom.id, event) for atom, event in zip(atoms, seen, strict=True)]
+            events |= {(atom.gpm, event): None for atom, event in zip(atoms, seen, strict=True)}
+        told = _ToldRun(self._pattern, self._context, self._bounds, self._around(events, key))
+        told.steps = steps
+        found = told.partials(told.pool)
+        return any(len(m.events) == len(events) and not told.broken(m) for m in found)
+
+    def _around(self, events: Iterable[Choice], key: Key) -> Events:
+        """The events of the match's window, as its partition sees them."""
+        chosen = sorted((event for _, event in events), key=lambda event: (event.time, event.position))
+        opening, closing = self._bounds.opening(chosen[0], chosen[-1]), self._bounds.closing(chosen[0])
+        return list(self._seen(max(opening, EARLIEST), min(closing, LATEST), key))
+
+    def _seen(self, opening: int, closing: int, key: Key) -> Iterator[Occurrence]:
+        for chunk in self._history:
+            batch = chunk.batch
+            at = chunk.start + np.arange(len(batch)) if self._bounds.counted else batch.time
+            begin, end = int(np.searchsorted(at, opening)), int(np.searchsorted(at, closing, side="right"))
+            for index in range(begin, end):
+                if self._history.sees(chunk, index, key):
+                    solutions = {
+                        gpm: rows
+                        for g, gpm in enumerate(self._compiled.gpms)
+                        if (rows := self._history.solutions(chunk, index, g, key))
+                    }
+                    stamp, position = batch.stamp(index), chunk.start + index
+                    yield Occurrence(stamp, position, solutions, batch, index, chunk)
+
+
+class _ToldRun(Search):
+    """A search that knows which events to choose; what must not be is looked for among all events."""
+
+    #: Stands for the events to choose.
+    pool: Events = ()
+    steps: _Steps
+
+    def _atom(self, node: Atom, m: Partial) -> Iterator[Partial]:
+        if m.pool is not self.pool:
+            yield from super()._atom(node, m)
+            return
+        for place, event in self.steps.get(len(m.events), ()):
+            if place == node.id:
+                for found in super()._atom(node, replace(m, pool=[event])):
+                    yield replace(found, pool=m.pool)

@@ -1,0 +1,379 @@
+"""The readable side of the kernel's memory: making it, and what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq._fields import address, place
+from spaseq.limits import Budget
+from spaseq.matching.columns.ranks import ranks
+from spaseq.matching.filters import _kernel_machine as memo
+from spaseq.matching.filters import _kernel_values as v
+from spaseq.matching.filters import batch as heads
+from spaseq.matching.filters.derived import Lookups
+from spaseq.matching.filters.numbers import Numbers
+from spaseq.matching.host import Key
+from spaseq.matching.nfa.compiled import _kernel_layout as lay
+from spaseq.matching.nfa.exact import Path
+from spaseq.matching.nfa.records import (
+    buckets,
+    decisions,
+    findings,
+    header,
+    nodes,
+    partitions,
+    parts,
+    questions,
+    waits,
+)
+from spaseq.matching.nfa.tables.analysis import Compiled
+from spaseq.terms.dictionary import Dictionary
+
+# The order of the partition keys of a batch for the kernel, where an event has several.
+
+Ints = npt.NDArray[np.int64]
+
+
+def _begins(batch: Ints, gpms: int, size: int) -> Ints:
+    """Where the rows of each GPM begin in each event, and the last ones end; shape ``(gpms, size + 1)``."""
+    starts = batch[batch[heads.SHARES] :][: size + 1]
+    shares = batch[starts[0] : starts[-1]].reshape(-1, heads.SHARE)
+    events = np.repeat(np.arange(size), np.diff(starts) // heads.SHARE)
+    counts = np.zeros((gpms, size + 1), dtype=np.int64)
+    counts[shares[:, 0], events + 1] = shares[:, 2] - shares[:, 1]
+    begins = np.cumsum(counts, axis=1)
+    # An event that came alone has rows behind those of others before it.
+    firsts = np.zeros(gpms, dtype=np.int64)
+    firsts[shares[::-1, 0]] = shares[::-1, 1]
+    return np.asarray(begins + firsts[:, None])
+
+
+def ranked(tables: Ints, ints: Ints, batch: Ints, dictionary: Dictionary) -> Ints:
+    """Return the order of a batch's keys, for a kernel that stopped to ask for it; note it in ``ints``.
+
+    The result has to be kept until the batch is done.
+    """
+    size, gpms, width = int(batch[heads.SIZE]), int(tables[v.N_GPMS]), int(tables[v.N_KEYS])
+    begins = _begins(batch, gpms, size)
+    columns = tables[tables[v.PARTITION_COLUMNS] :][: gpms * width].reshape(gpms, width)
+    counts = np.diff(begins, axis=1)
+    events = np.concatenate([np.repeat(np.arange(size), of_gpm) for of_gpm in counts])
+    keys = np.zeros((len(events), width), dtype=np.int64)
+    ends = np.cumsum(counts.sum(axis=1))
+    firsts = ends - counts.sum(axis=1)
+    for g, j in np.argwhere(columns >= 0).tolist():
+        at = int(batch[batch[heads.COLUMNS] + columns[g, j]] + begins[g, 0])
+        keys[firsts[g] : ends[g], j] = heads.values(batch, at, int(ends[g] - firsts[g]))
+    of_rows = ranks(events, keys, dictionary, int(tables[v.APART]))
+    order = np.concatenate([np.zeros(gpms, dtype=np.int64), of_rows])
+    at = place(order, address(batch))
+    order[:gpms] = at + gpms + firsts - begins[:, 0]
+    ints[header.RANKS] = at
+    return order
+
+
+# The readable side of the kernel's memory: making it, and what it holds.
+
+Floats = npt.NDArray[np.float64]
+
+#: So many decisions of an event have space at first, where the runs' memory is large enough.
+_DECISIONS: Final = 1 << 10
+_KEYS: Final = 8
+_QUESTIONS: Final = 1 << 10
+#: From so many integers on, memory mostly comes from the system as zeros, which need not be written, and what
+#: is not used is not even touched: to touch all of it took as long as hundreds of events.
+_LARGE: Final = 1 << 20
+#: So many answers are kept from batch to batch.
+_ANSWERS: Final = 1 << 20
+
+
+class Room(NamedTuple):
+    """How much a memory has space for."""
+
+    waits: int
+    nodes: int
+    found: int
+    entries: int
+
+
+@dataclass(slots=True)
+class Memory:
+    """All runs of a query: integers (see ``_kernel_memory``), and the floats of sums after those of a stack.
+
+    Scratch space stands at the end of the integers, so that it can grow.
+    """
+
+    ints: Ints
+    floats: Floats
+    budget: Budget
+    answers: int = 0
+
+    @property
+    def scratch_bytes(self) -> int:
+        """How much of the memory is scratch space: what a sweep takes over, whatever it leaves out."""
+        return 8 * (len(self.ints) - int(self.ints[header.TABLE] + self.ints[header.TABLE_SIZE]))
+
+    def begin(self) -> None:
+        """A new batch begins."""
+        m = self.ints
+        m[header.EVENT] = m[header.EVENT_KEY] = m[header.ANSWERED] = m[header.RANKS] = 0
+        if self.answers > _ANSWERS:
+            self.forget_answers()
+
+    def grow_scratch(self, keys: bool) -> None:
+        """More space for an event's keys, or else for its decisions."""
+        m = self.ints
+        scratch = _scratch(m)
+        if keys:
+            scratch = scratch._replace(keys=2 * scratch.keys)
+        else:
+            most = 2 * int(max(scratch.decisions, m[header.DECIDED], m[header.ASKED]))
+            scratch = scratch._replace(decisions=most)
+        self._place(scratch)
+
+    def twice(self, tables: Ints, live: int, remembered: int, decided: int) -> Room:
+        """The space for what is left of a memory, and for what was decided, and as much again."""
+        m = self.ints
+        waits = 2 * (live + decided * int(tables[v.MOST_GATES]) + 2)
+        nodes = 2 * (int(m[header.LIVE_NODES]) + decided * max(1, int(tables[v.MOST_PARTS])))
+        found = decided * int(tables[v.MOST_ACCEPTS])
+        entries = 2 * (remembered + int(m[header.WANTED]))
+        return Room(waits, nodes, found, entries)
+
+    # --- what is in it ---
+
+    @property
+    def findings(self) -> Ints:
+        """The runs that have ended as matches, a row each."""
+        start, count = int(self.ints[header.FOUND]), int(self.ints[header.FOUND_COUNT])
+        return self.ints[start : start + count * findings.SIZE].reshape(count, findings.SIZE)
+
+    def path(self, node: int) -> Path:
+        """The events of a run, first to last, by its newest node."""
+        path = []
+        while node:
+            path.append((int(self.ints[node + nodes.POSITION]), int(self.ints[node + nodes.WAY])))
+            node = int(self.ints[node + nodes.PREVIOUS])
+        return path[::-1]
+
+    def key(self, size: int) -> Key:
+        """The partition key in hand, of so many terms, of the event in hand."""
+        at = int(self.ints[header.KEYS]) + int(self.ints[header.EVENT_KEY]) * size
+        return tuple(self.ints[at : at + size].tolist())
+
+    # --- answers to questions about expressions: see ``_kernel_memo`` ---
+
+    @property
+    def questions(self) -> Ints:
+        """What a kernel wants to know, a row each."""
+        m = self.ints
+        stack = m.item(header.KINDS)
+        count = min(m.item(stack + v.WONDERS), m.item(stack + v.MOST_WONDERS))
+        at = m.item(header.ASKING)
+        return m[at : at + count * memo.MEMO_SIZE].reshape(count, memo.MEMO_SIZE)
+
+    def look_up(self, lookups: Lookups, numbers: Numbers) -> bool:
+        """Tells the kernel the values of expressions that it asks for; whether it does."""
+        questions = self.questions
+        if not len(questions):
+            return False
+        answered = lookups.answered(questions)
+        numbers.cover(answered[:, memo.ANSWER])
+        self.learn(answered)
+        return True
+
+    def learn(self, answered: Ints) -> None:
+        """Takes questions with their answers."""
+        if not len(answered):
+            return
+        self.answers += len(answered)
+        m = self.ints
+        stack = m.item(header.KINDS)
+        if 2 * self.answers > m.item(stack + v.MEMO_MASK):
+            self._place(_scratch(m)._replace(memo=_power(4 * self.answers)))
+            m = self.ints
+        memo.learn(m, m.item(header.LEARNT), m.item(stack + v.MEMO_MASK), answered.ravel())
+
+    def forget_answers(self) -> None:
+        """The ids in answers may mean something else from now on."""
+        at = int(self.ints[header.LEARNT])
+        self.ints[at : at + _scratch(self.ints).memo * memo.MEMO_SIZE] = 0
+        self.answers = 0
+
+    def known(self) -> Ints:
+        """All answers, with their questions."""
+        at = int(self.ints[header.LEARNT])
+        table = self.ints[at : at + _scratch(self.ints).memo * memo.MEMO_SIZE].reshape(-1, memo.MEMO_SIZE)
+        found: Ints = table[table[:, memo.ANSWER] != 0]
+        return found
+
+    def _place(self, scratch: _Scratch) -> None:
+        """Makes the scratch space another one, with what is in it that lasts."""
+        m, known = self.ints, self.known()
+        size = int(m[header.TABLE] + m[header.TABLE_SIZE])
+        answers = m[m[header.ANSWERS] : m[header.ANSWERS] + m[header.ANSWERED]].copy()
+        end = _place_scratch(m, size, scratch)
+        self.budget.takes("runs", 8 * (end + len(self.floats)))
+        self.ints = np.concatenate([m[:size], np.zeros(end - size, dtype=np.int64)])
+        self.ints[self.ints[header.ANSWERS] : self.ints[header.ANSWERS] + len(answers)] = answers
+        if len(known):
+            memo.learn(self.ints, int(self.ints[header.LEARNT]), scratch.memo - 1, known.ravel())
+
+
+class _Scratch(NamedTuple):
+    """How much room there is in scratch space: keys and decisions of an event, places for answers."""
+
+    keys: int
+    decisions: int
+    memo: int
+
+
+def fresh(size: int) -> tuple[Ints, bool]:
+    """So many integers, and whether all of them are zeros."""
+    is_large = size >= _LARGE
+    return (np.zeros if is_large else np.empty)(size, dtype=np.int64), is_large
+
+
+def memory(
+    compiled: Compiled,
+    room: Room,
+    budget: Budget,
+    like: Memory | None = None,
+    allocate: Callable[[int], tuple[Ints, bool]] = fresh,
+) -> Memory:
+    """An empty memory with so much space; the progress of ``like`` is taken over.
+
+    ``allocate``: see ``fresh``. Raises ``LimitError``, and makes nothing, if that is beyond the budget.
+    """
+    tables = compiled.tables
+    width = partitions.KEY + int(tables[v.N_KEYS])
+    most_waits, most_nodes, _, entries = room
+    sizes = _sections(compiled, room)
+    bucket_count = sizes[header.BUCKETS] // buckets.SIZE
+    most_partitions = sizes[header.PARTITIONS] // width
+    found = sizes[header.FOUND] // findings.SIZE
+    entries = sizes[header.ENTRIES] // max(compiled.entry, 1)
+    scratch = _Scratch(_KEYS, min(_DECISIONS, most_waits), 2 if compiled.lookups else 0)
+    if like is not None:
+        scratch = _scratch(like.ints)
+    start = header.SIZE + sum(sizes.values())
+    size = start + sum(_scratch_sizes(scratch, width).values())
+    budget.takes("runs", 8 * (size + compiled.sums * (most_waits + 2)))
+    m, is_zeros = allocate(size)
+    fields, at = [0] * header.SIZE, header.SIZE
+    for section, size in sizes.items():
+        fields[section] = at
+        at += size
+    if not is_zeros:
+        # Of a node and a finding each field is written when it is made: that is not even touched before.
+        m[: fields[header.NODES]] = m[fields[header.BUCKETS] : fields[header.FOUND]] = 0
+        m[fields[header.FOUND] + sizes[header.FOUND] :] = 0
+    fields[header.WIDTH] = compiled.width
+    fields[header.TRIAL] = fields[header.WAITS] + compiled.width
+    fields[header.NEXT_WAIT] = fields[header.TRIAL] + compiled.width
+    fields[header.MOST_WAITS] = most_waits
+    fields[header.NEXT_NODE] = fields[header.NODES]
+    fields[header.MOST_NODES] = most_nodes
+    fields[header.NEXT_ENTRY] = fields[header.ENTRIES]
+    fields[header.MOST_ENTRIES] = entries
+    fields[header.ENTRY_WIDTH] = compiled.entry
+    fields[header.BUCKET_COUNT] = bucket_count
+    fields[header.LIVE_PARTITIONS] = 0 if width > partitions.KEY else 1
+    fields[header.MOST_PARTITIONS] = most_partitions
+    fields[header.PARTITION_WIDTH] = width
+    fields[header.TABLE_SIZE] = sizes[header.TABLE]
+    fields[header.MOST_FOUND] = found
+    m[: header.SIZE] = fields
+    m[m[header.OFFSETS] : m[header.OFFSETS] + len(compiled.offsets)] = compiled.offsets
+    m[m[header.WAITS] + waits.STREAM] = lay.NOWHERE
+    m[m[header.PARTITIONS] + partitions.DROPPED] = -1
+    # The first waits get their floats here. A new wait gets its floats when it is made, so that unused
+    # memory is not touched.
+    first = 1 + 2 * v.DEEPEST
+    m[m[header.WAITS] + waits.SUMS], m[m[header.TRIAL] + waits.SUMS] = first, first + compiled.sums
+    m[header.NEXT_SUMS], m[header.SUMS_WIDTH] = first + 2 * compiled.sums, compiled.sums
+    f = np.zeros(first + compiled.sums * (most_waits + 2))
+    f[0] = compiled.sums
+    f[first + 2 : first + compiled.sums : 3] = v.CALC
+    _place_scratch(m, start, scratch)
+    made = Memory(m, f, budget)
+    if like is not None:
+        for place in (header.EVENT, header.EVENT_KEY, header.SERIAL, header.ENTERED, header.RANKS):
+            m[place] = like.ints[place]
+        made.learn(like.known())
+    return made
+
+
+def runs_size(compiled: Compiled, room: Room) -> int:
+    """How many bytes a memory with so much space takes, scratch space apart."""
+    integers = header.SIZE + sum(_sections(compiled, room).values())
+    return 8 * (integers + compiled.sums * (room.waits + 2))
+
+
+def _sections(compiled: Compiled, room: Room) -> dict[int, int]:
+    """How many integers each section has, in their order, up to scratch space."""
+    tables = compiled.tables
+    width = partitions.KEY + int(tables[v.N_KEYS])
+    waits, most_nodes, found, entries = room
+    # All that wait may be due at once.
+    parked = waits if tables[v.TRAILS] else 0
+    entries = entries if tables[v.CHAINS] < tables[v.CHAINS_END] else 0
+    most_partitions = waits + entries if width > partitions.KEY else 1
+    return {
+        header.WAITS: (waits + 2) * compiled.width,
+        header.NODES: most_nodes * nodes.SIZE,
+        header.BUCKETS: _power(2 * (waits + entries)) * buckets.SIZE,
+        header.PARTITIONS: most_partitions * width,
+        header.FOUND: max(found, parked) * findings.SIZE,
+        header.GATES_SEEN: compiled.gates,
+        header.KINDS: v.STACK,
+        header.TRIED: 3 * parts.LIMIT,
+        header.PARKED: parked,
+        header.ENTRIES: entries * compiled.entry,
+        header.OFFSETS: len(compiled.offsets),
+        header.TABLE: _power(2 * most_partitions),
+    }
+
+
+def _scratch(m: Ints) -> _Scratch:
+    stack = int(m[header.KINDS])
+    memo_size = int(m[stack + v.MEMO_MASK]) + 1 if m[stack + v.MOST_WONDERS] else 0
+    return _Scratch(int(m[header.MOST_KEYS]), int(m[header.MOST_DECISIONS]), memo_size)
+
+
+def _scratch_sizes(scratch: _Scratch, partition_width: int) -> dict[int, int]:
+    keys, decided, places = scratch
+    return {
+        header.KEYS: keys * (1 + partition_width - partitions.KEY),  # ranks, too
+        header.DECISIONS: decided * decisions.SIZE,
+        header.QUESTIONS: decided * questions.SIZE,
+        header.ANSWERS: decided,
+        header.GATHERED: (decided + 1) * lay.GATHERED_SIZE,
+        header.LEARNT: places * memo.MEMO_SIZE,
+        header.ASKING: (_QUESTIONS + 1) * memo.MEMO_SIZE if places else 0,
+    }
+
+
+def _place_scratch(m: Ints, start: int, scratch: _Scratch) -> int:
+    """Says in the header that scratch space begins at ``start``; returns where it ends."""
+    m[header.MOST_KEYS] = scratch.keys
+    m[header.MOST_DECISIONS] = scratch.decisions
+    at = start
+    for section, size in _scratch_sizes(scratch, int(m[header.PARTITION_WIDTH])).items():
+        m[section] = at
+        at += size
+    stack = int(m[header.KINDS])
+    m[stack + v.MEMO], m[stack + v.MEMO_MASK] = m[header.LEARNT], scratch.memo - 1
+    m[stack + v.WONDERED], m[stack + v.WONDERS] = m[header.ASKING], 0
+    m[stack + v.MOST_WONDERS] = _QUESTIONS if scratch.memo else 0
+    return at
+
+
+def _power(size: int) -> int:
+    """The least power of two that is at least ``size``."""
+    return 1 << max(size - 1, 1).bit_length()

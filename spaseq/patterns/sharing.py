@@ -1,0 +1,260 @@
+"""What the GPMs of an engine have in common, done once per batch.
+
+Its views, and the solutions of GPMs that ask the same: those whose patterns differ in the names of their
+variables only, like the three of a V shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pyoxigraph import BlankNode
+
+from spaseq.alone import Single
+from spaseq.events import EventBatch, Ids
+from spaseq.language.syntax import Gpm, Group, Var
+from spaseq.patterns.algebra import Row
+from spaseq.patterns.expressions.walk import expressions, volatile
+from spaseq.patterns.spectra.joins import Views
+from spaseq.patterns.spectra.rowwise import Facts
+from spaseq.patterns.spectra.solutions import Solutions
+from spaseq.terms.dictionary import Dictionary, in_order
+
+Mask = npt.NDArray[np.bool_]
+
+#: Up to how many events and triples a batch is evaluated event by event.
+FEW_EVENTS = 8
+FEW_TRIPLES = 256
+
+#: So many sets of events are known of a batch, by whose rows they have.
+_MOST_KNOWN = 8
+
+#: The solutions of every event that has some.
+ByEvent = Mapping[int, tuple[Row, ...]]
+
+#: The solutions of one event, each the ids of a question's variables in their order, ``UNBOUND`` among them.
+Values = tuple[tuple[int, ...], ...]
+
+
+class PatternPart:
+    """The events of a batch that lie in some streams. ``positions``: where, or None if all do."""
+
+    def __init__(self, batch: EventBatch, streams: frozenset[int] | None) -> None:
+        self.positions: Ids | None = None
+        self.batch = batch
+        if streams is not None:
+            # Mostly there is one, which is told faster.
+            ids = [*streams]
+            inside = batch.stream == ids[0] if len(ids) == 1 else np.isin(batch.stream, ids)
+            if not inside.all():
+                self.positions = np.flatnonzero(inside)
+                self.batch = batch.take(self.positions)
+
+        self.views = Views(self.batch)
+
+
+class Shared:
+    """One batch, and what was found in it so far.
+
+    Solutions stand under the number of their question, with the names of the variables in its order.
+    """
+
+    def __init__(self, batch: EventBatch) -> None:
+        self.batch = batch
+        triples = len(batch.terms) // 3 if isinstance(batch, Single) else len(batch.s)
+        self.few = len(batch) < FEW_EVENTS and triples <= FEW_TRIPLES
+        self.columns: dict[int, tuple[tuple[str, ...], Solutions]] = {}
+        self.rows: dict[int, tuple[tuple[str, ...], ByEvent]] = {}
+        self.values: dict[int, Values] = {}
+        self._parts: dict[frozenset[int] | None, PatternPart] = {}
+        self._events: list[tuple[int, Facts]] | None = None
+        self._having: dict[tuple[int, ...], tuple[tuple[Ids, ...], Mask, int]] = {}
+        self._different_in: dict[int, tuple[Ids, int]] = {}
+
+    def live_ids(self) -> Iterator[Ids]:
+        """The ids in the solutions: what they compute is in no event."""
+        for _, solutions in self.columns.values():
+            yield from solutions.columns.values()
+        for _, by_event in self.rows.values():
+            ids = [value for rows in by_event.values() for row in rows for value in row.values()]
+            yield np.array(ids, dtype=np.int64)
+        for values in self.values.values():
+            yield np.array(values, dtype=np.int64)
+
+    def having(self, *rows: Ids) -> int:
+        """How many events have some of these rows: arrays that have the event of each."""
+        *most, least = sorted(rows, key=len, reverse=True)
+        if not most:
+            return self._different(least)
+        key = tuple(map(id, most))
+        if key not in self._having:
+            if len(self._having) >= _MOST_KNOWN:
+                self._having.clear()
+            marks = np.zeros(len(self.batch), dtype=np.bool_)
+            for events in most:
+                marks[events] = True
+            # The arrays are kept, so that no other has their place.
+            self._having[key] = rows, marks, int(np.count_nonzero(marks))
+        _, marks, count = self._having[key]
+        if count == len(marks):
+            return count
+        return count + different(least[~marks[least]])
+
+    def _different(self, events: Ids) -> int:
+        """How many events an array has, which several queries may ask of the same one."""
+        known = self._different_in.get(id(events))
+        if known is None or known[0] is not events:
+            if len(self._different_in) >= _MOST_KNOWN:
+                self._different_in.clear()
+            # Kept with the array, see above.
+            known = self._different_in[id(events)] = events, different(events)
+        return known[1]
+
+    def part(self, streams: frozenset[int] | None) -> PatternPart:
+        """The events in these streams; None means all."""
+        found = self._parts.get(streams)
+        if found is None:
+            found = self._parts[streams] = PatternPart(self.batch, streams)
+        return found
+
+    def events(self) -> list[tuple[int, Facts]]:
+        """Stream and graph of every event."""
+        if self._events is None and isinstance(self.batch, Single):
+            self._events = [(self.batch.at.stream, Facts(self.batch.triples(0)))]
+        if self._events is None:
+            graphs = map(self.batch.triples, range(len(self.batch)))
+            self._events = list(zip(self.batch.stream.tolist(), map(Facts, graphs), strict=True))
+        return self._events
+
+
+class Sharing:
+    """Numbers the questions of an engine, and remembers the batch at hand.
+
+    Queries look at the same batch one after another. What is known of that one keeps its terms.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+        self._now: Shared | None = None
+        self._event: Single | None = None
+        self._known: dict[int, Values] = {}
+        self._dictionary: Dictionary | None = None
+
+    def live_ids(self) -> Iterator[Ids]:
+        """The ids in what was found in the batch at hand."""
+        if self._now is not None:
+            yield from self._now.live_ids()
+        if self._event is not None:
+            for values in self._known.values():
+                yield np.array(values, dtype=np.int64)
+
+    def number(self, key: object) -> int:
+        """A number for a question: hashing the tree of a pattern takes long."""
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def of(self, batch: EventBatch) -> Shared:
+        """What is shared about a batch."""
+        if self._now is None or self._now.batch is not batch:
+            self._now = Shared(batch)
+            if self._event is not batch:
+                self._event, self._known = None, {}
+            self._is_held_by(batch.dictionary)
+        return self._now
+
+    def known(self, event: Single) -> dict[int, Values]:
+        """What was found in an event of few triples, by the numbers of questions."""
+        if self._event is not event:
+            self._event, self._known = event, {}
+            self._is_held_by(event.dictionary)
+            if self._now is not None and self._now.batch is not event:
+                self._now = None
+        return self._known
+
+    def _is_held_by(self, dictionary: Dictionary) -> None:
+        if self._dictionary is not dictionary:
+            self._dictionary = dictionary
+            dictionary.hold(self)
+
+    def turn_to(self, event: EventBatch) -> None:
+        """Another event is at hand, of which perhaps nobody asks here: what is known of others goes."""
+        if self._event is not event:
+            self._event = None
+        if self._now is not None and self._now.batch is not event:
+            self._now = None
+
+    def forget(self) -> None:
+        """No batch is at hand any more: what was found in it is of no use, or may be half done."""
+        self._now = self._event = None
+
+
+@dataclass(frozen=True, slots=True)
+class PatternQuestion:
+    """What a GPM asks of an event, without the names it gives to the answers.
+
+    ``key`` is equal for GPMs that ask the same; ``names`` are the GPM's variables in the order in which
+    the key numbers them.
+    """
+
+    key: object
+    names: tuple[str, ...] = field(compare=False)
+
+
+def different(numbers: Ids) -> int:
+    """How many different ones there are, which takes least where they are in order."""
+    # Imported only here: what is compiled takes a while to load, which who only plans need not.
+    from spaseq import _kernel_events as k
+
+    found = k.different(numbers)
+    return len(in_order(numbers)) if found < 0 else found
+
+
+def question(gpm: Gpm, stateless: Group) -> PatternQuestion:
+    """The question of a GPM's stateless part.
+
+    One that may have another answer each time (``RAND()``) equals no other.
+    """
+    names: dict[Var | BlankNode, Any] = {}
+    key = tuple(_renamed(part, names) for part in (gpm.time, gpm.graph, stateless))
+    variables = tuple(term.name for term in names if isinstance(term, Var))
+    if any(volatile(expression) for expression in expressions(stateless)):
+        return PatternQuestion(object(), variables)
+    return PatternQuestion(key, variables)
+
+
+def _renamed(node: Any, names: dict[Var | BlankNode, Any]) -> Any:
+    """A part of a syntax tree, its variables and blank nodes numbered in order."""
+    if isinstance(node, Var | BlankNode):
+        if node not in names:
+            number = f"{len(names)}"
+            names[node] = Var(number) if isinstance(node, Var) else BlankNode(f"b{number}")
+        return names[node]
+    if isinstance(node, tuple):
+        return tuple(_renamed(part, names) for part in node)
+    if is_dataclass(node) and not isinstance(node, type):
+        return replace(
+            node, **{f.name: _renamed(getattr(node, f.name), names) for f in fields(node) if f.compare}
+        )
+    return node
+
+
+def renamed_columns(found: Solutions, old: tuple[str, ...], new: tuple[str, ...]) -> Solutions:
+    """Solutions under other names."""
+    if old == new:
+        return found
+    name = dict(zip(old, new, strict=True))
+    return Solutions(found.size, found.event, {name[n]: column for n, column in found.columns.items()})
+
+
+def renamed_rows(found: ByEvent, old: tuple[str, ...], new: tuple[str, ...]) -> ByEvent:
+    """Solutions under other names."""
+    if old == new:
+        return found
+    name = dict(zip(old, new, strict=True))
+    return {
+        event: tuple([{name[n]: value for n, value in row.items()} for row in rows])
+        for event, rows in found.items()
+    }
