@@ -364,6 +364,7 @@ class Dispatcher(Routes):
             if not alike[0].equals(other):
                 continue
             moving = other.live
+            jobs.renumber(moving, alike[0].position - other.position)
             try:
                 jobs.add(alike[0].absorb(other))
                 alike.remove(other)

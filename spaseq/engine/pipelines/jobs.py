@@ -97,6 +97,12 @@ class Jobs:
             self._queue.setdefault(query, []).append(job)
             self._fresh[query] = None
 
+    def renumber(self, queries: Iterable[Registered], by: int) -> None:
+        """Add to the positions of the jobs that an interrupt has left: their queries change the stream set."""
+        for query in queries:
+            for job in self._queue.get(query, ()):
+                job.position += by
+
     def work(self) -> None:
         """Makes the jobs that need not wait, by the order of queries."""
         joined: dict[tuple[int, ...], EventBatch] = {}
