@@ -299,24 +299,24 @@ def test_no_command_shows_the_help() -> None:
 
 
 def test_every_evaluator_finds_the_same(here: Path) -> None:
-    """``:`` for enumeration; what ``explain`` says is one of them."""
+    """``:`` for ``tecs``; what ``explain`` says is one of them."""
     (here / "any.rq").write_text(QUERY.replace("SEQ(A ; B)", "SEQ(A : B)"))
     found = {
         name: run("-s", "S1=s.nq", "-f", "csv", "--evaluator", name, query="any.rq")
-        for name in ("enumeration", "lazy", "kernel", "runs", "reference")
+        for name in ("tecs", "lazy", "nfa", "interpreter", "reference")
     }
     assert {result.exit_code for result in found.values()} == {0}
     assert len({"".join(sorted(result.stdout.splitlines())) for result in found.values()}) == 1
-    assert len(found["kernel"].stdout.splitlines()) > 1
+    assert len(found["nfa"].stdout.splitlines()) > 1
 
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["magic"], "error: --evaluator: no evaluator is called 'magic': there are parameterized, enumer"),
-        (["enumeration"], "error: --evaluator: the evaluator 'enumeration' can run this query only if "),
-        (["kernel", "--engine", "spark"], "error: --evaluator is for --engine local"),
+        (["magic"], "error: --evaluator: no evaluator is called 'magic': there are kmp, tecs, lazy, "),
+        (["tecs"], "error: --evaluator: the evaluator 'tecs' can run this query only if "),
+        (["nfa", "--engine", "spark"], "error: --evaluator is for --engine local"),
     ],
 )
 def test_an_evaluator_that_cannot(arguments: list[str], message: str) -> None:

@@ -49,7 +49,7 @@ SCENARIOS = [
 
 
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
-@pytest.mark.parametrize("evaluator", ["reference", "runs"])
+@pytest.mark.parametrize("evaluator", ["reference", "interpreter"])
 @pytest.mark.parametrize(("query", "data", "expected"), SCENARIOS)
 def test_one_stream(folder: Path, query: str, data: str, expected: list[list[int]], evaluator: str) -> None:
     found = spaseq.run(

@@ -85,7 +85,7 @@ def check_evaluator(name: str, query: Query, engine: RunEngine, file: str | None
         raise UsageError("--evaluator is for --engine local")
     # Imported here: most runs leave the choice to the planner.
     from spaseq.automaton.normal import normalise
-    from spaseq.matching.evaluators import check
+    from spaseq.matching.planner import check
 
     try:
         check(name, normalise(query))

@@ -16,8 +16,8 @@ from spaseq.language import as_query
 from spaseq.language.syntax import Filter, Group, OwnFunction, Query, Window
 from spaseq.language.syntax.durations import decimal
 from spaseq.language.syntax.printing import print_expression
-from spaseq.matching.evaluators import UnderBound, choose, under_bound
 from spaseq.matching.obstacles import Obstacle, in_words
+from spaseq.matching.planner import UnderBound, choose, under_bound
 from spaseq.patterns.expressions.walk import own_calls
 from spaseq.patterns.spectra.joins import covers
 

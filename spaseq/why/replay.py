@@ -182,7 +182,7 @@ class _Watched:
             query,
             evidence.dictionary,
             evidence.kb,
-            "runs",
+            "interpreter",
             start=begin,
             limits=LIMITS,
             make_context=partial(_Counting, tallies=self._tallies),

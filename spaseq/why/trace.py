@@ -118,7 +118,7 @@ def _keyless(nfa: NFA) -> NFA:
 
 
 class TracedRuns(Runs):
-    """The matcher ``runs`` with counts."""
+    """The matcher ``interpreter`` with counts."""
 
     def __init__(self, trace: Trace, pattern: SequencePattern, context: Context, bounds: Bounds) -> None:
         super().__init__(trace.program, pattern, context, bounds)

@@ -26,13 +26,13 @@ from tests.streams import NS, events_of, query
 
 #: A sequence for every evaluator; each event of type a is a match of SEQ(A), which few of them can run.
 EVALUATORS = {
-    "runs": "A",
+    "interpreter": "A",
     "reference": "A",
-    "kernel": "A",
-    "enumeration": "A : B",
+    "nfa": "A",
+    "tecs": "A : B",
     "lazy": "A : B",
     "tree": "A : B",
-    "parameterized": "A , B",
+    "kmp": "A , B",
 }
 
 
@@ -117,7 +117,7 @@ def test_many_threads_push_very_much(evaluator: str) -> None:
 @pytest.mark.long
 def test_threads_again_and_again() -> None:
     for _ in range(20):
-        pushed_by_threads("kernel", 8, 1_000)
+        pushed_by_threads("nfa", 8, 1_000)
 
 
 def test_threads_push_register_cancel_drain_and_advance() -> None:
@@ -145,7 +145,7 @@ def test_threads_push_register_cancel_drain_and_advance() -> None:
 def fuzzed(seed: int, threads: int, each: int) -> None:
     """Threads do anything at any time; of queries that were there all the time nothing is lost or doubled."""
     rng = random.Random(seed)
-    evaluator = rng.choice([None, "runs", "kernel"])
+    evaluator = rng.choice([None, "interpreter", "nfa"])
     engine = spaseq.Engine(evaluator=evaluator, lateness=timedelta(seconds=rng.choice([0, 3])))
     always = engine.register(query("A"))
     maker = query("A", head=f"REGISTER STREAM <{NS}T> AS CONSTRUCT {{ ?a a :c ; :v 2 }}")
@@ -417,7 +417,7 @@ def test_matches_that_an_interrupt_takes_away_are_given_when_asked_again() -> No
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # one inside of a finalizer
 @pytest.mark.filterwarnings("ignore:no registered query reads stream")  # if the interrupt ended all queries
-@pytest.mark.parametrize("evaluator", ["kernel", "runs"])
+@pytest.mark.parametrize("evaluator", ["nfa", "interpreter"])
 @pytest.mark.few(1)
 def test_real_interrupts_leave_queries_whole_or_over(evaluator: str) -> None:
     """Of a query that goes on, each event that it counts is one match, and no other is."""

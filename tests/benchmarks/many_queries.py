@@ -35,9 +35,9 @@ _PREFIX: Final = (
 )
 #: Queries that begin alike by the evaluator that runs them: operator, filter, what follows.
 PREFIXES: Final = {
-    "enumeration": (":", "", ""),
-    "kernel": (";", "", ""),
-    "ordered": (";", "", "AFTER MATCH SKIP PAST LAST EVENT"),
+    "tecs": (":", "", ""),
+    "nfa": (";", "", ""),
+    "nfa, skip": (";", "", "AFTER MATCH SKIP PAST LAST EVENT"),
     "lazy": (":", "FILTER(?c > ?a + ?b)", ""),
 }
 #: Alerts of one template for each share.

@@ -1,8 +1,8 @@
 """``output``: what it costs to have matches, after they are found; against nobody reading them.
 
 Events of three kinds in turn, from tables: ``A : B : C`` has a match for each choice of one of each kind in
-a window. They are left unread, counted, and read in every form. Unread, ``enumeration`` has not found them;
-``kernel`` has, but for those of the last table.
+a window. They are left unread, counted, and read in every form. Unread, ``tecs`` has not found them;
+``nfa`` has, but for those of the last table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.benchmarks.measure import Measurement, check
 _QUERY = spaseq.prepare("""SELECT ?a ?b ?c WITHIN 90 SECONDS SLIDING FROM STREAM S <urn:s>
     WHERE { SEQ(A : B : C) DEFINE GPM A ON S { ?a <urn:kind> "a" } DEFINE GPM B ON S { ?b <urn:kind> "b" }
     DEFINE GPM C ON S { ?c <urn:kind> "c" } }""")
-_EVALUATORS = ("enumeration", "kernel")
+_EVALUATORS = ("tecs", "nfa")
 _TABLES = 20
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import spaseq
 from tests.benchmarks.measure import Measurement, check
 
-_EVALUATORS: Final = ("parameterized", "enumeration", "lazy", "kernel", "ordered")
+_EVALUATORS: Final = ("kmp", "tecs", "lazy", "nfa")
 _RISING: Final = {"B": "?b > ?a", "C": "?c > ?b"}
 _CLOSE: Final = {"B": "?b > ?a && ?b < ?a + 20", "C": "?c > ?b && ?c < ?b + 20"}
 _ALIKE: Final = (1, 1, 1, 7)

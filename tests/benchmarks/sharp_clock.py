@@ -1,13 +1,13 @@
 """``sharp-clock``: best effort under a bound by the clock, as an application has it, which pushes triples.
 
-One sequence with conditions between all of its elements, by ``kernel`` and by ``lazy``, of which many or few
+One sequence with conditions between all of its elements, by ``nfa`` and by ``lazy``, of which many or few
 matches come: with many, giving them out is most of the work, with few it is trying what comes to nothing.
 The bound is a share of what an event takes without one. What is measured, by the engine, too, is the
 processor time of this thread, so that other processes matter as little as they can, for a block of events
 pushed together, and its matches as batches: with making events of triples and reading, which no bound is of.
 
 And bounds of 5, 20 and 50 ms, in windows wide enough that an event would take about twice that or more, by
-``kernel``: what matches there are is counted, as finding them would take too long.
+``nfa``: what matches there are is counted, as finding them would take too long.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _QUERY: Final = """PREFIX : <http://example.org/> SELECT ?x ?y ?z WITHIN {window
     DEFINE GPM A ON S {{ ?a :a ?x }}
     DEFINE GPM B ON S {{ ?b :b ?y . FILTER(?y > ?x + {least}) }}
     DEFINE GPM C ON S {{ ?c :c ?z . FILTER(?z + ?x > ?y + {above}) }} }}"""
-#: Conditions of which many matches come, or few, of what ``kernel`` tries: one of 11, and of 90.
+#: Conditions of which many matches come, or few, of what ``nfa`` tries: one of 11, and of 90.
 _CASES: Final = {"many": {"least": 700, "above": 100}, "few": {"least": 300, "above": 600}}
 #: Latencies are means over so many events, which are pushed together.
 _BLOCK: Final = 64
@@ -80,7 +80,7 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
 
 
 def _measured(name: str, query: str, window: int, events: list[Event]) -> Iterator[Measurement]:
-    for evaluator in ("kernel", "lazy"):
+    for evaluator in ("nfa", "lazy"):
         _run(evaluator, query, events[: 4 * _BLOCK], 1.0)  # compiles what is compiled
         whole = _run(evaluator, query, events)
         mean = float(_warm(whole, window).mean())
@@ -107,8 +107,8 @@ def _held(bound: int, window: int, blocks: int) -> Measurement:
     limits = _CASES["few"]
     query = _QUERY.format(window=window, **limits)
     stream = _stream(window + (_RUSH + blocks) * _BLOCK, seldom=window)
-    _run("kernel", query, _pushed(stream[: 4 * _BLOCK]), 1.0)  # compiles what is compiled
-    ran = _run("kernel", query, _pushed(stream), bound)
+    _run("nfa", query, _pushed(stream[: 4 * _BLOCK]), 1.0)  # compiles what is compiled
+    ran = _run("nfa", query, _pushed(stream), bound)
     check("precision", len(ran.matches) - _right(ran.matches, stream, window, **limits), 0)
     each = ran.each[window // _BLOCK + _RUSH :] / bound
     facts = {

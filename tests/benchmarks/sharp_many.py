@@ -49,7 +49,7 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
     events = _events(600 if quick else 3_000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SpaseqWarning)  # which say that shedding begins and ends
-        for evaluator in ("kernel", "lazy"):
+        for evaluator in ("nfa", "lazy"):
             for count in (2,) if quick else (8, 32):
                 yield _measured(evaluator, [_query(i) for i in range(count)], events)
 

@@ -110,7 +110,7 @@ def _triples(rng: random.Random) -> list[ox.Triple]:
     ]
 
 
-#: By the runs kernel, by enumeration, by ``lazy``, and by others: ``,`` alone is parameterized.
+#: By ``nfa``, ``tecs``, ``lazy``, and others: ``,`` alone is for ``kmp``.
 _SEQUENCES = [
     *("A ; B", "A ; B+ , C", "A ; !C ; B", "A"),
     *("A : B", "A : B+[:] : C", "A : (B | C)", "A : A2"),

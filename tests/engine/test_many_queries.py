@@ -356,11 +356,11 @@ _SKIP: Final = "AFTER MATCH SKIP PAST LAST EVENT"
 @pytest.mark.parametrize(
     ("evaluator", "seq", "tail"),
     [
-        ("kernel", "A ; !B", ""),
-        ("runs", "A ; !B WITHIN 1 SECONDS", ""),
+        ("nfa", "A ; !B", ""),
+        ("interpreter", "A ; !B WITHIN 1 SECONDS", ""),
         ("reference", "A ; !B WITHIN 1 SECONDS", ""),
-        ("ordered", "A ; !B WITHIN 1 SECONDS", _SKIP),
-        ("ordered", "A ; (C+ WITHIN 3 SECONDS)", _SKIP),
+        ("nfa", "A ; !B WITHIN 1 SECONDS", _SKIP),
+        ("nfa", "A ; (C+ WITHIN 3 SECONDS)", _SKIP),
     ],
 )
 def test_time_passes_by_what_is_read_and_concerns_others(
@@ -381,7 +381,7 @@ def test_time_passes_by_what_is_read_and_concerns_others(
 
 
 @pytest.mark.parametrize("is_read", [False, True])
-@pytest.mark.parametrize("evaluator", [None, "kernel", "runs", "reference"])
+@pytest.mark.parametrize("evaluator", [None, "nfa", "interpreter", "reference"])
 @pytest.mark.parametrize(
     ("events", "expected"),
     [

@@ -53,7 +53,7 @@ def answers(text: str, evaluator: str) -> list[object]:
     ]
 
 
-@pytest.mark.parametrize("evaluator", ["runs", "reference"])
+@pytest.mark.parametrize("evaluator", ["interpreter", "reference"])
 @pytest.mark.parametrize("body", COMPUTING.values(), ids=COMPUTING)
 @pytest.mark.few(1)
 def test_nothing_needed_is_forgotten(body: str, evaluator: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_nothing_that_the_kernel_needs_is_forgotten(
     expected = answers(text, "reference")
     assert expected
     monkeypatch.setattr(Core, "forget", lambda self: self.dictionary.sweep())
-    assert answers(text, "kernel") == expected
+    assert answers(text, "nfa") == expected
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_the_memory_of_a_kernel_is_made_once(events: int, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(sizing, "memory", counted)
     monkeypatch.setattr(kernel, "memory", counted)
-    engine = spaseq.Engine(evaluator="kernel")
+    engine = spaseq.Engine(evaluator="nfa")
     handle = engine.register(
         f"""SELECT * WITHIN 10 SECONDS SLIDING FROM STREAM S <{NS}S> WHERE {{ SEQ(A ; B)
         DEFINE GPM A ON S {{ ?a <urn:a> ?va }} DEFINE GPM B ON S {{ ?b <urn:b> ?vb }} }}"""

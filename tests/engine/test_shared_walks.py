@@ -1,4 +1,4 @@
-"""What queries that begin alike have found by ``enumeration`` is walked at once, as far as there is room."""
+"""What queries that begin alike have found by ``tecs`` is walked at once, as far as there is room."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_as_if_each_were_alone(seed: int) -> None:
         patch.setattr(by_enumeration, "_WORTH", 1)
         for name, size in zip(names, random.Random(seed).choice(_ROOMS), strict=True):
             patch.setattr(walking, name, size)
-        check_against_each_alone("enumeration", seed)
+        check_against_each_alone("tecs", seed)
 
 
 class _Counted:

@@ -49,7 +49,7 @@ def test_the_first_ten_of_very_many() -> None:
     assert 10 <= handle.stats.matches < 1_000
 
 
-@pytest.mark.parametrize("evaluator", ["kernel", "runs", "reference"])
+@pytest.mark.parametrize("evaluator", ["nfa", "interpreter", "reference"])
 @pytest.mark.few(1)
 def test_a_cancelled_query_finds_nothing_that_only_later_time_completes(evaluator: str) -> None:
     """Nor does it overlook a C that comes behind it."""
@@ -156,7 +156,7 @@ def _text(rng: random.Random) -> str:
 
 
 @pytest.mark.usefixtures("_little_at_a_time")
-@pytest.mark.parametrize("evaluator", ["enumeration", "kernel"])
+@pytest.mark.parametrize("evaluator", ["tecs", "nfa"])
 @settings(max_examples=examples(60))
 @given(st.integers(0, 2**64 - 1))
 def test_late_is_as_at_once(evaluator: str, seed: int) -> None:

@@ -179,7 +179,7 @@ class Sample:
 class _Sequences:
     """Sequences of at most ``most`` GPMs; ``alls``: with ALL, which is slow to judge.
 
-    ``whole_language``: also what only ``runs``, the kernel and the reference can do.
+    ``whole_language``: also what only ``interpreter``, the kernel and the reference can do.
     """
 
     def __init__(self, rng: random.Random, most: int, alls: bool, whole_language: bool = False) -> None:
@@ -509,7 +509,7 @@ def random_query(
 
     ``sequences``: its SEQ is one of these. ``joined``: the GPMs that bind ``?k``, if they are not random.
     ``kernel``: its tables can hold the query. ``rich``: filters are of all that expressions can be.
-    ``whole_language``: also what only ``runs``, the kernel and the reference can do.
+    ``whole_language``: also what only ``interpreter``, the kernel and the reference can do.
     """
     while True:
         seq = rng.choice(sequences) if sequences else None

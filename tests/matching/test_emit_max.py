@@ -21,7 +21,7 @@ _OTHERS = ("A : B+[:] : C", "(A : B) | (A : B : C)", "A : B? : C", "A & B", "ALL
 
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
 @pytest.mark.parametrize("sequence", _ALIKE + _OTHERS)
-@pytest.mark.parametrize("evaluator", ["enumeration", "lazy", "kernel"])
+@pytest.mark.parametrize("evaluator", ["tecs", "lazy", "nfa"])
 def test_the_reference_keeps_the_same(sequence: str, evaluator: str) -> None:
     text = _TEXT.format(sequence=sequence)
     assert (emitted(normalise(prepare(text))) is Emit.ALL) is (sequence in _ALIKE)

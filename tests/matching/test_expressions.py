@@ -263,9 +263,9 @@ CALLS = [
 )
 def test_all_evaluators(condition: str, expected: int) -> None:
     query = spaseq.prepare(SHIPS.format(condition))
-    assert spaseq.explain(query).evaluator == "kernel"
+    assert spaseq.explain(query).evaluator == "nfa"
     found = {}
-    for evaluator in ("kernel", "runs", "reference"):
+    for evaluator in ("nfa", "interpreter", "reference"):
         engine = spaseq.Engine(evaluator=evaluator)
         handle = engine.register(query)
         for time, name, place in CALLS:
@@ -273,8 +273,8 @@ def test_all_evaluators(condition: str, expected: int) -> None:
             at, named = "<http://e.org/at>", "<http://e.org/name>"
             engine.push("http://e.org/ships", f'<urn:s> {at} {literal} ; {named} "{name}" .', time)
         found[evaluator] = [(match.start, match.end) for match in handle.matches()]
-    assert found["kernel"] == found["runs"] == found["reference"]
-    assert len(found["kernel"]) == expected
+    assert found["nfa"] == found["interpreter"] == found["reference"]
+    assert len(found["nfa"]) == expected
 
 
 def test_what_is_no_term_is_known_before_any_column_is_looked_at() -> None:

@@ -20,7 +20,7 @@ NS = "http://example.org/"
 EARLIEST, LATEST = -(2**63), 2**63 - 1
 
 EVALUATORS = (
-    None, "reference", "runs", "kernel", "lazy", "tree", "enumeration", "ordered", "parameterized",
+    None, "reference", "interpreter", "nfa", "lazy", "tree", "tecs", "kmp",
 )  # fmt: skip
 
 #: Each with how far its first event is from 0: of the near stream, two parts of it are 1,000 ticks apart.
@@ -203,7 +203,7 @@ def under_a_bound(text: str, evaluator: str | None, begin: int) -> tuple[int, st
     return len(list(handle.matches())), str(handle.stats.shed)
 
 
-@pytest.mark.parametrize("evaluator", ["kernel", "lazy"])
+@pytest.mark.parametrize("evaluator", ["nfa", "lazy"])
 @pytest.mark.parametrize("within", ["30 SECONDS SLIDING", "30 SECONDS TUMBLING"])
 @pytest.mark.few(1)
 def test_a_bound_sheds_the_same_anywhere(evaluator: str, within: str) -> None:
@@ -231,7 +231,7 @@ def test_lateness_at_the_ends() -> None:
 def test_a_window_of_the_longest_duration() -> None:
     """2^63 - 1 microseconds: longer than all instants are apart."""
     text = query("A : B", "9223372036854775807 MICROSECONDS SLIDING", "")
-    for evaluator in (None, "kernel", "lazy", "enumeration", "runs", "reference"):
+    for evaluator in (None, "nfa", "lazy", "tecs", "interpreter", "reference"):
         engine = spaseq.Engine(evaluator=evaluator)
         handle = engine.register(text)
         for name, time in (("A", datetime.min), ("B", datetime(1970, 1, 1)), ("B", datetime.max)):

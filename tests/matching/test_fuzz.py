@@ -38,14 +38,14 @@ unshrunk = settings(max_examples=EXAMPLES, phases=[Phase.explicit, Phase.generat
 
 seeds = st.integers(0, 2**64 - 1)
 
-EVALUATORS = {"runs": by_runs, "kernel": by_kernel}
+EVALUATORS = {"interpreter": by_runs, "nfa": by_kernel}
 
 
 @pytest.fixture(autouse=True)
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets evaluators forget, and run out of room, where otherwise only long streams would make them.
 
-    ``runs`` forgets after each event; the kernel's memory starts with room for one run.
+    ``interpreter`` forgets after each event; the kernel's memory starts with room for one run.
     """
     monkeypatch.setattr(runs_memory, "_PAUSE", 1)
     for room in ("START", "ENOUGH"):
@@ -56,14 +56,14 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_any_query(part: int) -> None:
-    """1,000 cases of ``runs`` in CI, and more than 500 of the kernel: those that its tables can hold."""
+    """1,000 cases of ``interpreter`` in CI, and over 500 of ``nfa``: those that its tables can hold."""
 
     @unshrunk
     @given(seeds)
     def compared(seed: int) -> None:
         rng = random.Random(f"{part} {seed}")
         for sample in samples(rng, random_query(rng)):
-            check(sample, "runs", "kernel")
+            check(sample, "interpreter", "nfa")
 
     compared()
 
@@ -71,7 +71,7 @@ def test_any_query(part: int) -> None:
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.slow
 def test_any_query_of_the_whole_language(part: int) -> None:
-    """As many of ``runs``, and 800 of the kernel, more: left joins, notNext, WITHIN, LAST with n."""
+    """As many of ``interpreter``, and 800 of the kernel, more: left joins, notNext, WITHIN, LAST with n."""
 
     @unshrunk
     @given(seeds)
@@ -79,7 +79,7 @@ def test_any_query_of_the_whole_language(part: int) -> None:
         rng = random.Random(f"whole {part} {seed}")
         query = random_query(rng, most=4, whole_language=True, rich=rng.random() < 0.3)
         for sample in samples(rng, query):
-            check(sample, "runs", "kernel")
+            check(sample, "interpreter", "nfa")
 
     compared()
 
@@ -94,7 +94,7 @@ def test_any_query_of_the_kernel(part: int) -> None:
     def compared(seed: int) -> None:
         rng = random.Random(f"kernel {part} {seed}")
         for sample in samples(rng, random_query(rng, alls=False, kernel=True)):
-            check(sample, "kernel")
+            check(sample, "nfa")
 
     compared()
 
@@ -136,7 +136,7 @@ def test_rare_sequences(seed: int, joined: str | None) -> None:
     rng = random.Random(seed)
     query = random_query(rng, sequences=RARE if joined is None else OPERANDS, joined=joined)
     for sample in samples(rng, query, 10):
-        check(sample, "runs", "kernel")
+        check(sample, "interpreter", "nfa")
 
 
 @unshrunk
@@ -149,7 +149,7 @@ def test_aggregates(seed: int) -> None:
         if re.search(r"(COUNT|SUM|AVG|MIN|MAX|FIRST|LAST|PREV)\(", query.text):
             break
     for sample in samples(rng, query, 10):
-        check(sample, "runs", "kernel")
+        check(sample, "interpreter", "nfa")
 
 
 def samples(rng: random.Random, query: Query, count: int = STREAMS) -> Iterator[Sample]:
@@ -160,7 +160,7 @@ def check(sample: Sample, *evaluators: str) -> None:
     """Fails, with the smallest case like this one, unless evaluators give what the reference gives."""
     expected = by_reference(sample)
     for name in evaluators:
-        if name == "kernel" and (sample.query.misfit or sample.drops):
+        if name == "nfa" and (sample.query.misfit or sample.drops):
             continue
         if difference(sample, EVALUATORS[name], expected) is not None:
             least = shrink(sample, lambda smaller, name=name: wrong(smaller, name) is not None)
@@ -169,6 +169,6 @@ def check(sample: Sample, *evaluators: str) -> None:
 
 def wrong(sample: Sample, name: str) -> str | None:
     """How an evaluator's answer differs from the reference's; None if it does not."""
-    if name == "kernel" and sample.query.misfit:
+    if name == "nfa" and sample.query.misfit:
         return None
     return difference(sample, EVALUATORS[name], by_reference(sample))

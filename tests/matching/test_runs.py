@@ -12,7 +12,7 @@ from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import Atom
 from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
-from spaseq.matching import evaluators
+from spaseq.matching import planner
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.interpreter.machine import Machine
 from spaseq.matching.interpreter.state import Wait
@@ -48,7 +48,7 @@ def made(
     dictionary = Dictionary()
     keys = [dictionary.intern(Literal(i)) for i in range(1_000)]
     context = Counting(pattern, dictionary, lambda *_: False)
-    return evaluators.by_events("runs", pattern, context, Bounds(size, counted, True, 0))(), context, keys
+    return planner.by_events("interpreter", pattern, context, Bounds(size, counted, True, 0))(), context, keys
 
 
 def stream(

@@ -15,7 +15,7 @@ from spaseq.language import prepare
 from spaseq.matching.plan import explain
 from tests.streams import NS, events_of, found, letters, query
 
-EVALUATORS = ["reference", "runs"]
+EVALUATORS = ["reference", "interpreter"]
 
 
 @pytest.fixture(params=EVALUATORS)
@@ -191,7 +191,7 @@ def test_joined_in_the_second_edition(events: str, seq: str, joined: str, expect
     assert sorted(found(query(seq, gpms=gpms), events, evaluator="reference")) == expected
 
 
-@pytest.mark.parametrize("name", ["reference", "ordered"])
+@pytest.mark.parametrize("name", ["reference", "nfa"])
 def test_sides_written_out_keep_their_place_in_the_order_of_preference(name: str) -> None:
     """Whether ``?k`` is the Kleene's depends on the side taken; more iterations come before that choice."""
     gpms = {"E": "?e :k ?k", "F": "?f :k ?k", "A": "FILTER(COUNT(?ev) = 1)"}
@@ -218,7 +218,7 @@ def test_found_with_skip(window: str, seq: str, events: str, expected: list[str]
     assert found(text, events, evaluator="reference") == expected
 
 
-@pytest.mark.parametrize("name", ["reference", "runs", "kernel", "lazy", "enumeration"])
+@pytest.mark.parametrize("name", ["reference", "interpreter", "nfa", "lazy", "tecs"])
 @pytest.mark.parametrize("first", ["S", "T"])
 def test_emit_orders_simultaneous_events_by_iri(name: str, first: str) -> None:
     """Whichever stream the engine has heard of first."""
@@ -428,12 +428,12 @@ def test_partitions(evaluator: str, events: str, seq: str, expected: list[str]) 
     assert sorted(found(text, events, evaluator=evaluator)) == sorted(expected)
 
 
-@pytest.mark.parametrize("name", ["reference", "runs", "kernel", "parameterized", None])
+@pytest.mark.parametrize("name", ["reference", "interpreter", "nfa", "kmp", None])
 def test_what_a_filter_keeps_out_stands_between(name: str | None) -> None:
     """An event belongs to a partition by what a GPM binds without its FILTERs, as a row does in SQL."""
     filtered = {"A": "?a :k ?k FILTER(?av > 1)", "B": "?b :k ?k FILTER(?bv != 3)"}
     events = "a1=5/x b2=3/x b3=7/x a4=5/y a5=1/y b6=7/y a7=2/x a8=2/y b9=7/x c10/y b11=7/y"
-    if name == "parameterized":
+    if name == "kmp":
         filtered = {"A": "?a :k ?k FILTER(?av != 1)", "B": "?b :k ?k FILTER(?bv != 3)"}
     text = query("A , B", gpms=filtered, partition="?k", window="20 SECONDS")
     assert found(text, events, evaluator=name) == ["a7b9", "a8b11"]

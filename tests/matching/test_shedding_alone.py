@@ -63,7 +63,7 @@ def events(seed: int, count: int, kinds: str = "abc") -> Iterator[str]:
 
 
 def pushed(
-    text: str, seed: int, bounds: dict[str, Any], count: int = 80, evaluator: str = "kernel"
+    text: str, seed: int, bounds: dict[str, Any], count: int = 80, evaluator: str = "nfa"
 ) -> tuple[list[Any], Any]:
     """What each event completes, and what was given up."""
     engine = Engine(evaluator=evaluator, clock=WorkClock(1e-3), **bounds)
@@ -135,12 +135,12 @@ def test_the_same_of_buffered_events(
 def test_the_same_of_first_events(seed: int, sequence: str, window: str, policy: Policy, bound: int) -> None:
     text = query(sequence, window, "AFTER MATCH SKIP TO NEXT EVENT")
     bounds = {"latency": timedelta(milliseconds=bound), "policy": policy}
-    ours = pushed(text, seed, bounds, evaluator="ordered")
+    ours = pushed(text, seed, bounds)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SheddingOrdered, "expect", lambda *_: False)
-        assert ours == pushed(text, seed, bounds, evaluator="ordered")
+        assert ours == pushed(text, seed, bounds)
     if bound == 10**6:
-        assert ours[0] == pushed(text, seed, {}, evaluator="ordered")[0]
+        assert ours[0] == pushed(text, seed, {})[0]
 
 
 def test_a_callback_sees_each_match_once_and_may_push() -> None:
@@ -148,7 +148,7 @@ def test_a_callback_sees_each_match_once_and_may_push() -> None:
     found: dict[bool, Counter[str]] = {}
     for is_bounded in (True, False):
         bounds: dict[str, Any] = {"latency": timedelta(days=1)} if is_bounded else {}
-        engine = Engine(evaluator="kernel", **bounds)
+        engine = Engine(evaluator="nfa", **bounds)
         seen: Counter[str] = Counter()
 
         now = [0]
@@ -195,7 +195,7 @@ def ends(monkeypatch: pytest.MonkeyPatch, step: float, count: int = 640) -> list
         return measure(self, events, *given)
 
     monkeypatch.setattr(Overload, "measure", measured)
-    engine = Engine(evaluator="kernel", latency=timedelta(milliseconds=50), clock=Ticking(step))
+    engine = Engine(evaluator="nfa", latency=timedelta(milliseconds=50), clock=Ticking(step))
     engine.register(query("A : B : C", "20 EVENTS SLIDING"), lambda _: None)
     for t, event in enumerate(events(5, count)):
         engine.push(STREAM, event, t)
@@ -224,8 +224,8 @@ def test_first_events_are_shed_of_all_that_there_are() -> None:
 
     words = letters(" ".join(f"{rng.choice('aabbbc')}{tick}" for tick in range(300)))
     text = of_letters("A ; B*[:]", "9 EVENTS SLIDING", tail="EMIT LAST")
-    bounded = Engine(evaluator="kernel", latency=timedelta(milliseconds=2), clock=clock)
-    engines = [bounded, Engine(evaluator="kernel")]
+    bounded = Engine(evaluator="nfa", latency=timedelta(milliseconds=2), clock=clock)
+    engines = [bounded, Engine(evaluator="nfa")]
     handles = [engine.register(text) for engine in engines]
     for word in words:
         for engine in engines:

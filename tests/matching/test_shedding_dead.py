@@ -161,8 +161,8 @@ def test_to_let_go_of_the_dead_takes_no_match(seed: int) -> None:
         WHERE {{ SEQ({sequence}) DEFINE GPM A ON S {{ ?a :a ?k ; :v ?x }}
         {"DEFINE GPM B ON S { ?b :b ?k ; :v ?w }" if "B" in sequence else ""}
         DEFINE GPM C ON {other} {{ {negated} }} DEFINE GPM D ON S {{ ?d :d ?k ; :v ?z }} }}"""
-    bounded = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-6))
-    engines = bounded, Engine(evaluator="kernel")
+    bounded = Engine(evaluator="nfa", latency=timedelta(days=1), clock=WorkClock(1e-6))
+    engines = bounded, Engine(evaluator="nfa")
     handles = [engine.register(text) for engine in engines]
     found: list[set[str]] = [set(), set()]
     for i in range(120):

@@ -60,7 +60,7 @@ def test_what_an_event_brings_is_of_those_that_it_is_shown_to() -> None:
 def test_who_sheds_and_finds_nothing_does_not_say_that_nothing_was_missed() -> None:
     """What was shed came to nothing, by all that was known: 1.0 was said, off by 0.0, of 0 matches of 40."""
     bound = timedelta(microseconds=1)  # no more than an event takes by itself
-    engine = Engine(evaluator="kernel", latency=bound, clock=WorkClock(), policy="random-state")
+    engine = Engine(evaluator="nfa", latency=bound, clock=WorkClock(), policy="random-state")
     handle = engine.register(query("A : B{2}"))
     engine.push_many("http://example.org/s", events(300, seed=5))
     engine.close()

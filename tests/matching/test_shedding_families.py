@@ -121,11 +121,11 @@ def test_it_is_said_and_explained() -> None:
     assert "sheds partial matches: an event takes" in str(told[0].message)
     assert "sheds no more: " in str(told[-1].message)
     bound = explain(prepare(query(after=_SKIP))).bound
-    assert (bound.name, bound.sheds, bound.doubts, bound.all_readings) == ("ordered", True, (), True)
+    assert (bound.name, bound.sheds, bound.doubts, bound.all_readings) == ("nfa", True, (), True)
     assert "those of a first event together" in bound.reason
     assert not explain(prepare(query(after="AFTER MATCH SKIP PAST LAST EVENT"))).bound.sheds
-    Engine(latency=timedelta(1), evaluator="ordered").register(query(after=_SKIP))
-    with pytest.raises(EngineError, match="ask for 'ordered' or for none"):
+    Engine(latency=timedelta(1), evaluator="nfa").register(query(after=_SKIP))
+    with pytest.raises(EngineError, match="ask for 'nfa' or for none"):
         Engine(latency=timedelta(1), evaluator="reference").register(query(after=_SKIP))
 
 

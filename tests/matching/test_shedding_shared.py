@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*SEQ.*:spaseq.errors.SpaseqWarn
 
 _STREAM = "http://example.org/s"
 _BLOCK = 50
-_BOTH = pytest.mark.parametrize("evaluator", ["kernel", "lazy"])
+_BOTH = pytest.mark.parametrize("evaluator", ["nfa", "lazy"])
 
 Event = tuple[list[ox.Triple], int]
 
@@ -173,7 +173,7 @@ def test_what_fails_as_a_group_is_made_is_what_is_told(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(Shedding, "_load_passes", fails)
     with pytest.raises(spaseq.LimitError, match="no memory was left"):
-        run([query("A : B : C", above) for above in (510, 530)], events(40, seed=1), "kernel", 1e9)
+        run([query("A : B : C", above) for above in (510, 530)], events(40, seed=1), "nfa", 1e9)
 
 
 @pytest.mark.slow
@@ -217,7 +217,7 @@ def test_one_that_is_over_leaves_the_bound_to_the_others(evaluator: str) -> None
 def test_what_has_another_bound_or_chooses_among_matches_keeps_it_alone(
     queries: list[str], bounds: tuple[float | None, ...]
 ) -> None:
-    ran = run(queries, events(300, seed=5), "kernel", bounds=bounds)
+    ran = run(queries, events(300, seed=5), "nfa", bounds=bounds)
     assert ran.shared == [(), ()]
     assert all(ran.found)
 
@@ -227,8 +227,8 @@ def test_of_memory_they_have_what_each_would_have() -> None:
     """Four have twice what one has beside another query that weighs as much as two of them."""
     came = events(2_000, seed=6)
     other = query("A : D", 500, window="100 EVENTS")
-    exact = run([*_ALIKE, other], came, "kernel")
-    ran = run([*_ALIKE, other], came, "kernel", memory=3 << 20, weights=[1.0] * 4 + [2.0])
+    exact = run([*_ALIKE, other], came, "nfa")
+    ran = run([*_ALIKE, other], came, "nfa", memory=3 << 20, weights=[1.0] * 4 + [2.0])
     assert [of[:2] for of in ran.shared[:4]] == [(5, 4)] * 4
     for own, every in zip(ran.found, exact.found, strict=True):
         assert not own - every

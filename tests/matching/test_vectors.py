@@ -39,13 +39,13 @@ def run(case: dict[str, Any], evaluator: str | None) -> Chosen:
 
 
 def differences(path: Path, evaluator: str | None, every: int) -> list[int]:
-    """The seeds of the vectors that an evaluator answers otherwise, of every so many; SKIP is ``ordered``.
+    """The seeds of the vectors that an evaluator answers otherwise, of every so many.
 
     None is the planned one of each query.
     """
     cases = json.loads(path.read_text())["cases"]
     assert len(cases) == 2_400
-    if evaluator == "runs":
+    if evaluator == "interpreter":
         cases = [case for case in cases if "AFTER MATCH SKIP" not in case["query"]]
         assert len(cases) == 2_125
     wrong = []
@@ -55,12 +55,12 @@ def differences(path: Path, evaluator: str | None, every: int) -> list[int]:
     return wrong
 
 
-@pytest.mark.parametrize("evaluator", [None, "reference", "runs"])
+@pytest.mark.parametrize("evaluator", [None, "reference", "interpreter"])
 def test_some_vectors(shared: Callable[[str], Path], evaluator: str | None) -> None:
     assert differences(shared("seq-vectors") / "vectors-2.json", evaluator, 16) == []
 
 
 @pytest.mark.few(0, ci=1)
-@pytest.mark.parametrize("evaluator", [None, "reference", "runs"])
+@pytest.mark.parametrize("evaluator", [None, "reference", "interpreter"])
 def test_all_vectors(shared: Callable[[str], Path], evaluator: str | None) -> None:
     assert differences(shared("seq-vectors") / "vectors-2.json", evaluator, 1) == []

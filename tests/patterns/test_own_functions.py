@@ -87,7 +87,7 @@ def test_numpys_scalars_and_rdflibs_terms(result: Any) -> None:
     assert found(select("?r", "BIND(:f(?v) AS ?r)"), "1") == [{"r": expected}]
 
 
-@pytest.mark.parametrize("evaluator", [None, "reference", "kernel", "runs"])
+@pytest.mark.parametrize("evaluator", [None, "reference", "nfa", "interpreter"])
 def test_in_filters_of_one_gpm_and_between_gpms_and_in_select(evaluator: str | None) -> None:
     spaseq.function(F, lambda low, high: high > 2 * low)
     spaseq.function(EX + "root", math.sqrt)

@@ -52,7 +52,7 @@ def _one_by_one(handle: spaseq.Handle) -> list[str]:
 
 
 @pytest.mark.parametrize("values", ["?v", "?v, 100"])
-@pytest.mark.parametrize(("evaluator", "operator"), [(None, ":"), ("kernel", ":"), (None, ";")])
+@pytest.mark.parametrize(("evaluator", "operator"), [(None, ":"), ("nfa", ":"), (None, ";")])
 @pytest.mark.few(1)
 def test_columns_say_what_matches_do(evaluator: str | None, operator: str, values: str) -> None:
     texts = [_ALERT.format(operator=operator, share=i // 5, bound=2 + i % 5) for i in range(40)]

@@ -35,7 +35,7 @@ def _shown(match: spaseq.Match) -> str:
     return str((match.start, match.end, match.partition, events, rows))
 
 
-@pytest.mark.parametrize("evaluator", ["kernel", "lazy", "enumeration"])
+@pytest.mark.parametrize("evaluator", ["nfa", "lazy", "tecs"])
 @pytest.mark.parametrize("read", [False, True], ids=["unread", "read"])
 @pytest.mark.parametrize("how", ["matches", "batches", "callback"])
 @pytest.mark.parametrize("other", [None, "= 7", "= 9"], ids=["alone", "of equal ones", "of a template"])

@@ -71,7 +71,7 @@ def check(some: list[str], every: list[str]) -> None:
 @pytest.mark.parametrize("how", ["batch", "stream", "driver"])
 def test_under_a_bound(spark: SparkSession, tmp_path: Path, how: str) -> None:
     streams = {"S": quads(tmp_path / "in.nq")}
-    every = [line_of(match) for match in spaseq.run(TEXT, streams, evaluator="kernel")]
+    every = [line_of(match) for match in spaseq.run(TEXT, streams, evaluator="nfa")]
     cut = {} if how == "batch" else {"checkpoint": tmp_path / "cp", "most_bytes": 40_000}
     ms = timedelta(milliseconds=1)
     plan = bounded(planned(spark, TEXT, streams, latency=ms, buckets=1, **cut))  # type: ignore[arg-type]

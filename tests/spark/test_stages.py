@@ -54,7 +54,7 @@ def test_same_answers_of_the_whole_language(seed: int, cluster: Cluster) -> None
 
 
 @pytest.mark.parametrize("cold", [False, True])
-@pytest.mark.parametrize("evaluator", ["runs", "reference", None])
+@pytest.mark.parametrize("evaluator", ["interpreter", "reference", None])
 def test_every_evaluator_is_brought_back(evaluator: str | None, cold: bool) -> None:
     text = query("A , B+[,] , C", "20 SECONDS SLIDING", {n: f"?{n.lower()} :k ?k ." for n in "ABC"},
                  partition="?k")  # fmt: skip

@@ -17,7 +17,7 @@ from spaseq.automaton.normal import normalise
 from spaseq.effort import WorkClock
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.language.reading.parser import parse
-from spaseq.matching.evaluators import under_bound
+from spaseq.matching.planner import under_bound
 from spaseq.spark.sinks._lines import MATCH, SHED
 from spaseq.spark.stages._bounds import bound_of
 from spaseq.spark.stages._bucket import State
@@ -135,7 +135,7 @@ def test_a_wide_bound_changes_nothing(cold: bool, text: str) -> None:
 @pytest.mark.parametrize("cold", [False, True])
 @pytest.mark.slow
 def test_what_stays_with_the_kernel_keeps_a_bound(cold: bool, text: str) -> None:
-    assert under_bound(normalise(parse(text))).name == "kernel"
+    assert under_bound(normalise(parse(text))).name == "nfa"
     events = stream()
     free = WorkClock()
     run(Bound(1.0, clock=free), events, cold=False, text=text)
@@ -169,7 +169,7 @@ def test_who_cannot_shed_runs_without_a_bound() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         need_not = pattern_of(query("A : B", "9 SECONDS"))
-        assert bound_of(need_not, ms, None, "enumeration") is None
+        assert bound_of(need_not, ms, None, "tecs") is None
     for latency, memory in [(-ms, None), (None, 0)]:
         with pytest.raises(EngineError, match="a bound is a"):
             bound_of(pattern_of(TEXT), latency, memory, None)

@@ -253,7 +253,7 @@ def changed(now: Mapping[Any, Any], before: Mapping[Any, Any]) -> dict[Any, Any]
 #: "SPSQ", by which SQLite files of this kind are known.
 APPLICATION: Final = 0x53505351
 #: The layout of the tables and of what is in them.
-VERSION: Final = 5
+VERSION: Final = 6
 
 #: The tables. The last column of a row is the checksum of the others (``sealed``).
 TABLES: Final = """

@@ -28,7 +28,9 @@ from spaseq.matching.columns.evaluator import (
     is_quick,
 )
 from spaseq.matching.context import Context
-from spaseq.matching.evaluators import (
+from spaseq.matching.host import Matcher, Watcher, emitted
+from spaseq.matching.model import Bounds, Evaluator, bounds, finer_ticks
+from spaseq.matching.planner import (
     attends,
     by_columns,
     by_events,
@@ -38,8 +40,6 @@ from spaseq.matching.evaluators import (
     shares_under,
     under_bound,
 )
-from spaseq.matching.host import Matcher, Watcher, emitted
-from spaseq.matching.model import Bounds, Evaluator, bounds, finer_ticks
 from spaseq.matching.sharing.cohort import SHARING
 from spaseq.patterns.evaluator import GpmEvaluator
 from spaseq.patterns.kb import KnowledgeBase
@@ -117,7 +117,7 @@ class Pipeline:
         self.unread: Unread | None = None
         #: When the first window began.
         self.beginning = start
-        self._attends, self.asks_for_last = attends(self.pattern, self._chosen)
+        self._attends, self.asks_for_last = attends(self.pattern)
         self._is_by_time = UNITS[query.window.unit] is not None
 
     def _bound(self, evaluator: str | None, effort: Effort) -> str:
@@ -293,7 +293,7 @@ class Pipeline:
 
     def load(self) -> None:
         """Has compiled code ready for events that come one by one: the first does not wait for it."""
-        load(self._chosen)
+        load(self._chosen, self.pattern)
 
     def begin(self, batch: EventBatch) -> None:
         """The first event of its streams is there, and perhaps passed over."""

@@ -1,4 +1,4 @@
-"""Queries with a common prefix, run by ``enumeration``: one memory has the partial matches of all.
+"""Queries with a common prefix, run by ``tecs``: one memory has the partial matches of all.
 
 An event completes roots. Each member gets the roots of its accepting states, if its window has some of
 their matches, and enumerates them on demand.
@@ -56,7 +56,7 @@ class EnumerationGroup(Group):
     def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[GroupPart]:
         first = members[0]
         starts = [start(member.pattern, member.common) for member in members]
-        merged = merge([member.common.pattern for member in members], starts, "enumeration")
+        merged = merge([member.common.pattern for member in members], starts, "tecs")
         common = keys(first.common.pattern)
         self._automaton = _Trie(merged, frozenset(range(len(members))))
         budget = Budget(first.context.budget.limits.times(len(members)))

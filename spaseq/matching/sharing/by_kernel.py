@@ -1,4 +1,4 @@
-"""Queries that begin alike and are run by ``kernel``: one kernel runs the automaton of all."""
+"""Queries that begin alike and are run by ``nfa``: one kernel runs the automaton of all."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class KernelGroup(Group):
         first = members[0]
         patterns = [member.common.pattern for member in members]
         starts = [start(member.pattern, member.common) for member in members]
-        self._tables = tables(patterns, starts, first.dictionary.pin, "kernel")
+        self._tables = tables(patterns, starts, first.dictionary.pin)
         self._own = [
             KernelPart(self, member, offset, number, self._tables)
             for number, (member, offset) in enumerate(zip(members, offsets, strict=True))

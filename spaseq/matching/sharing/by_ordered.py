@@ -1,4 +1,4 @@
-"""Queries that begin alike and are run by ``ordered``: a run is of some of them, which a mask says."""
+"""Queries that begin alike and are run by ``nfa`` with SKIP: a run is of some of them, which a mask says."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class OrderedGroup(Group):
         first = members[0]
         patterns = [member.common.pattern for member in members]
         starts = [start(member.pattern, member.common) for member in members]
-        self._tables = tables(patterns, starts, first.dictionary.pin, "ordered")
+        self._tables = tables(patterns, starts, first.dictionary.pin)
         made = self._ordering(members)
         self._own = [
             OrderedPart(self, member, offset, number, self._tables)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from spaseq.matching.sharing.member import Member
 
 #: Matchers that can share partial matches between queries.
-SHARING: Final = frozenset({"kernel", "enumeration", "lazy", "ordered"})
+SHARING: Final = frozenset({"nfa", "tecs", "lazy"})
 
 
 class Elements:
@@ -72,7 +72,7 @@ class Cohort:
         if begins is None:
             return None
         numbers = self._elements.numbers
-        make = {"enumeration": Enumerated, "ordered": Waiting}.get(evaluator, Member)
+        make = Enumerated if evaluator == "tecs" else Member if pattern.query.skip is None else Waiting
         if effort is not None:
             make = BoundedMember
         common = partial(under_common_names, pattern, asked, numbers)
@@ -209,18 +209,15 @@ def _of(member: Member) -> type[Group]:
     from spaseq.matching.sharing.by_lazy import LazyGroup
     from spaseq.matching.sharing.by_ordered import OrderedGroup
 
-    groups: dict[str, type[Group]] = {
-        "kernel": KernelGroup,
-        "enumeration": EnumerationGroup,
-        "lazy": LazyGroup,
-        "ordered": OrderedGroup,
-    }
-    bounded: dict[str, type[Group]] = {"kernel": SheddingGroup, "lazy": SheddingLazyGroup}
+    if member.skips:
+        return OrderedGroup
+    groups: dict[str, type[Group]] = {"nfa": KernelGroup, "tecs": EnumerationGroup, "lazy": LazyGroup}
+    bounded: dict[str, type[Group]] = {"nfa": SheddingGroup, "lazy": SheddingLazyGroup}
     return (groups if member.effort is None else bounded)[member.evaluator]
 
 
 def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:
-    """Members that begin alike, in as many groups as needed: but for ``kernel``, one has few GPMs."""
+    """Members that begin alike, in as many groups as needed; all but ``nfa`` without SKIP limit GPMs."""
     from spaseq.matching.ordered.records import roster
     from spaseq.matching.tecs.fits import MOST_GPMS
 
@@ -228,8 +225,9 @@ def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:
     gpms: set[str] = set()
     for member in members:
         more = gpms.union(member.common.gpms.values())
-        most = roster.MOST_MEMBERS if member.evaluator == "ordered" else len(members)
-        if len(some) >= most or (member.evaluator != "kernel" and len(more) > MOST_GPMS):
+        most = roster.MOST_MEMBERS if member.skips else len(members)
+        is_limited = member.skips or member.evaluator != "nfa"
+        if len(some) >= most or (is_limited and len(more) > MOST_GPMS):
             if len(some) > 1:
                 yield some
             some, more = [], set(member.common.gpms.values())
@@ -252,7 +250,7 @@ def _axis(member: Member, offset: int) -> object:
     the middle of a stream: its next first event depends on matches that may be long over. A query with a
     bound does not either: what it has learned and shed is its own.
     """
-    if member.begin is None or not member.can_share or member.evaluator == "ordered" or member.effort:
+    if member.begin is None or not member.can_share or member.skips or member.effort:
         return None
     window = _window(member, offset)
     return kind(member.common, window, member.evaluator), 0 if window.sliding else window.start % window.size
@@ -263,7 +261,7 @@ def kind(common: Canonical, window: Bounds, evaluator: str, effort: Effort | Non
     from spaseq.matching.tecs.fits import keys
 
     size = 0 if window.sliding else window.size
-    by = keys(common.pattern) if evaluator == "enumeration" else ()
+    by = keys(common.pattern) if evaluator == "tecs" else ()
     skip = common.pattern.query.skip
     partition = common.pattern.query.partition
     mode = None if skip is None else skip.mode

@@ -95,6 +95,11 @@ class Member(Immediate):
         return self._common is not None
 
     @property
+    def skips(self) -> bool:
+        """Whether it has AFTER MATCH SKIP."""
+        return self.pattern.query.skip is not None
+
+    @property
     def common(self) -> Canonical:
         """The query under common names, if it can share."""
         assert self._common is not None

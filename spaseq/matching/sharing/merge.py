@@ -49,7 +49,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """``merged`` queries as tables of ``kernel``, or as the tables that ``ordered`` builds its own from.
+    """``merged`` queries as tables of ``nfa``, or as the tables that it builds those for SKIP from.
 
     ``gates``: the members of each gate; ``rivals``: for each candidate, the members that must not skip it.
     ``candidates`` and ``accepts``: for each member, its own number of each candidate and accept; -1: none.
@@ -75,16 +75,16 @@ def together(patterns: Sequence[SequencePattern]) -> SequencePattern:
 
 
 def merge(patterns: Sequence[SequencePattern], starts: Sequence[Place], by: str) -> Merged:
-    """The automata of queries under common names, as one; ``starts``: of each. ``by``: the evaluator."""
+    """The automata of queries under common names, as one; ``starts``: of each. ``by``: the matcher."""
     return _merged(patterns, starts, by)[0]
 
 
 def tables(
-    patterns: Sequence[SequencePattern], starts: Sequence[Place], intern: Callable[[Term], int], by: str
+    patterns: Sequence[SequencePattern], starts: Sequence[Place], intern: Callable[[Term], int]
 ) -> Tables:
     """The same as tables. Raises ``BeyondTables``."""
-    merged, merger = _merged(patterns, starts, by)
-    if by == "ordered" and any(map(_is_twofold, merger.ways.values())):
+    merged, merger = _merged(patterns, starts, "nfa")
+    if merger.is_ordered and any(map(_is_twofold, merger.ways.values())):
         raise BeyondTables("what a variable belongs to does not depend on the side of a |", "several queries")
     analysis = Analysis(merged.pattern, start=merged.start)
     ways = [(merger.ways[gate], _size(gate)) for gate in analysis.gates]
@@ -107,7 +107,7 @@ def tables(
 def _merged(patterns: Sequence[SequencePattern], starts: Sequence[Place], by: str) -> tuple[Merged, _Merger]:
     whole = together(patterns)
     is_single = len(set(whole.streams)) == 1
-    merger = _Merger(by == "ordered", is_told=by in ("kernel", "ordered") and is_single)
+    merger = _Merger(whole.query.skip is not None, is_told=by == "nfa" and is_single)
     start = merger.place(dict(enumerate(starts)))
     wanted = {place: frozenset(member for member, _ in key) for key, place in merger.known.items()}
     ends: dict[Place, dict[tuple[Action, ...], frozenset[int]]] = {}
@@ -122,12 +122,12 @@ class _Merger:
     """Merges places of members: a merged place stands for one place of each of some members.
 
     With ``;``, a partial match can wait at one gate for elements that no member may skip, although each
-    member waits for another element: it then has bits for the ones that it has taken or, in ``ordered``, for
+    member waits for another element: it then has bits for the ones that it has taken or, with SKIP, for
     its members.
     """
 
     def __init__(self, is_ordered: bool, is_told: bool) -> None:
-        self._is_ordered, self._is_told = is_ordered, is_told
+        self.is_ordered, self._is_told = is_ordered, is_told
         #: Of each gate and each of its ways, the members' gates and the numbers of the way there.
         self.ways: dict[Gate, list[dict[int, tuple[Gate, int]]]] = {}
         self.accepts: dict[Place, dict[_Ending, dict[int, Place]]] = {}
@@ -145,7 +145,7 @@ class _Merger:
         alike: dict[object, dict[int, Gate]] = {}
         for member, place in own.items():
             for ends, order in zip(place.accepts, place.orders, strict=True):
-                accepts.setdefault((ends, order if self._is_ordered else ()), {})[member] = place
+                accepts.setdefault((ends, order if self.is_ordered else ()), {})[member] = place
             for gate in place.gates:
                 alike.setdefault(self._what(gate), {})[member] = gate
         made.accepts = tuple(ends for ends, _ in accepts)

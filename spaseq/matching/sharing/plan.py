@@ -14,10 +14,10 @@ from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import Atom, Either, Node, SequencePattern
 from spaseq.automaton.show import ending, label, show
 from spaseq.language.syntax import Query, Values
-from spaseq.matching.evaluators import choose
 from spaseq.matching.filters.postfix import BeyondTables
 from spaseq.matching.interpreter.program import Place, RunsProgram
 from spaseq.matching.model import bounds
+from spaseq.matching.planner import choose
 from spaseq.matching.sharing.canonical import AskedBeginning, Canonical, OutlineNumbers, canonical
 from spaseq.matching.sharing.cohort import SHARING, kind
 from spaseq.matching.sharing.merge import Merged, merge, tables
@@ -278,8 +278,8 @@ def _prefix(members: Sequence[_Member], evaluator: str) -> Prefix | None:
     terms = OutlineNumbers()
     try:
         starts = [RunsProgram(compile_pattern(pattern)).start for pattern in patterns]
-        if evaluator in ("kernel", "ordered"):
-            merged = tables(patterns, starts, lambda term: terms.of(term) + 1, evaluator).merged
+        if evaluator == "nfa":
+            merged = tables(patterns, starts, lambda term: terms.of(term) + 1).merged
         else:
             merged = merge(patterns, starts, evaluator)
     except BeyondTables:

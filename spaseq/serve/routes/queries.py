@@ -16,8 +16,8 @@ from spaseq.engine import Engine
 from spaseq.events import EventBatch
 from spaseq.language import prepare
 from spaseq.language.syntax import Query as Prepared
-from spaseq.matching.evaluators import chosen
 from spaseq.matching.plan import explain as plan
+from spaseq.matching.planner import chosen
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.serve.counting import Counted, apart, count
 from spaseq.serve.errors import told

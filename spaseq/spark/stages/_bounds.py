@@ -12,7 +12,7 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Shed, latency_given
 from spaseq.errors import warn
 from spaseq.language.syntax import Consume
-from spaseq.matching.evaluators import under_bound
+from spaseq.matching.planner import under_bound
 from spaseq.spark.stages._job import Bound
 from spaseq.terms.dictionary import Dictionary
 

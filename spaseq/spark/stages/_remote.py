@@ -71,7 +71,7 @@ class RemotePipeline:
     ) -> None:
         if query.consume is Consume.ANY and evaluator != "reference":
             # What CONSUME has dropped must be dropped again in ``replay``, and only a Matcher can be told so.
-            evaluator = "runs"
+            evaluator = "interpreter"
         self._given: dict[str, _Given] = {}
 
         def give(part: GpmPart) -> _Given:

@@ -17,11 +17,11 @@ from spaseq.errors import SpaseqWarning
 from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
-from spaseq.matching.evaluators import by_events
 from spaseq.matching.kmp.evaluator import Parameterized
 from spaseq.matching.kmp.query import compile_query, obstacles
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.obstacles import Obstacle, in_words
+from spaseq.matching.planner import by_events
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, shown
@@ -87,7 +87,7 @@ def test_long_streams(seed: int) -> None:
     stream = random_stream(rng, case, 600)
     stream = replace(stream, bounds=Bounds(6, False, True, 0))
     context = Context(case.pattern, stream.dictionary, lambda *_: False)
-    expected = by_matcher(case, stream, by_events("runs", case.pattern, context, stream.bounds))
+    expected = by_matcher(case, stream, by_events("interpreter", case.pattern, context, stream.bounds))
     assert by_parameterized(case, stream, [rng.randrange(1, 200) for _ in range(5)]) == expected
 
 

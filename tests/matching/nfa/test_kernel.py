@@ -17,13 +17,13 @@ from spaseq.errors import SpaseqWarning
 from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
-from spaseq.matching.evaluators import choose
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.nfa.evaluator import Kernel
 from spaseq.matching.nfa.exact import RunReplay
 from spaseq.matching.nfa.records import header
 from spaseq.matching.nfa.tables.compiling import obstacles
 from spaseq.matching.obstacles import in_words
+from spaseq.matching.planner import choose
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.kernel_cases import batches, by_kernel, by_runs, whole
 from tests.matching.random_sequences import Sample, random_query, random_sample
@@ -61,7 +61,7 @@ def test_vectors(shared: Callable[[str], Path]) -> None:
             continue
         held += 1
         expected = sorted(sorted((gpm, i) for gpm, i in match) for match in case["matches"])
-        if run(case, "kernel") != expected:
+        if run(case, "nfa") != expected:
             wrong.append(case["seed"])
     assert wrong == []
     assert held > 1_900
@@ -214,5 +214,5 @@ def test_a_plan_says_why_not(seq: str, body: str, reason: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SpaseqWarning)
         choice = choose(normalise(parse("PREFIX : <http://example.org/> " + text)))
-    assert choice.name == "runs"
-    assert in_words(dict(choice.otherwise)["kernel"]) == [reason]
+    assert choice.name == "interpreter"
+    assert in_words(dict(choice.otherwise)["nfa"]) == [reason]

@@ -74,7 +74,7 @@ def test_as_the_reference_has_it(seed: int, one_by_one: bool) -> None:
     text, events = _text(rng), _events(rng)
     try:
         expected = _found(text, "reference", events, one_by_one)
-        found = _found(text, "kernel", events, one_by_one)
+        found = _found(text, "nfa", events, one_by_one)
     except spaseq.SpaseqError:
         return  # what no evaluator takes, or the kernel does not
     assert found == expected, text
@@ -87,4 +87,4 @@ def test_the_kernel_is_chosen(sequence: str) -> None:
         f"DEFINE GPM {n} ON S {{ ?k <urn:{n.lower()}> ?{n.lower()} }}" for n in "ABC" if n in sequence
     )
     query = f"SELECT * WITHIN 5 SECONDS FROM STREAM S <urn:s> WHERE {{ SEQ({sequence}) {gpms} }}"
-    assert "\nevaluator  kernel: " in str(spaseq.explain(query))
+    assert "\nevaluator  nfa: " in str(spaseq.explain(query))

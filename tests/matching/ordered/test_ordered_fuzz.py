@@ -20,15 +20,15 @@ from spaseq.automaton.pattern import AnyOrder, Atom, Both, Kleene, Maybe, walk
 from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
-from spaseq.matching.evaluators import by_events
 from spaseq.matching.model import Bounds, Occurrence, bounds
 from spaseq.matching.nfa import memory as kernel_memory
 from spaseq.matching.nfa.records import header
 from spaseq.matching.ordered import evaluator, families
 from spaseq.matching.ordered.records import preferences
 from spaseq.matching.ordered.tables import order_tables
+from spaseq.matching.planner import by_events
 from spaseq.terms.dictionary import Dictionary
-from tests.benchmarks.ordered import Letters, evaluator_of, query
+from tests.benchmarks.skip import Letters, evaluator_of, query
 from tests.conftest import examples
 from tests.matching.kernel_cases import Yields, difference, whole
 from tests.matching.random_sequences import Query, Sample, Step, pattern_of, random_sample
@@ -242,7 +242,7 @@ def test_equal_runs_are_merged_event_by_event() -> None:
     )
     pattern, dictionary = normalise(parse(text)), Dictionary()
     context = Context(pattern, dictionary, lambda *_: False)
-    evaluator = by_events("ordered", pattern, context, Bounds(1 << 40, False, False, 0))()
+    evaluator = by_events("nfa", pattern, context, Bounds(1 << 40, False, False, 0))()
     value = dictionary.intern(Literal(1))
     found, most = [], 0
     for i in range(40):

@@ -1,4 +1,4 @@
-"""Queries that begin alike and have one bound, run by ``kernel``: one runs them all, and sheds for all.
+"""Queries that begin alike and have one bound, run by ``nfa``: one runs them all, and sheds for all.
 
 A partial match is worth what comes of it for all of them, each match as much as its query weighs. Where
 queries part for good, each side waits at a gate of its own: what is shed of one lives on for the others.

@@ -129,7 +129,7 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
         trades = _Trades(prices)
         rate, matches = _median(runs, trades, _query("A , B , C", v_shape, True), 10_000)
         yield Measurement(
-            "kernel", f"A , B , C: {case}", None, "", {"events": rate}, {"matches": float(matches)}
+            "nfa", f"A , B , C: {case}", None, "", {"events": rate}, {"matches": float(matches)}
         )
     for case, prices in (
         ("random prices", rng.integers(1, 10_000, count // 10)),
@@ -140,7 +140,7 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
             rate, matches = _median(runs, trades, _query("A ; B", ("", "FILTER(?p2 > ?p1)"), False), size)
             first = first or rate
             yield Measurement(
-                "kernel",
+                "nfa",
                 f"A ; B, {case}, {size} events",
                 rate / first,
                 f"{_WINDOWS[0]} events",
@@ -149,13 +149,13 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
             )
     trades = _Trades(_climbing(rng, count))
     rate, matches = _median(runs, trades, _query("A , B+[,] , C", v_shape, True), 10_000)
-    yield Measurement("kernel", "A , B+[,] , C", None, "", {"events": rate}, {"matches": float(matches)})
+    yield Measurement("nfa", "A , B+[,] , C", None, "", {"events": rate}, {"matches": float(matches)})
     trades, plain = _Trades(rng.integers(1, 10_000, count)), 0.0
     for condition in _CONDITIONS:
         rate, matches = _median(runs, trades, _query("A , B", ("", f"FILTER({condition})"), True), 10_000)
         plain = plain or rate
         yield Measurement(
-            "kernel",
+            "nfa",
             f"A , B, {condition}",
             rate / plain,
             _CONDITIONS[0],

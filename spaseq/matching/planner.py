@@ -38,14 +38,13 @@ class MatcherChoice:
 
 
 def choose(pattern: SequencePattern) -> MatcherChoice:
-    """Return the matcher of a query: the first over columns that can run it, else ``runs``."""
+    """Return the matcher of a query: the first over columns that can run it, else ``interpreter``."""
     if pattern.query.skip is not None:
-        _able("ordered", pattern)
-        against = _beyond_order_tables(pattern)
+        _able("nfa", pattern)
+        against = _beyond_skip_tables(pattern)
         if not against:
-            return MatcherChoice("ordered", f"{_BY_EVENTS['ordered']}, by tables over whole batches", ())
-        reason = f"{_BY_EVENTS['ordered']}, event by event"
-        return MatcherChoice("ordered", reason, (("ordered by tables over whole batches", against),))
+            return MatcherChoice("nfa", f"{_SKIPPING}, by tables over whole batches", ())
+        return MatcherChoice("nfa", f"{_SKIPPING}, event by event", (("nfa by tables", against),))
     otherwise: list[tuple[str, tuple[Obstacle, ...]]] = []
     for name in _PREFERRED:
         reason = _BY_COLUMNS[name][1]
@@ -53,8 +52,8 @@ def choose(pattern: SequencePattern) -> MatcherChoice:
         if not found:
             return MatcherChoice(name, reason, tuple(otherwise))
         otherwise.append((name, found))
-    _able("runs", pattern)
-    return MatcherChoice("runs", _BY_EVENTS["runs"], tuple(otherwise))
+    _able("interpreter", pattern)
+    return MatcherChoice("interpreter", _BY_EVENTS["interpreter"], tuple(otherwise))
 
 
 def chosen(pattern: SequencePattern) -> str:
@@ -69,8 +68,8 @@ def chosen(pattern: SequencePattern) -> str:
     return name
 
 
-def attends(pattern: SequencePattern, name: str) -> tuple[bool, bool]:
-    """Which events in which no GPM has a solution an evaluator has to see: whether all, and whether the last.
+def attends(pattern: SequencePattern) -> tuple[bool, bool]:
+    """Which events in which no GPM has a solution a matcher has to see: whether all, and whether the last.
 
     The last: the one right before an event with a solution.
     """
@@ -81,7 +80,7 @@ def attends(pattern: SequencePattern, name: str) -> tuple[bool, bool]:
     # Matches that wait are due when the count, or the next event, says so; where they consume what has begun,
     # it matters which events they are due at.
     due = may_trail(pattern.root) and (counted or strict or query.consume is Consume.ANY)
-    return due or query.skip is not None or name not in _SKIPS_EMPTY_EVENTS, strict
+    return due or query.skip is not None, strict
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ def under_bound(
     name = choose(pattern).name if evaluator is None else check(evaluator, pattern)
     if name in _STEADY:
         return UnderBound(name, False, True, f"{name} has no partial matches to shed: {_STEADY[name]}")
-    by = "kernel" if pattern.query.skip is None else "ordered"
+    skips = pattern.query.skip is not None
     if name == "lazy":
         against = _beyond_buffers(pattern, policy)
         if not against:
@@ -125,29 +124,29 @@ def under_bound(
         if evaluator is not None:
             raise EngineError(
                 f"the evaluator 'lazy' can shed buffered events only if {', and '.join(in_words(against))}: "
-                f"with a bound, ask for {by!r} or for none"
+                "with a bound, ask for 'nfa' or for none"
             )
-    if evaluator not in (None, by):
+    if evaluator not in (None, "nfa"):
         raise EngineError(
-            f"the evaluator {name!r} cannot shed partial matches: with a bound, ask for {by!r} or for none"
+            f"the evaluator {name!r} cannot shed partial matches: with a bound, ask for 'nfa' or for none"
         )
-    cannot = _obstacles("kernel", pattern) if by == "kernel" else _beyond_order_tables(pattern)
+    cannot = _beyond_skip_tables(pattern) if skips else _obstacles("nfa", pattern)
     against = (*obstacles(pattern, policy), *cannot)
     if against:
         words = f"runs without a bound: it could keep one if {', and '.join(in_words(against))}"
         return UnderBound(name, False, False, words)
-    words = f"{by} sheds the partial matches that matter least"
-    if by == "ordered":
+    words = "nfa sheds the partial matches that matter least"
+    if skips:
         words += ", those of a first event together"
-    if name != by:
+    if name != "nfa":
         words += f"; without a bound {name} runs it, which may take less time than that"
-    every = by == "ordered" or reads_in_one_way(pattern)
+    every = skips or reads_in_one_way(pattern)
     if not every:
         words += "; a match whose Kleenes can be read in several ways may come with some of them alone"
     why = tuple(doubts(pattern))
     if why:
         words += f"; with {' and '.join(why)}, other matches may come than without (stats.shed.doubtful)"
-    return UnderBound(by, True, True, words + _in_streams(pattern), every, why)
+    return UnderBound("nfa", True, True, words + _in_streams(pattern), every, why)
 
 
 def shares_under(pattern: SequencePattern, name: str, policy: Policy) -> bool:
@@ -157,7 +156,9 @@ def shares_under(pattern: SequencePattern, name: str, policy: Policy) -> bool:
     """
     from spaseq.matching.shedding.query import doubts
 
-    return name in ("kernel", "lazy") and policy is not Policy.RANDOM_INPUT and not any(doubts(pattern))
+    if pattern.query.skip is not None or name not in ("nfa", "lazy"):
+        return False
+    return policy is not Policy.RANDOM_INPUT and not any(doubts(pattern))
 
 
 def _in_streams(pattern: SequencePattern) -> str:
@@ -187,9 +188,9 @@ def _able(name: str, pattern: SequencePattern) -> None:
 def _obstacles(name: str, pattern: SequencePattern) -> tuple[Obstacle, ...]:
     """What keeps a query from an evaluator."""
     lacking = tuple(o for feature, o in features(pattern) if feature in _LACKING[name])
-    if name == "ordered" and pattern.query.skip is None:
-        return (Obstacle("AFTER MATCH SKIP asks for preferred matches", "none"),)
-    return lacking or (tuple(_BY_COLUMNS[name][0](pattern)) if name in _BY_COLUMNS else ())
+    if lacking or name not in _BY_COLUMNS or (name == "nfa" and pattern.query.skip is not None):
+        return lacking
+    return tuple(_BY_COLUMNS[name][0](pattern))
 
 
 def by_columns(
@@ -202,18 +203,18 @@ def by_columns(
 ) -> ByColumns | None:
     """The evaluator of that name; None if it is one that takes event by event.
 
-    ``effort``: the bounds that it keeps by shedding, which ``kernel``, ``ordered`` and ``lazy`` can.
+    ``effort``: the bounds that it keeps by shedding, which ``nfa`` and ``lazy`` can.
     """
     # Imported only here, because compiled code takes a while to load.
     if effort is not None:
         from spaseq.matching.shedding.query import BoundedQuery
 
         return _shedding(name, BoundedQuery(pattern, dictionary, context, bounds, effort))
-    if name == "parameterized":
+    if name == "kmp":
         from spaseq.matching.kmp.evaluator import Parameterized
 
         return Parameterized(pattern, dictionary, context, bounds)
-    if name == "enumeration":
+    if name == "tecs":
         from spaseq.matching.tecs.evaluator import Enumeration
 
         return Enumeration(pattern, dictionary, context, bounds)
@@ -221,11 +222,11 @@ def by_columns(
         from spaseq.matching.lazy.evaluator import Lazy
 
         return Lazy(pattern, dictionary, context, bounds, tree=name == "tree")
-    if name == "kernel":
+    if name == "nfa" and pattern.query.skip is None:
         from spaseq.matching.nfa.evaluator import Kernel
 
         return Kernel(pattern, dictionary, context, bounds)
-    if name == "ordered" and not _beyond_order_tables(pattern):
+    if name == "nfa" and not _beyond_skip_tables(pattern):
         from spaseq.matching.ordered.evaluator import OrderedKernel
 
         return OrderedKernel(pattern, dictionary, context, bounds)
@@ -238,7 +239,7 @@ def _shedding(name: str, query: BoundedQuery) -> ByColumns:
         from spaseq.matching.shedding.lazy import SheddingLazy
 
         return SheddingLazy(query)
-    if name == "ordered":
+    if query.pattern.query.skip is not None:
         from spaseq.matching.shedding.skip import SheddingOrdered
 
         return SheddingOrdered(query)
@@ -247,9 +248,9 @@ def _shedding(name: str, query: BoundedQuery) -> ByColumns:
     return Shedding(query)
 
 
-def load(name: str) -> None:
-    """Has the compiled code ready that an evaluator needs for pushed events, where it is known."""
-    if name == "kernel":
+def load(name: str, pattern: SequencePattern) -> None:
+    """Load the compiled code that a matcher needs for pushed events, where it is known."""
+    if name == "nfa" and pattern.query.skip is None:
         from spaseq.matching.nfa.evaluator import load as load_kernel
 
         load_kernel()
@@ -262,10 +263,10 @@ def by_events(
 
     Raises ValueError for any other name.
     """
-    if name == "runs":
+    if name == "interpreter":
         program = RunsProgram(compile_pattern(pattern))
         return lambda: Runs(program, pattern, context, bounds)
-    if name == "ordered":
+    if name == "nfa":  # with SKIP, where tables cannot
         program = RunsProgram(compile_pattern(pattern))
         return lambda: Ordered(program, pattern, context, bounds)
     if name == "reference":
@@ -273,14 +274,14 @@ def by_events(
     raise ValueError(f"no evaluator that takes event by event is called {name!r}")
 
 
-def _parameterized(pattern: SequencePattern) -> Iterator[Obstacle]:
+def _kmp(pattern: SequencePattern) -> Iterator[Obstacle]:
     from spaseq.matching.kmp.query import obstacles
 
     yield from _several(pattern)
     yield from obstacles(pattern)
 
 
-def _enumeration(pattern: SequencePattern) -> Iterator[Obstacle]:
+def _tecs(pattern: SequencePattern) -> Iterator[Obstacle]:
     from spaseq.matching.tecs.fits import obstacles
 
     yield from _several(pattern)
@@ -303,14 +304,14 @@ def _lazy_costs(pattern: SequencePattern) -> tuple[Obstacle, ...]:
     return tuple(costs(pattern))
 
 
-def _kernel(pattern: SequencePattern) -> Iterator[Obstacle]:
+def _nfa(pattern: SequencePattern) -> Iterator[Obstacle]:
     from spaseq.matching.nfa.tables.compiling import obstacles
 
     return obstacles(pattern)
 
 
-def _beyond_order_tables(pattern: SequencePattern) -> tuple[Obstacle, ...]:
-    """What keeps a query from the compiled form of ``ordered``."""
+def _beyond_skip_tables(pattern: SequencePattern) -> tuple[Obstacle, ...]:
+    """What keeps a query with AFTER MATCH SKIP from tables over whole batches."""
     from spaseq.matching.ordered.tables import beyond
 
     return beyond(pattern)
@@ -336,36 +337,31 @@ _Obstacles = Callable[[SequencePattern], Iterator[Obstacle]]
 
 #: Matchers over columns: what they cannot run, and a description.
 _BY_COLUMNS: Final[dict[str, tuple[_Obstacles, str]]] = {
-    "parameterized": (_parameterized, "extended KMP: one step an event, events compared by equality alone"),
-    "enumeration": (_enumeration, "tECS: constant work an event, matches enumerated when asked for"),
+    "kmp": (_kmp, "extended KMP: one step an event, events compared by equality alone"),
+    "tecs": (_tecs, "tECS: constant work an event, matches enumerated when asked for"),
     "lazy": (_lazy, "lazy NFA: events buffered, matches put together beginning with what is rarest"),
     "tree": (_lazy, "tree NFA: as lazy, but the order is found for each match anew, and nothing waits"),
-    "kernel": (_kernel, "eager NFA_scep, every partial match kept as a run, by tables over whole batches"),
+    "nfa": (_nfa, "eager NFA_scep, every partial match kept as a run, by tables over whole batches"),
 }
 #: Default matchers, the best first. ``tree`` runs on request only. If the first element of a sequence is
 #: rare, ``tree`` takes many times as long as ``lazy``. Elsewhere it takes from half as long to as long.
-_PREFERRED: Final = ("parameterized", "enumeration", "lazy", "kernel")
+_PREFERRED: Final = ("kmp", "tecs", "lazy", "nfa")
 #: Matchers with work per event that does not grow with earlier events, and why.
 _STEADY: Final = {
-    "parameterized": "an event is one step",
-    "enumeration": "an event is constant work, and matches are found when they are asked for",
+    "kmp": "an event is one step",
+    "tecs": "an event is constant work, and matches are found when they are asked for",
 }
 #: Matchers that process event by event, and a description.
 _BY_EVENTS: Final = {
-    "runs": "eager NFA_scep, every partial match kept as a run, event by event",
-    "ordered": "priority simulation: the runs of one first event in order of preference, the rest cut",
+    "interpreter": "eager NFA_scep, every partial match kept as a run, event by event",
     "reference": "every choice of events tried, at each event again",
 }
+#: What ``nfa`` does with AFTER MATCH SKIP.
+_SKIPPING: Final = "priority simulation: the runs of one first event in order of preference, the rest cut"
 
-#: Those to which events in which no GPM has a solution need not be told.
-_SKIPS_EMPTY_EVENTS: Final = frozenset({*_BY_COLUMNS, "runs", "reference"})
-
-#: The features of the language that an evaluator cannot do yet, whatever else the query says.
-_LACKING: Final[dict[str, frozenset[Feature]]] = {
-    name: frozenset(Feature) for name in (*_BY_COLUMNS, *_BY_EVENTS)
-} | {
-    "ordered": frozenset(),
+#: The features of the language that a matcher cannot do yet, whatever else the query says.
+_LACKING: Final[dict[str, frozenset[Feature]]] = {name: frozenset(Feature) for name in _BY_COLUMNS} | {
+    "nfa": frozenset(),
+    "interpreter": frozenset({Feature.SKIP}),
     "reference": frozenset(),
-    "runs": frozenset({Feature.SKIP}),
-    "kernel": frozenset({Feature.SKIP}),
 }
