@@ -29,7 +29,7 @@ def warm(matcher: str) -> int:
     bound = timedelta(days=1) if matcher == "bounded" else None
     asked = GPMS | {"B": f"{GPMS['B']} {condition}"}
     gpms = " ".join(f"DEFINE GPM {name} ON S {{ {asked[name]} }}" for name in GPMS if name in sequence)
-    engine = Engine(evaluator="nfa" if matcher in ("bounded", "skip") else matcher, latency=bound)
+    engine = Engine(matcher="nfa" if matcher in ("bounded", "skip") else matcher, latency=bound)
     found = engine.register(
         f"PREFIX : <http://example.org/> SELECT * WITHIN 9 SECONDS SLIDING FROM STREAM S <{S}> "
         f"WHERE {{ SEQ({sequence}) {gpms} }} {tail}"

@@ -41,7 +41,7 @@ def explain(
     ] = Explanation.TEXT,
     out: OutputFile = None,
 ) -> None:
-    """Say how a query will be run: what is pushed where, the automaton, the evaluator and why.
+    """Say how a query will be run: what is pushed where, the automaton, the matcher and why.
 
     For several queries, say what they share: which queries run as one over a table of their constants, and
     which share partial matches, with their common automaton and the queries at each state.

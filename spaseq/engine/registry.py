@@ -67,9 +67,9 @@ _Bound = tuple[float | None, float] | None
 class Registry:
     """The queries of an engine. ``named``: the handles of those that have a name."""
 
-    def __init__(self, core: Core, kb: KnowledgeBase, evaluator: str | None) -> None:
+    def __init__(self, core: Core, kb: KnowledgeBase, matcher: str | None) -> None:
         self._core = core
-        self._kb, self._evaluator = kb, evaluator
+        self._kb, self._matcher = kb, matcher
         self.named: dict[str, Handle] = {}
         # Under which bounds they were registered.
         self._under: dict[str, _Bound] = {}
@@ -90,7 +90,7 @@ class Registry:
 
         core = self._core
         core.turn.used = True  # a file that is open is not for a process that is forked off
-        settings = Settings(str(lateness), self._evaluator or "")
+        settings = Settings(str(lateness), self._matcher or "")
         state = State(path, every_given(every), settings, core.dispatcher, core.rejects, core.dictionary)
         try:
             with core.turn.deferral, core.turn.lock:
@@ -167,7 +167,7 @@ class Registry:
         core = self._core
         self._kb.require(prepared, self.gone)
         kb = self._kb.restrict(prepared.knowledge)
-        own = form(prepared) if self._evaluator is None and effort is None else None
+        own = form(prepared) if self._matcher is None and effort is None else None
         # Where the partitions of one that is a part of many began anew nobody knows.
         is_alone = own is None or (outlives and begins_anew(prepared))
         key = None if own is None or is_alone else (*own.key, start)
@@ -186,7 +186,7 @@ class Registry:
             prepared,
             core.dictionary,
             kb,
-            self._evaluator,
+            self._matcher,
             core.sharing,
             start,
             limits=core.limits,

@@ -1,4 +1,4 @@
-"""One query's matching: its partitions, EMIT and CONSUME, around an evaluator for each partition."""
+"""One query's matching: its partitions, EMIT and CONSUME, around a matcher for each partition."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from spaseq.automaton.pattern import (
 from spaseq.events import BEGINNING, END, Stamp
 from spaseq.language.syntax import Consume, Emit
 from spaseq.limits import UNLIMITED, Budget
-from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Solution
+from spaseq.matching.model import Bounds, Found, Occurrence, PartitionMatcher, Solution
 
 #: Where an event stands among all: its time, its stream's place in the order of IRIs, its arrival number.
 Order = tuple[int, ...]
@@ -39,11 +39,11 @@ _PARTITION: Final = 4_096
 
 @dataclass(slots=True)
 class _Partition:
-    evaluator: Evaluator
+    matcher: PartitionMatcher
     newest: Occurrence
     # Matches that EMIT cannot judge yet, since more with the same last event may come.
     held: list[Found]
-    # What its evaluator keeps, as last counted.
+    # What its matcher keeps, as last counted.
     kept: tuple[int, int] = (0, 0)
 
 
@@ -91,9 +91,9 @@ class _Moments:
 
 
 class Matcher:
-    """Routes occurrences to the evaluators of their partitions and selects among the matches found.
+    """Routes occurrences to the matchers of their partitions and selects among the matches found.
 
-    ``make`` builds an evaluator for one partition; ``budget`` is what all may keep together. ``order`` says
+    ``make`` builds a matcher for one partition; ``budget`` is what all may keep together. ``order`` says
     where an event stands among all, and ``texts`` where a partition stands among those of an event; unless
     given, ids are in their order.
     """
@@ -102,7 +102,7 @@ class Matcher:
         self,
         pattern: SequencePattern,
         bounds: Bounds,
-        make: Callable[[], Evaluator],
+        make: Callable[[], PartitionMatcher],
         budget: Budget | None = None,
         order: InOrder = tuple,
         texts: KeyOrder = tuple,
@@ -142,8 +142,8 @@ class Matcher:
             self._moments.add(occurrence)
         for key, seen in self._split(occurrence):
             partition = self._partition(key, seen)
-            found = partition.evaluator.push(seen)
-            kept = partition.evaluator.kept
+            found = partition.matcher.push(seen)
+            kept = partition.matcher.kept
             if kept != partition.kept:
                 self._count(partition, kept)
             if found:
@@ -176,7 +176,7 @@ class Matcher:
         """Drop the partial matches of a partition, and the matches that EMIT has not decided yet."""
         partition = self._partitions.get(key)
         if partition is not None:
-            partition.evaluator.drop()
+            partition.matcher.drop()
             partition.held.clear()
 
     def _count(self, partition: _Partition, kept: tuple[int, int]) -> None:
@@ -202,7 +202,7 @@ class Matcher:
         self._at = at
         if self._trails:
             for key, partition in list(self._partitions.items()):
-                found = partition.evaluator.advance(at, time)
+                found = partition.matcher.advance(at, time)
                 yield from self._deliver(key, partition, found, self._hold)
                 due = [f for f in partition.held if self._bounds.closing(f.last) <= at]
                 if due:
@@ -271,7 +271,7 @@ class Matcher:
 def delivered(emit: Emit, found: Iterable[Found], order: InOrder) -> list[Found]:
     """What is delivered of one partition's matches: by their last event, then by their events.
 
-    So that every evaluator delivers them in the same order.
+    So that every matcher delivers them in the same order.
     """
     chosen = (select(emit, same, order) for same in _by_last_event(found, order))
     return [match for same in chosen for match in sorted(same, key=attrgetter("path"))]

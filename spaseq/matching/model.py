@@ -250,7 +250,7 @@ def finer_ticks(window: Window, time: int) -> str | None:
     return None
 
 
-class Evaluator(Protocol):
+class PartitionMatcher(Protocol):
     """Finds the matches of one sequence in one partition.
 
     Occurrences come in processing order. Every match is returned once: by the ``push`` of the last

@@ -13,11 +13,11 @@ from spaseq.automaton.show import show
 from spaseq.effort import Effort, Policy
 from spaseq.errors import EngineError
 from spaseq.language.syntax import UNITS, Consume, Strategy
-from spaseq.matching.columns.evaluator import ByColumns
+from spaseq.matching.columns.matcher import ByColumns
 from spaseq.matching.context import Context
-from spaseq.matching.interpreter.evaluator import Runs
+from spaseq.matching.interpreter.matcher import Runs
 from spaseq.matching.interpreter.program import RunsProgram
-from spaseq.matching.model import Bounds, Evaluator
+from spaseq.matching.model import Bounds, PartitionMatcher
 from spaseq.matching.obstacles import Feature, Obstacle, features, in_words, other_operators
 from spaseq.matching.ordered.simulation import Ordered
 from spaseq.matching.reference import Reference
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MatcherChoice:
-    """The evaluator for a query, and why; ``otherwise`` says what keeps the query from better ones."""
+    """The matcher for a query, and why; ``otherwise`` says what keeps the query from better ones."""
 
     name: str
     reason: str
@@ -57,7 +57,7 @@ def choose(pattern: SequencePattern) -> MatcherChoice:
 
 
 def chosen(pattern: SequencePattern) -> str:
-    """The name of the evaluator for a query, which is that of the last query of the same shape."""
+    """The name of the matcher for a query, which is that of the last query of the same shape."""
     key = shape(pattern.query)
     name = _CHOSEN.get(key)
     if name is None:
@@ -101,15 +101,15 @@ class UnderBound:
 
 
 def under_bound(
-    pattern: SequencePattern, evaluator: str | None = None, policy: Policy = Policy.SHARP
+    pattern: SequencePattern, matcher: str | None = None, policy: Policy = Policy.SHARP
 ) -> UnderBound:
-    """Return the matcher of a query under a bound; ``evaluator``: the name that the user requested.
+    """Return the matcher of a query under a bound; ``matcher``: the name that the user requested.
 
     Raises ``EngineError`` if the requested matcher cannot run the query, or cannot shed its partial matches.
     """
     from spaseq.matching.shedding.query import doubts, obstacles, reads_in_one_way
 
-    name = choose(pattern).name if evaluator is None else check(evaluator, pattern)
+    name = choose(pattern).name if matcher is None else check(matcher, pattern)
     if name in _STEADY:
         return UnderBound(name, False, True, f"{name} has no partial matches to shed: {_STEADY[name]}")
     skips = pattern.query.skip is not None
@@ -121,14 +121,14 @@ def under_bound(
             if why:
                 words += f"; with {' and '.join(why)}, other matches may come than without"
             return UnderBound("lazy", True, True, words + _in_streams(pattern), doubts=why)
-        if evaluator is not None:
+        if matcher is not None:
             raise EngineError(
-                f"the evaluator 'lazy' can shed buffered events only if {', and '.join(in_words(against))}: "
+                f"the matcher 'lazy' can shed buffered events only if {', and '.join(in_words(against))}: "
                 "with a bound, ask for 'nfa' or for none"
             )
-    if evaluator not in (None, "nfa"):
+    if matcher not in (None, "nfa"):
         raise EngineError(
-            f"the evaluator {name!r} cannot shed partial matches: with a bound, ask for 'nfa' or for none"
+            f"the matcher {name!r} cannot shed partial matches: with a bound, ask for 'nfa' or for none"
         )
     cannot = _beyond_skip_tables(pattern) if skips else _obstacles("nfa", pattern)
     against = (*obstacles(pattern, policy), *cannot)
@@ -174,7 +174,7 @@ def check(name: str, pattern: SequencePattern) -> str:
     """Return the name of a requested matcher. Raises ``EngineError`` if it cannot run the query."""
     if name not in _BY_COLUMNS and name not in _BY_EVENTS:
         names = ", ".join([*_BY_COLUMNS, *_BY_EVENTS])
-        raise EngineError(f"no evaluator is called {name!r}: there are {names}")
+        raise EngineError(f"no matcher is called {name!r}: there are {names}")
     _able(name, pattern)
     return name
 
@@ -182,11 +182,11 @@ def check(name: str, pattern: SequencePattern) -> str:
 def _able(name: str, pattern: SequencePattern) -> None:
     against = in_words(_obstacles(name, pattern))
     if against:
-        raise EngineError(f"the evaluator {name!r} can run this query only if {', and '.join(against)}")
+        raise EngineError(f"the matcher {name!r} can run this query only if {', and '.join(against)}")
 
 
 def _obstacles(name: str, pattern: SequencePattern) -> tuple[Obstacle, ...]:
-    """What keeps a query from an evaluator."""
+    """What keeps a query from a matcher."""
     lacking = tuple(o for feature, o in features(pattern) if feature in _LACKING[name])
     if lacking or name not in _BY_COLUMNS or (name == "nfa" and pattern.query.skip is not None):
         return lacking
@@ -201,7 +201,7 @@ def by_columns(
     bounds: Bounds,
     effort: Effort | None = None,
 ) -> ByColumns | None:
-    """The evaluator of that name; None if it is one that takes event by event.
+    """The matcher of that name; None if it is one that takes event by event.
 
     ``effort``: the bounds that it keeps by shedding, which ``nfa`` and ``lazy`` can.
     """
@@ -211,30 +211,30 @@ def by_columns(
 
         return _shedding(name, BoundedQuery(pattern, dictionary, context, bounds, effort))
     if name == "kmp":
-        from spaseq.matching.kmp.evaluator import Parameterized
+        from spaseq.matching.kmp.matcher import Parameterized
 
         return Parameterized(pattern, dictionary, context, bounds)
     if name == "tecs":
-        from spaseq.matching.tecs.evaluator import Enumeration
+        from spaseq.matching.tecs.matcher import Enumeration
 
         return Enumeration(pattern, dictionary, context, bounds)
     if name in ("lazy", "tree"):
-        from spaseq.matching.lazy.evaluator import Lazy
+        from spaseq.matching.lazy.matcher import Lazy
 
         return Lazy(pattern, dictionary, context, bounds, tree=name == "tree")
     if name == "nfa" and pattern.query.skip is None:
-        from spaseq.matching.nfa.evaluator import Kernel
+        from spaseq.matching.nfa.matcher import Kernel
 
         return Kernel(pattern, dictionary, context, bounds)
     if name == "nfa" and not _beyond_skip_tables(pattern):
-        from spaseq.matching.ordered.evaluator import OrderedKernel
+        from spaseq.matching.ordered.matcher import OrderedKernel
 
         return OrderedKernel(pattern, dictionary, context, bounds)
     return None
 
 
 def _shedding(name: str, query: BoundedQuery) -> ByColumns:
-    """The evaluator of that name for a query under a bound."""
+    """The matcher of that name for a query under a bound."""
     if name == "lazy":
         from spaseq.matching.shedding.lazy import SheddingLazy
 
@@ -243,7 +243,7 @@ def _shedding(name: str, query: BoundedQuery) -> ByColumns:
         from spaseq.matching.shedding.skip import SheddingOrdered
 
         return SheddingOrdered(query)
-    from spaseq.matching.shedding.evaluator import Shedding
+    from spaseq.matching.shedding.matcher import Shedding
 
     return Shedding(query)
 
@@ -251,15 +251,15 @@ def _shedding(name: str, query: BoundedQuery) -> ByColumns:
 def load(name: str, pattern: SequencePattern) -> None:
     """Load the compiled code that a matcher needs for pushed events, where it is known."""
     if name == "nfa" and pattern.query.skip is None:
-        from spaseq.matching.nfa.evaluator import load as load_kernel
+        from spaseq.matching.nfa.matcher import load as load_kernel
 
         load_kernel()
 
 
 def by_events(
     name: str, pattern: SequencePattern, context: Context, bounds: Bounds
-) -> Callable[[], Evaluator]:
-    """Makes evaluators of that name, one per partition; what they share is prepared once.
+) -> Callable[[], PartitionMatcher]:
+    """Makes matchers of that name, one per partition; what they share is prepared once.
 
     Raises ValueError for any other name.
     """
@@ -271,7 +271,7 @@ def by_events(
         return lambda: Ordered(program, pattern, context, bounds)
     if name == "reference":
         return lambda: Reference(pattern, context, bounds)
-    raise ValueError(f"no evaluator that takes event by event is called {name!r}")
+    raise ValueError(f"no matcher that takes event by event is called {name!r}")
 
 
 def _kmp(pattern: SequencePattern) -> Iterator[Obstacle]:
@@ -298,7 +298,7 @@ def _lazy(pattern: SequencePattern) -> Iterator[Obstacle]:
 
 
 def _lazy_costs(pattern: SequencePattern) -> tuple[Obstacle, ...]:
-    """Why another evaluator is faster, although lazy could run the query."""
+    """Why another matcher is faster, although lazy could run the query."""
     from spaseq.matching.lazy.tables import costs
 
     return tuple(costs(pattern))
@@ -329,7 +329,7 @@ def _several(pattern: SequencePattern) -> Iterator[Obstacle]:
         yield Obstacle("a match is of several events", show(pattern.root))
 
 
-#: The evaluators of queries by their shape: to find out takes tables, which takes milliseconds.
+#: The matchers of queries by their shape: to find out takes tables, which takes milliseconds.
 _CHOSEN: Final[dict[tuple[object, ...], str]] = {}
 _MOST_CHOSEN: Final = 1_024
 

@@ -200,7 +200,7 @@ class _Watched:
         """Count what becomes of partial matches from now on."""
         pattern, context = self.pipeline.pattern, self.pipeline.context
         trace = trace_of(pattern)
-        self.pipeline.evaluators = lambda window: lambda: TracedRuns(trace, pattern, context, window)
+        self.pipeline.matchers = lambda window: lambda: TracedRuns(trace, pattern, context, window)
         return trace
 
     def counts(self) -> tuple[FilterCount, ...]:

@@ -14,8 +14,8 @@ from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.interpreter.absence import Path
-from spaseq.matching.interpreter.evaluator import Runs
 from spaseq.matching.interpreter.machine import Gathering, Machine, Member
+from spaseq.matching.interpreter.matcher import Runs
 from spaseq.matching.interpreter.program import GateEdge, Place, RunsProgram
 from spaseq.matching.interpreter.state import MatchEnd, PartialMatch, Wait
 from spaseq.matching.model import Bounds, Choice, Found, Occurrence
@@ -129,7 +129,7 @@ class TracedRuns(Runs):
         self._machine.start(PartialMatch(), context.start)
 
     def push(self, occurrence: Occurrence) -> list[Found]:
-        """Process an occurrence, see ``Evaluator.push``."""
+        """Process an occurrence, see ``PartitionMatcher.push``."""
         self._trace.last = occurrence
         return super().push(occurrence)
 

@@ -52,10 +52,10 @@ KEPT = {
 @pytest.mark.few(1)
 def test_what_a_query_keeps(case: str) -> None:
     name, most, text, events = KEPT[case]
-    evaluator = case.partition(",")[0]
-    engine = spaseq.Engine(evaluator=evaluator, limits=Limits(**{name: most}))
+    matcher = case.partition(",")[0]
+    engine = spaseq.Engine(matcher=matcher, limits=Limits(**{name: most}))
     handle = engine.register(text)
-    other = engine.register(query("X , Y" if evaluator == "kmp" else "X : Y"))
+    other = engine.register(query("X , Y" if matcher == "kmp" else "X : Y"))
     push(engine, events)
     assert handle.done
     option = name.replace("_", "-")
@@ -68,7 +68,7 @@ def test_what_a_query_keeps(case: str) -> None:
 
 
 def test_partitions_count_together() -> None:
-    engine = spaseq.Engine(evaluator="interpreter", limits=Limits(partial_matches=100))
+    engine = spaseq.Engine(matcher="interpreter", limits=Limits(partial_matches=100))
     handle = engine.register(
         query("A ; B", "10 SECONDS SLIDING", {"A": "?a :k ?k", "B": "?b :k ?k"}, partition="?k")
     )
@@ -84,12 +84,12 @@ def test_partitions_count_together() -> None:
 
 
 @pytest.mark.few(0, ci=1)
-@pytest.mark.parametrize("evaluator", ["nfa", "interpreter"])
-def test_kleene_with_prev_that_doubles(evaluator: str) -> None:
+@pytest.mark.parametrize("matcher", ["nfa", "interpreter"])
+def test_kleene_with_prev_that_doubles(matcher: str) -> None:
     """Within the limits that there are if nobody says any."""
-    engine = spaseq.Engine(evaluator=evaluator)
+    engine = spaseq.Engine(matcher=matcher)
     handle = engine.register(query("A ; B+[:] ; C", LONG, {"B": "FILTER(?bv > PREV(?bv))"}))
-    other = engine.register(query("X : Y") if evaluator == "interpreter" else query("X ; Y"))
+    other = engine.register(query("X : Y") if matcher == "interpreter" else query("X ; Y"))
     for i in range(40):
         push(engine, f"{'ab'[i > 0]}{i}")
     with pytest.raises(spaseq.LimitError, match=r"partial_matches=1000000|query_bytes=1073741824"):
@@ -200,7 +200,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("here")
 @pytest.mark.slow
 def test_limits_on_the_command_line() -> None:
-    run = ["run", "q.rq", "-s", "S=s.nq", "--evaluator", "nfa"]
+    run = ["run", "q.rq", "-s", "S=s.nq", "--matcher", "nfa"]
     done = CliRunner().invoke(app, [*run, "--limit", "partial-matches=1k"])
     assert done.exit_code == 1
     assert "is over the limit partial_matches=1000: Limits(partial_matches=…), or --limit" in done.stderr

@@ -23,11 +23,11 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
-from spaseq.matching.kmp.evaluator import Parameterized
+from spaseq.matching.kmp.matcher import Parameterized
 from spaseq.matching.kmp.patterns import Pattern, Term, Variable, compile_pattern, search_numbers
 from spaseq.matching.kmp.tree import PatternTree
 from spaseq.matching.model import Bounds
-from spaseq.matching.nfa.evaluator import Kernel
+from spaseq.matching.nfa.matcher import Kernel
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check
@@ -232,15 +232,15 @@ class _Stream:
     def seconds(
         self, name: str, pattern: SequencePattern, objects: dict[str, str], by: bool
     ) -> tuple[float, int]:
-        """How long an evaluator takes, and how many matches it finds; the first batch warms up."""
+        """How long a matcher takes, and how many matches it finds; the first batch warms up."""
         context = Context(pattern, self.dictionary, lambda *_: False)
         make = Parameterized if name == "kmp" else Kernel
-        evaluator = make(pattern, self.dictionary, context, Bounds(1_000, True, True, 0))
+        matcher = make(pattern, self.dictionary, context, Bounds(1_000, True, True, 0))
         spent, found = 0.0, 0
         for start in range(0, len(self._visits), _BATCH):
             batch, solutions = self._batch(start, objects, by)
             before = time.perf_counter()
-            new = sum(map(len, evaluator.process(batch, start, solutions)))
+            new = sum(map(len, matcher.process(batch, start, solutions)))
             if start:
                 spent += time.perf_counter() - before
                 found += new

@@ -22,13 +22,13 @@ from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
 from spaseq.language.reading.parser import parse
-from spaseq.matching.columns.evaluator import ByColumns
+from spaseq.matching.columns.matcher import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.host import Matcher
-from spaseq.matching.lazy.evaluator import Lazy
+from spaseq.matching.lazy.matcher import Lazy
 from spaseq.matching.lazy.records import counter
 from spaseq.matching.model import Bounds, Occurrence
-from spaseq.matching.nfa.evaluator import Kernel
+from spaseq.matching.nfa.matcher import Kernel
 from spaseq.matching.nfa.records import header
 from spaseq.matching.planner import by_events
 from spaseq.patterns.spectra.solutions import Solutions
@@ -90,18 +90,18 @@ def _batches(dictionary: Dictionary, kinds: Ids, values: Ids) -> list[Batch]:
 
 @dataclass
 class _Run:
-    """How an evaluator did: processor seconds, matches, and the most partial matches after a batch."""
+    """How a matcher did: processor seconds, matches, and the most partial matches after a batch."""
 
     seconds: float
     matches: int
     partial: int
 
     @classmethod
-    def of(cls, evaluator: ByColumns, live: Callable[[], int], batches: Sequence[Batch]) -> _Run:
+    def of(cls, matcher: ByColumns, live: Callable[[], int], batches: Sequence[Batch]) -> _Run:
         matches = most = 0
         begin = time.process_time()
         for batch in batches:
-            matches += sum(map(len, evaluator.process(*batch)))
+            matches += sum(map(len, matcher.process(*batch)))
             most = max(most, live())
         return cls(time.process_time() - begin, matches, most)
 

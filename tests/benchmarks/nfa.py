@@ -15,7 +15,7 @@ from spaseq.events import Clock, EventBatch
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds
-from spaseq.matching.nfa.evaluator import Kernel
+from spaseq.matching.nfa.matcher import Kernel
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement

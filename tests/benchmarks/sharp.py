@@ -26,7 +26,7 @@ from spaseq.limits import UNLIMITED
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds
-from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.matching.shedding.matcher import Shedding
 from spaseq.matching.shedding.query import BoundedQuery, obstacles
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
@@ -190,24 +190,24 @@ def run(
         pool.join(effort)
     context = Context(asked, stream.dictionary, None, UNLIMITED)
     window = Bounds(stream.window, True, True, 0, True)
-    evaluator = evaluated(BoundedQuery(asked, stream.dictionary, context, window, effort))
+    matcher = evaluated(BoundedQuery(asked, stream.dictionary, context, window, effort))
     if bound is None:
         # Nobody looks for the dead without a bound, or tries events on ghosts.
-        evaluator._features = replace(
-            evaluator._features, tells_the_dead=False, graves=evaluator._features.graves[:0]
+        matcher._features = replace(
+            matcher._features, tells_the_dead=False, graves=matcher._features.graves[:0]
         )
-        evaluator._sketch.rehearsal = None
+        matcher._sketch.rehearsal = None
     found: list[tuple[Ids, Ids]] = []
     units = np.zeros(stream.size)
     held = 0
     for start in range(stream.size):
         before = clock()
         batch, solutions = stream.batch(start, start + 1)
-        found += [_events(block) for block in evaluator.process(batch, start, solutions)]
+        found += [_events(block) for block in matcher.process(batch, start, solutions)]
         units[start] = clock() - before
         held = max(held, context.budget.size)
     matches = frozenset(name for events in found for name in _names(*events).tolist())
-    return Ran(matches, units, evaluator.shed.recall, evaluator.shed.partial_matches, tuple(found), held)
+    return Ran(matches, units, matcher.shed.recall, matcher.shed.partial_matches, tuple(found), held)
 
 
 def needed(name: str, stream: Stream, whole: Ran) -> float:

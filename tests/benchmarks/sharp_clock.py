@@ -68,7 +68,7 @@ class _Ran:
 
 
 def benchmark(quick: bool) -> Iterator[Measurement]:
-    """Both evaluators, at half and at a tenth, by Sharp and by lots; then bounds of milliseconds."""
+    """Both matchers, at half and at a tenth, by Sharp and by lots; then bounds of milliseconds."""
     window, counts = (200, (1_024, 1_024)) if quick else (2_000, (12_032, 16_000))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SpaseqWarning)  # which say that shedding begins and ends
@@ -80,13 +80,13 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
 
 
 def _measured(name: str, query: str, window: int, events: list[Event]) -> Iterator[Measurement]:
-    for evaluator in ("nfa", "lazy"):
-        _run(evaluator, query, events[: 4 * _BLOCK], 1.0)  # compiles what is compiled
-        whole = _run(evaluator, query, events)
+    for matcher in ("nfa", "lazy"):
+        _run(matcher, query, events[: 4 * _BLOCK], 1.0)  # compiles what is compiled
+        whole = _run(matcher, query, events)
         mean = float(_warm(whole, window).mean())
         for share in (0.5, 0.1):
             for policy in (Policy.RANDOM_STATE, Policy.SHARP):
-                ran = _run(evaluator, query, events, share * mean, policy)
+                ran = _run(matcher, query, events, share * mean, policy)
                 check("precision", len(np.setdiff1d(ran.matches, whole.matches)), 0)
                 each = _warm(ran, window) / (share * mean)
                 facts = {
@@ -98,7 +98,7 @@ def _measured(name: str, query: str, window: int, events: list[Event]) -> Iterat
                 }
                 if ran.recall is not None:
                     facts["recall said"] = ran.recall
-                case = f"{name}, {evaluator}, {share:.0%} of the latency, {policy}"
+                case = f"{name}, {matcher}, {share:.0%} of the latency, {policy}"
                 yield Measurement("sharp-clock", case, None, "", facts=facts)
 
 
@@ -175,7 +175,7 @@ def _pushed(stream: Ints) -> list[Event]:
 
 
 def _run(
-    evaluator: str,
+    matcher: str,
     query: str,
     events: list[Event],
     bound: float | None = None,
@@ -184,7 +184,7 @@ def _run(
     """``bound``: milliseconds for an event."""
     latency = None if bound is None else timedelta(milliseconds=bound)
     engine = spaseq.Engine(
-        evaluator=evaluator, latency=latency, policy=policy, clock=time.thread_time, limits=_LIMITS
+        matcher=matcher, latency=latency, policy=policy, clock=time.thread_time, limits=_LIMITS
     )
     handle = engine.register(query)
     each: list[float] = []

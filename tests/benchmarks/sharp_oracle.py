@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.nfa.records import header, nodes, waits
-from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.matching.shedding.matcher import Shedding
 
 Ids = npt.NDArray[np.int64]
 Names = npt.NDArray[np.uint64]

@@ -20,7 +20,7 @@ from spaseq.effort import Policy, WorkClock
 from spaseq.errors import SpaseqWarning
 from spaseq.events import EventBatch
 from spaseq.matching.nfa.records import gates, header, waits
-from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.matching.shedding.matcher import Shedding
 from spaseq.patterns.spectra.solutions import Solutions
 from tests.benchmarks.measure import Measurement, check
 from tests.benchmarks.sharp import QUERIES, WINDOW, Ran, Stream, run

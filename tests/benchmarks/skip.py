@@ -17,7 +17,7 @@ from spaseq.events import Clock, EventBatch
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds
-from spaseq.matching.ordered.evaluator import OrderedKernel
+from spaseq.matching.ordered.matcher import OrderedKernel
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check, side_by_side
@@ -74,7 +74,7 @@ def query(seq: str, filters: dict[str, str] | None = None, skip: str = _SKIP, wh
 
 
 def evaluator_of(letters: Letters, text: str, window: Bounds) -> OrderedKernel:
-    """An evaluator of a query over letters."""
+    """A matcher of a query over letters."""
     pattern = normalise(parse(text))
     context = Context(pattern, letters.dictionary, lambda *_: False)
     return OrderedKernel(pattern, letters.dictionary, context, window)
@@ -82,14 +82,14 @@ def evaluator_of(letters: Letters, text: str, window: Bounds) -> OrderedKernel:
 
 def run(letters: Letters, text: str, window: Bounds) -> tuple[float, int]:
     """The seconds of a query over columns, its matches taken, and how many they are."""
-    evaluator = evaluator_of(letters, text, window)
+    matcher = evaluator_of(letters, text, window)
     spent, found = 0.0, 0
     for batch, start, solutions in letters.batches():
         before = time.perf_counter()
-        found += sum(map(len, evaluator.process(batch, start, solutions)))
+        found += sum(map(len, matcher.process(batch, start, solutions)))
         spent += time.perf_counter() - before
     before = time.perf_counter()
-    found += sum(1 for _ in evaluator.close())
+    found += sum(1 for _ in matcher.close())
     return spent + time.perf_counter() - before, found
 
 

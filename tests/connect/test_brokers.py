@@ -38,7 +38,7 @@ class Taking(threading.Thread):
         super().__init__()
         self.values: list[int] = []
         self.error: Exception | None = None
-        self._run = lambda: spaseq.run(query, {"S": source}, evaluator="reference", **options)  # type: ignore[dict-item]
+        self._run = lambda: spaseq.run(query, {"S": source}, matcher="reference", **options)  # type: ignore[dict-item]
         self.start()
 
     def run(self) -> None:
@@ -292,7 +292,7 @@ def test_matches_of_one_run_are_the_events_of_another(cluster: str) -> None:
     sink = open_sink(f"kafka://{cluster}/between?connect=60s")
     writer = RecordWriter(Format.NQUADS, query, "q", sink)
     source = f"kafka://{cluster}/in?format=nq&connect=60s"
-    for match in spaseq.run(query, {"S": source}, evaluator="reference"):
+    for match in spaseq.run(query, {"S": source}, matcher="reference"):
         writer.match(match)
     writer.close()
     sink.close()

@@ -25,7 +25,7 @@ from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.language import prepare
 from spaseq.limits import Limits
 from spaseq.matching.nfa.compiled import _kernel
-from spaseq.matching.nfa.evaluator import Kernel
+from spaseq.matching.nfa.matcher import Kernel
 from spaseq.matching.plan import explain
 from spaseq.matching.shedding.account import given_up
 from spaseq.matching.shedding.overload import Pace
@@ -60,9 +60,9 @@ def found(engine: Engine, handle: Handle, events: int = 400) -> set[str]:
 
 @pytest.mark.slow
 def test_what_is_found_under_a_bound_is_found_without() -> None:
-    engine = Engine(evaluator="nfa")
+    engine = Engine(matcher="nfa")
     every = found(engine, engine.register(query()))
-    engine = Engine(evaluator="nfa", latency=8 * MS, clock=WorkClock(1e-3))
+    engine = Engine(matcher="nfa", latency=8 * MS, clock=WorkClock(1e-3))
     handle = engine.register(query())
     with pytest.warns(SpaseqWarning) as told:
         some = found(engine, handle)
@@ -91,15 +91,15 @@ def _pushed(engine: Engine, begin: int, end: int) -> None:
 
 
 _ALL = pytest.mark.parametrize(
-    ("evaluator", "after"), [("nfa", ""), ("lazy", ""), (None, "AFTER MATCH SKIP TO NEXT EVENT")]
+    ("matcher", "after"), [("nfa", ""), ("lazy", ""), (None, "AFTER MATCH SKIP TO NEXT EVENT")]
 )
 
 
 @_ALL
 @pytest.mark.few(1)
-def test_what_is_said_is_whole_whenever_it_is_read(evaluator: str | None, after: str) -> None:
+def test_what_is_said_is_whole_whenever_it_is_read(matcher: str | None, after: str) -> None:
     """Of all that were shed it is known in front of what, and who reads that may do so while more are."""
-    engine = Engine(evaluator=evaluator, latency=4 * MS, clock=WorkClock(1e-3))
+    engine = Engine(matcher=matcher, latency=4 * MS, clock=WorkClock(1e-3))
     handle = engine.register(query(after=after))
     read = []
     with warnings.catch_warnings():
@@ -119,10 +119,10 @@ def test_what_is_said_is_whole_whenever_it_is_read(evaluator: str | None, after:
 @pytest.mark.parametrize("events", [230, 310, 390])
 @pytest.mark.few(1)
 def test_what_is_said_is_so_when_it_is_read(
-    evaluator: str | None, after: str, several: bool, events: int
+    matcher: str | None, after: str, several: bool, events: int
 ) -> None:
     """Nobody has to wait for the next look, which may be long in coming: as when no event comes."""
-    engine = Engine(evaluator=evaluator, latency=(12 if after else 4) * MS, clock=WorkClock(1e-3))
+    engine = Engine(matcher=matcher, latency=(12 if after else 4) * MS, clock=WorkClock(1e-3))
     handles = [engine.register(query(after=after)) for _ in range(1 + several)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SpaseqWarning)
@@ -160,7 +160,7 @@ def test_a_narrow_status_line_says_what_is_given_up(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_status_line_says_which_limit_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine(limits=Limits(partial_matches=8), evaluator="interpreter")
+    engine = Engine(limits=Limits(partial_matches=8), matcher="interpreter")
     handle = engine.register(query())
     assert handle.stats.limit is None
     for tick in range(4):
@@ -176,11 +176,11 @@ class _Terminal(StringIO):
         return True
 
 
-@pytest.mark.parametrize("evaluator", ["nfa", "lazy"])
+@pytest.mark.parametrize("matcher", ["nfa", "lazy"])
 @pytest.mark.slow
-def test_what_is_said_of_a_query_that_is_over_stays(evaluator: str) -> None:
+def test_what_is_said_of_a_query_that_is_over_stays(matcher: str) -> None:
     """Others that run with it as one go on, and learn of their own matches alone."""
-    engine = Engine(evaluator=evaluator, latency=4 * MS, clock=WorkClock(1e-3))
+    engine = Engine(matcher=matcher, latency=4 * MS, clock=WorkClock(1e-3))
     handles = [engine.register(query().replace("?x + ?y", f"?x + ?y + {more}")) for more in (0, 20, 40)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SpaseqWarning)
@@ -234,11 +234,11 @@ def test_what_comes_to_nothing_is_shed_first(bound: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("evaluator", "what"), [("nfa", "partial matches"), ("lazy", "buffers"), ("nfa, skip", "first events")]
+    ("matcher", "what"), [("nfa", "partial matches"), ("lazy", "buffers"), ("nfa, skip", "first events")]
 )
-def test_less_memory_than_any_query_takes_is_said(evaluator: str, what: str) -> None:
-    engine = Engine(evaluator=evaluator.partition(",")[0], memory=1)
-    handle = engine.register(query(after="AFTER MATCH SKIP TO NEXT EVENT" * evaluator.endswith("skip")))
+def test_less_memory_than_any_query_takes_is_said(matcher: str, what: str) -> None:
+    engine = Engine(matcher=matcher.partition(",")[0], memory=1)
+    handle = engine.register(query(after="AFTER MATCH SKIP TO NEXT EVENT" * matcher.endswith("skip")))
     with pytest.warns(SpaseqWarning) as told:
         found(engine, handle, 1)
     assert re.search(rf"keeps its {what} in [\d,]+ bytes at least", str(told[0].message))
@@ -330,7 +330,7 @@ def test_events_that_come_together_are_taken_together_however_little_time_there_
 
     monkeypatch.setattr(Kernel, "process", counted)
     # Whatever is done takes as long as the bound, or longer.
-    engine = Engine(evaluator="nfa", latency=MS / 1_000, clock=lambda: next(calls) * 1e-6)
+    engine = Engine(matcher="nfa", latency=MS / 1_000, clock=lambda: next(calls) * 1e-6)
     handle = engine.register(query())
     events = [(f"<urn:{t}> <http://example.org/{'abc'[t % 3]}> 1 .", t) for t in range(640)]
     with warnings.catch_warnings():
@@ -355,7 +355,7 @@ def test_events_that_take_long_are_taken_one_by_one() -> None:
 def test_a_bound_that_is_not_met_sheds_nothing() -> None:
     engine = Engine(latency=timedelta(days=1), memory=2**40)
     handle = engine.register(query(), weight=2.0)
-    other = Engine(evaluator="nfa")
+    other = Engine(matcher="nfa")
     assert found(engine, handle, 100) == found(other, other.register(query()), 100)
     assert handle.stats.shed is not None
     assert handle.stats.shed.recall == 1.0
@@ -369,7 +369,7 @@ def test_where_nothing_is_compared_nothing_is_lost_either(given: dict[str, Any])
     events = [(f"<urn:{t}> <http://example.org/{'ab'[t % 2]}> {t} .", t) for t in range(60)]
 
     def spans(**bounds: Any) -> list[tuple[Any, Any]]:
-        engine = Engine(evaluator="nfa", **bounds)
+        engine = Engine(matcher="nfa", **bounds)
         handle = engine.register(text)
         engine.push_many(STREAM, events)
         engine.close()
@@ -384,9 +384,9 @@ def test_where_nothing_is_compared_nothing_is_lost_either(given: dict[str, Any])
 @pytest.mark.few(1)
 def test_what_may_be_another_match_is_counted_and_explained(after: str) -> None:
     text = query(after=after)
-    engine = Engine(evaluator="nfa")
+    engine = Engine(matcher="nfa")
     every = found(engine, engine.register(text))
-    engine = Engine(evaluator="nfa", latency=4 * MS, clock=WorkClock(1e-3))
+    engine = Engine(matcher="nfa", latency=4 * MS, clock=WorkClock(1e-3))
     handle = engine.register(text)
     with pytest.warns(SpaseqWarning) as told:
         some = found(engine, handle)
@@ -458,7 +458,7 @@ def test_a_query_for_lazy_that_is_not_for_shedding_events_keeps_its_bound_by_the
 ) -> None:
     text = query(sequence, after).replace("?x + ?y", "?x")
     plan = explain(prepare(text))
-    assert plan.evaluator == "lazy"
+    assert plan.matcher == "lazy"
     assert plan.bound.sheds
     assert plan.bound.name == "nfa"
     assert "without a bound lazy runs it, which may take less time than that" in plan.bound.reason
@@ -476,9 +476,9 @@ def test_who_hardly_keeps_anything_does_not_say_that_all_was_found(sequence: str
     text = f"""PREFIX : <http://example.org/> SELECT ?a WITHIN 100 EVENTS SLIDING FROM STREAM S <{STREAM}>
         WHERE {{ SEQ({sequence}) DEFINE GPM A ON S {{ ?a :a ?k ; :v ?x }}
           DEFINE GPM B ON S {{ ?b :b ?k ; :v ?y . FILTER(?y > ?x) }} }}"""
-    every = Engine(evaluator="nfa")
+    every = Engine(matcher="nfa")
     exact = len(found(every, every.register(text)))
-    engine = Engine(evaluator="nfa", latency=timedelta(microseconds=1), clock=WorkClock(1e-6))
+    engine = Engine(matcher="nfa", latency=timedelta(microseconds=1), clock=WorkClock(1e-6))
     handle = engine.register(text)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SpaseqWarning)
@@ -492,10 +492,10 @@ def test_who_hardly_keeps_anything_does_not_say_that_all_was_found(sequence: str
 
 def test_a_bound_runs_the_kernel_that_runs_without() -> None:
     """Shedding looks at the arena between two events: see also ``tests/matching/test_unbounded``."""
-    engine = Engine(evaluator="nfa")
+    engine = Engine(matcher="nfa")
     found(engine, engine.register(query()), 40)
     compiled = list(_kernel.run.signatures)  # type: ignore[attr-defined]
-    engine = Engine(evaluator="nfa", latency=timedelta(days=1))
+    engine = Engine(matcher="nfa", latency=timedelta(days=1))
     handle = engine.register(query())
     found(engine, handle, 40)
     assert handle.stats.shed is not None
@@ -518,8 +518,8 @@ def test_a_state_and_a_bound_refuse_each_other(tmp_path: Path) -> None:
         engine.register(query(), name="q", latency=MS)
 
 
-def test_an_evaluator_that_cannot_shed() -> None:
-    for evaluator, text, why in (
+def test_an_matcher_that_cannot_shed() -> None:
+    for matcher, text, why in (
         ("tree", query(), "'tree' cannot shed partial matches: with a bound, ask for 'nfa' or for none"),
         ("lazy", query("A : B{1,3}[:] : C"), r"'lazy' can .* only if nothing is repeated; here B"),
         (
@@ -529,12 +529,12 @@ def test_an_evaluator_that_cannot_shed() -> None:
         ),
     ):
         with pytest.raises(EngineError, match=why):
-            Engine(evaluator=evaluator, latency=MS).register(text.replace("?x + ?y", "?x"))
+            Engine(matcher=matcher, latency=MS).register(text.replace("?x + ?y", "?x"))
 
 
 @pytest.mark.slow
 def test_a_clock_that_goes_back_a_callback_that_raises_and_an_end_in_between_find_nothing_false() -> None:
-    engine = Engine(evaluator="nfa")
+    engine = Engine(matcher="nfa")
     every = found(engine, engine.register(query()))
     rng = random.Random(3)
     engine = Engine(latency=MS, clock=lambda: rng.random() - 0.5)

@@ -24,7 +24,7 @@ _STREAM = "http://example.org/s"
 
 def shed(clock: Callable[[], Any], *, one_by_one: bool) -> Shed:
     """What a query gives up under a bound of a tenth of the time between two readings of a clock."""
-    engine = Engine(evaluator="nfa", latency=timedelta(microseconds=1), clock=clock)
+    engine = Engine(matcher="nfa", latency=timedelta(microseconds=1), clock=clock)
     handle = engine.register(query("A : B : C"))
     came = events(1_000, seed=5)
     with warnings.catch_warnings():

@@ -60,13 +60,13 @@ def found(handle: spaseq.Handle) -> list[tuple[str, str]]:
 keys = st.lists(st.sampled_from(KEYS), min_size=1, max_size=4, unique=True)
 
 
-@pytest.mark.parametrize("evaluator", WAYS)
+@pytest.mark.parametrize("matcher", WAYS)
 @settings(max_examples=examples(15))
 @given(keys, st.permutations(KEYS), st.booleans())
-def test_every_evaluator(evaluator: str, values: list[str], before: list[str], at_once: bool) -> None:
-    skip = "AFTER MATCH SKIP PAST LAST EVENT" if evaluator.endswith("skip") else ""
-    engine = spaseq.Engine(evaluator=evaluator.partition(",")[0])
-    handle = engine.register(text(WAYS[evaluator], skip))
+def test_every_matcher(matcher: str, values: list[str], before: list[str], at_once: bool) -> None:
+    skip = "AFTER MATCH SKIP PAST LAST EVENT" if matcher.endswith("skip") else ""
+    engine = spaseq.Engine(matcher=matcher.partition(",")[0])
+    handle = engine.register(text(WAYS[matcher], skip))
     push(engine, values, before, at_once)
     assert found(handle) == expected(values)
 
@@ -111,7 +111,7 @@ def test_after_a_restart(
 @pytest.mark.parametrize("way", WAYS)
 def test_blank_nodes_are_taken_apart(way: str) -> None:
     """They have no order that another process would know; none is lost."""
-    engine = spaseq.Engine(evaluator=way.partition(",")[0])
+    engine = spaseq.Engine(matcher=way.partition(",")[0])
     handle = engine.register(text(WAYS[way], "AFTER MATCH SKIP PAST LAST EVENT" * way.endswith("skip")))
     for time, side in enumerate(("left", "right")):
         engine.push(f"{NS}s", event(side, ["[]", '"x"', "[]"]), time)

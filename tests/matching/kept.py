@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spaseq.matching.shedding.cost_model import CostModel
-from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.matching.shedding.matcher import Shedding
 from tests.benchmarks import sharp
 
 

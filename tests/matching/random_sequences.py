@@ -2,7 +2,7 @@
 
 Everything is drawn from a ``random.Random``: one query serves many streams, and a seed is all it takes to
 see a case again. Every query passes the static checks. What is made small on purpose (windows, domains of
-values, gaps between events) is where evaluators go wrong.
+values, gaps between events) is where matchers go wrong.
 """
 
 from __future__ import annotations

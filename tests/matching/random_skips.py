@@ -9,7 +9,7 @@ from typing import Final
 from spaseq.automaton.pattern import Atom, walk
 from spaseq.errors import QueryError
 from spaseq.language import syntax as s
-from spaseq.matching.ordered.evaluator import OrderedKernel
+from spaseq.matching.ordered.matcher import OrderedKernel
 from spaseq.matching.ordered.simulation import Ordered
 from spaseq.matching.ordered.tables import beyond
 from spaseq.matching.reference import Reference

@@ -43,7 +43,7 @@ def loop(
 
 def matches(text: str, events: str, values: Values, matcher: str | None) -> list[spaseq.Match] | None:
     """The matches on letters ``a c a`` at ticks 1, 2, 3; None if the matcher refuses the query."""
-    engine = spaseq.Engine(evaluator=matcher)
+    engine = spaseq.Engine(matcher=matcher)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
         try:
@@ -126,7 +126,7 @@ def test_merging_ranges_that_overlap(matcher: str | None) -> None:
     skip = "AFTER MATCH SKIP PAST LAST EVENT"
     ends = "?a :end ?end FILTER(?v <= PREV(MAX(?end)))"
     text = loop(ends, tail=skip if matcher in (None, "reference") else "")
-    engine = spaseq.Engine(evaluator=matcher)
+    engine = spaseq.Engine(matcher=matcher)
     try:
         handle = engine.register(text)
     except EngineError:

@@ -1,4 +1,4 @@
-"""Queries of one shape get one evaluator: the one that each of them would be given by itself."""
+"""Queries of one shape get one matcher: the one that each of them would be given by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions between GPMs: what programs say of them, on random values, and that evaluators agree."""
+"""Expressions between GPMs: what programs say of them, on random values, and that matchers agree."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from spaseq.matching.filters.derived import Lookups
 from spaseq.matching.filters.numbers import Numbers
 from spaseq.matching.filters.postfix import Site, steps
 from spaseq.matching.filters.programs import Programs, Sections
-from spaseq.matching.lazy.evaluator import Lazy
+from spaseq.matching.lazy.matcher import Lazy
 from spaseq.matching.nfa import memory as kernel_memory
 from spaseq.matching.nfa import sizing
 from spaseq.patterns.expressions.compiled import ExpressionError, compile_value
@@ -174,7 +174,7 @@ def test_how_much_programs_know(condition: str, terms: Sequence[Term], known: fl
     assert sum(verdict != v.UNKNOWN for verdict in verdicts) >= known * len(verdicts)
 
 
-# --- evaluators -------------------------------------------------------------------------------
+# --- matchers -------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=[False, True])
@@ -261,18 +261,18 @@ CALLS = [
         ("?u - ?t < 10", 0),
     ],
 )
-def test_all_evaluators(condition: str, expected: int) -> None:
+def test_all_matchers(condition: str, expected: int) -> None:
     query = spaseq.prepare(SHIPS.format(condition))
-    assert spaseq.explain(query).evaluator == "nfa"
+    assert spaseq.explain(query).matcher == "nfa"
     found = {}
-    for evaluator in ("nfa", "interpreter", "reference"):
-        engine = spaseq.Engine(evaluator=evaluator)
+    for matcher in ("nfa", "interpreter", "reference"):
+        engine = spaseq.Engine(matcher=matcher)
         handle = engine.register(query)
         for time, name, place in CALLS:
             literal = f'"{place}"^^<http://www.opengis.net/ont/geosparql#wktLiteral>'
             at, named = "<http://e.org/at>", "<http://e.org/name>"
             engine.push("http://e.org/ships", f'<urn:s> {at} {literal} ; {named} "{name}" .', time)
-        found[evaluator] = [(match.start, match.end) for match in handle.matches()]
+        found[matcher] = [(match.start, match.end) for match in handle.matches()]
     assert found["nfa"] == found["interpreter"] == found["reference"]
     assert len(found["nfa"]) == expected
 

@@ -1,7 +1,7 @@
-"""Every evaluator gives what the reference gives, on random queries and streams.
+"""Every matcher gives what the reference gives, on random queries and streams.
 
 An example is a seed: a query and so many streams, since a query costs more than a stream. CI looks at more
-than 2,000 cases of each evaluator, always the same ones. The profile ``long`` looks at a thousand times as
+than 2,000 cases of each matcher, always the same ones. The profile ``long`` looks at a thousand times as
 many, new ones: ``pytest --hypothesis-profile=long tests/matching/test_fuzz.py``, at about 4 ms a case two
 hours on a core of its own (with ``-k "test_any_query and not kernel"``, a million of them in more than one).
 A case that fails is shown as small as it can be made.
@@ -38,12 +38,12 @@ unshrunk = settings(max_examples=EXAMPLES, phases=[Phase.explicit, Phase.generat
 
 seeds = st.integers(0, 2**64 - 1)
 
-EVALUATORS = {"interpreter": by_runs, "nfa": by_kernel}
+MATCHERS = {"interpreter": by_runs, "nfa": by_kernel}
 
 
 @pytest.fixture(autouse=True)
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets evaluators forget, and run out of room, where otherwise only long streams would make them.
+    """Lets matchers forget, and run out of room, where otherwise only long streams would make them.
 
     ``interpreter`` forgets after each event; the kernel's memory starts with room for one run.
     """
@@ -156,19 +156,19 @@ def samples(rng: random.Random, query: Query, count: int = STREAMS) -> Iterator[
     return (random_sample(rng, query, EVENTS) for _ in range(count))
 
 
-def check(sample: Sample, *evaluators: str) -> None:
-    """Fails, with the smallest case like this one, unless evaluators give what the reference gives."""
+def check(sample: Sample, *matchers: str) -> None:
+    """Fails, with the smallest case like this one, unless matchers give what the reference gives."""
     expected = by_reference(sample)
-    for name in evaluators:
+    for name in matchers:
         if name == "nfa" and (sample.query.misfit or sample.drops):
             continue
-        if difference(sample, EVALUATORS[name], expected) is not None:
+        if difference(sample, MATCHERS[name], expected) is not None:
             least = shrink(sample, lambda smaller, name=name: wrong(smaller, name) is not None)
             pytest.fail(f"{name}: {wrong(least, name)}\n{least}")
 
 
 def wrong(sample: Sample, name: str) -> str | None:
-    """How an evaluator's answer differs from the reference's; None if it does not."""
+    """How a matcher's answer differs from the reference's; None if it does not."""
     if name == "nfa" and sample.query.misfit:
         return None
-    return difference(sample, EVALUATORS[name], by_reference(sample))
+    return difference(sample, MATCHERS[name], by_reference(sample))

@@ -1,4 +1,4 @@
-"""What random cases have found: each bug as the smallest case of it, on every evaluator that can run it."""
+"""What random cases have found: each bug as the smallest case of it, on every matcher that can run it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def case(seq: str, gpms: Mapping[str, str], rows: list[Row], bounds: Bounds, par
 
 
 def everywhere(sample: Sample) -> Yields:
-    """What the reference gives, and every other evaluator that can run the query."""
+    """What the reference gives, and every other matcher that can run the query."""
     expected = by_reference(sample)
     assert by_runs(sample) == expected
     if sample.query.misfit is None:

@@ -32,7 +32,7 @@ from spaseq.language.syntax import (
 from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.alone.singles import Singles
 from spaseq.matching.columns.alone.taking import Joins
-from spaseq.matching.columns.evaluator import Asked
+from spaseq.matching.columns.matcher import Asked
 from spaseq.matching.filters import batch as heads
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.patterns.spectra.rowwise import Facts, Rowwise

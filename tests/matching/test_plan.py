@@ -39,7 +39,7 @@ def test_words() -> None:
     assert "WHERE FILTER(?b != ?a) when the match ends" in text
     assert "1 → 2  !C ; B   runs found by ?k" in text
     assert "2 ends a match if ≥2×" in text
-    assert "evaluator  nfa: " in text
+    assert "matcher    nfa: " in text
 
 
 def test_partition() -> None:
@@ -65,9 +65,9 @@ def test_an_all_shows_the_automata_of_its_operands() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
-def test_an_evaluator_that_is_not_there() -> None:
+def test_an_matcher_that_is_not_there() -> None:
     with pytest.raises(EngineError, match="'kernel': there are kmp, tecs, lazy, tree, nfa, interpreter, "):
-        Engine(evaluator="kernel").register(QUERY)
+        Engine(matcher="kernel").register(QUERY)
 
 
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
@@ -76,20 +76,20 @@ def test_tree_is_for_who_asks_for_it() -> None:
     query = FORMS.format(seq="A : A : B", more="FILTER(?a < ?b)")
     assert check("tree", pattern_of(query)) == "tree"
     assert choose(pattern_of(query)).name == "lazy"
-    engine = Engine(evaluator="tree")
+    engine = Engine(matcher="tree")
     handle = engine.register(query)
     for tick, (name, value) in enumerate([("a", 1), ("a", 1), ("b", 1), ("b", 3)]):
         triple = f"<http://example.org/{name}> <http://example.org/v> {value} ."
         engine.push("http://example.org/s", triple, tick)
     assert [(match.start, match.end) for match in handle.matches()] == [(0, 3)]
     with pytest.raises(EngineError, match="'tree' can run this query only if every operator is ':'"):
-        Engine(evaluator="tree").register(QUERY)
+        Engine(matcher="tree").register(QUERY)
 
 
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
-def test_an_evaluator_that_cannot() -> None:
+def test_an_matcher_that_cannot() -> None:
     with pytest.raises(EngineError, match="'tecs' can run this query only if nothing depends on"):
-        Engine(evaluator="tecs").register(QUERY)
+        Engine(matcher="tecs").register(QUERY)
 
 
 FORMS = (
@@ -99,7 +99,7 @@ FORMS = (
 
 
 @pytest.mark.parametrize(
-    ("seq", "more", "evaluator"),
+    ("seq", "more", "matcher"),
     [
         ("A , B", "", "kmp"),
         ("A , B", "FILTER(?a != ?b)", "kmp"),
@@ -119,11 +119,11 @@ FORMS = (
         ("ALL(A, B ; B)", "", "interpreter"),
     ],
 )
-def test_which_query_gets_which_evaluator(seq: str, more: str, evaluator: str) -> None:
+def test_which_query_gets_which_matcher(seq: str, more: str, matcher: str) -> None:
     plan = explain(parse(FORMS.format(seq=seq, more=more)))
-    assert plan.evaluator == evaluator
+    assert plan.matcher == matcher
     better = ["kmp", "tecs", "lazy", "nfa"]
-    assert [name for name, _ in plan.otherwise] == better[: [*better, "interpreter"].index(evaluator)]
+    assert [name for name, _ in plan.otherwise] == better[: [*better, "interpreter"].index(matcher)]
     assert all(obstacles for _, obstacles in plan.otherwise)
 
 
@@ -141,19 +141,19 @@ WHERE {
 
 
 def test_what_would_change_its_mind() -> None:
-    """The words, and that the query gets a better evaluator when they are heeded."""
+    """The words, and that the query gets a better matcher when they are heeded."""
     text = str(explain(parse(CHANGES)))
     assert "\notherwise  tecs, if\n    no filter compares events; here FILTER(?w > ?v) (8:5), " in text
     assert "\n    no filter between GPMs asks EXISTS; here EXISTS { ?x :y ?v } (9:49)" in text
     assert "\n    nothing is consumed; here CONSUME ANY\n" in text
     tables = CHANGES.replace("?x > 1 || EXISTS { ?x :y ?v }", "?x > ?v")
-    assert explain(parse(tables)).evaluator == "nfa"
+    assert explain(parse(tables)).matcher == "nfa"
     free = tables.replace("FILTER(?w > ?v)", "").replace("FILTER(?x > ?v)", "")
     plan = explain(parse(free))
-    assert plan.evaluator == "tecs"
+    assert plan.matcher == "tecs"
     assert "every operator is ','; here ':' before B (5:11), ':' before C (5:15)" in str(plan)
     strict = explain(parse(free.replace("A : B : C", "A , B , C").replace("CONSUME ANY", "")))
-    assert strict.evaluator == "kmp"
+    assert strict.matcher == "kmp"
     assert not strict.otherwise
     assert "otherwise" not in str(strict)
 
@@ -174,7 +174,7 @@ def test_many_places_of_a_kind_are_counted() -> None:
 
 
 def test_the_same_as_json() -> None:
-    better = {each["evaluator"]: each["if"] for each in explain(parse(CHANGES)).as_json()["otherwise"]}
+    better = {each["matcher"]: each["if"] for each in explain(parse(CHANGES)).as_json()["otherwise"]}
     demand = "no filter compares events"
     assert better["tecs"][0] == {"demand": demand, "here": "FILTER(?w > ?v)", "line": 8, "column": 5}
     assert better["kmp"][0] == {"demand": "nothing is consumed", "here": "CONSUME ANY"}

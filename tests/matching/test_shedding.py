@@ -23,7 +23,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds
 from spaseq.matching.nfa import memory as kernel_memory
 from spaseq.matching.nfa import sizing
-from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.matching.shedding.matcher import Shedding
 from spaseq.matching.shedding.overload import Overload
 from spaseq.matching.shedding.query import BoundedQuery, doubts, obstacles, reads_in_one_way
 from spaseq.patterns.spectra.solutions import Solutions

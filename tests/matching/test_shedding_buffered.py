@@ -1,4 +1,4 @@
-"""The lazy evaluator under a bound: what is found is found without it, and what brings least goes first."""
+"""The lazy matcher under a bound: what is found is found without it, and what brings least goes first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from spaseq.events import Clock, EventBatch
 from spaseq.language import prepare
 from spaseq.matching.context import Context
 from spaseq.matching.lazy import memory
-from spaseq.matching.lazy.evaluator import Lazy
+from spaseq.matching.lazy.matcher import Lazy
 from spaseq.matching.lazy.records import counter, posting, ring
 from spaseq.matching.model import Bounds
 from spaseq.matching.plan import explain
@@ -128,7 +128,7 @@ class Stream:
         self.values = ids[rng.integers(0, 1_000, size)]
 
     def run(self, text: str, window: int, effort: Effort, at_once: int = 1) -> tuple[SheddingLazy, Any]:
-        """The evaluator afterwards, and the matches and units of each event."""
+        """The matcher afterwards, and the matches and units of each event."""
         pattern = pattern_of(text)
         context = Context(pattern, self.dictionary, None)
         lazy = SheddingLazy(
@@ -331,7 +331,7 @@ def test_what_is_forbidden_and_what_comes_last_is_never_shed() -> None:
 
 def test_a_query_for_lazy_keeps_its_bound_by_lazy_and_says_so() -> None:
     plan = explain(prepare(three()))
-    assert plan.evaluator == plan.bound.name == "lazy"
+    assert plan.matcher == plan.bound.name == "lazy"
     assert plan.bound.sheds
     assert plan.bound.all_readings
     assert plan.bound.reason == "lazy sheds the buffered events that matter least"
@@ -371,7 +371,7 @@ def test_by_the_engine_it_is_said_when_it_begins_and_ends(sequence: str) -> None
 
 
 def test_random_input_is_for_the_kernel() -> None:
-    engine = Engine(latency=timedelta(milliseconds=1), policy="random-input", evaluator="lazy")
+    engine = Engine(latency=timedelta(milliseconds=1), policy="random-input", matcher="lazy")
     with pytest.raises(EngineError, match="events are not passed over; here the policy random-input"):
         engine.register(three())
 

@@ -7,7 +7,7 @@ import pytest
 
 from spaseq.matching.shedding.burst import BurstFilter
 from spaseq.matching.shedding.cost_model import evenness
-from spaseq.matching.shedding.evaluator import Shedding, due
+from spaseq.matching.shedding.matcher import Shedding, due
 from spaseq.matching.shedding.overload import Overload
 from tests.benchmarks import sharp
 

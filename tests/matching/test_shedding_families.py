@@ -26,7 +26,7 @@ from spaseq.limits import UNLIMITED
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds
 from spaseq.matching.nfa import memory as kernel_memory
-from spaseq.matching.ordered import evaluator
+from spaseq.matching.ordered import matcher
 from spaseq.matching.plan import explain
 from spaseq.matching.shedding.query import BoundedQuery, obstacles
 from spaseq.matching.shedding.skip import SheddingOrdered
@@ -71,8 +71,8 @@ def test_no_false_matches(seed: int, policy: str, by: str) -> None:
     assert skipping.pattern.query.skip is not None
     assert skipping.pattern.query.skip.mode is SkipMode.TO_NEXT_EVENT
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evaluator, "_START", kernel_memory.Room(1, 1, 1, 1))
-        patch.setattr(evaluator, "_FAMILIES", 1)
+        patch.setattr(matcher, "_START", kernel_memory.Room(1, 1, 1, 1))
+        patch.setattr(matcher, "_FAMILIES", 1)
         for _ in range(4):
             sample = replace(random_sample(rng, skipping, 9), drops=frozenset())
             every = counted(by_judge(sample))
@@ -124,9 +124,9 @@ def test_it_is_said_and_explained() -> None:
     assert (bound.name, bound.sheds, bound.doubts, bound.all_readings) == ("nfa", True, (), True)
     assert "those of a first event together" in bound.reason
     assert not explain(prepare(query(after="AFTER MATCH SKIP PAST LAST EVENT"))).bound.sheds
-    Engine(latency=timedelta(1), evaluator="nfa").register(query(after=_SKIP))
+    Engine(latency=timedelta(1), matcher="nfa").register(query(after=_SKIP))
     with pytest.raises(EngineError, match="ask for 'nfa' or for none"):
-        Engine(latency=timedelta(1), evaluator="reference").register(query(after=_SKIP))
+        Engine(latency=timedelta(1), matcher="reference").register(query(after=_SKIP))
 
 
 def test_memory_is_kept_about(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,13 +201,13 @@ def over_sharps_data(
     effort = Effort(1e18 if bound is None else bound, policy=Policy(policy), clock=clock)
     context = Context(asked, stream.dictionary, None, UNLIMITED)
     size = Bounds(stream.window, True, window == "SLIDING", 0, True)
-    evaluator = SheddingOrdered(BoundedQuery(asked, stream.dictionary, context, size, effort))
+    matcher = SheddingOrdered(BoundedQuery(asked, stream.dictionary, context, size, effort))
     count = 0
     for start in range(stream.size):
         batch, solutions = stream.batch(start, start + 1)
-        count += sum(len(block.chosen().offsets) - 1 for block in evaluator.process(batch, start, solutions))
-    count += sum(len(block.chosen().offsets) - 1 for block in evaluator.close())
-    return count, evaluator.shed, clock() / stream.size
+        count += sum(len(block.chosen().offsets) - 1 for block in matcher.process(batch, start, solutions))
+    count += sum(len(block.chosen().offsets) - 1 for block in matcher.close())
+    return count, matcher.shed, clock() / stream.size
 
 
 @pytest.mark.slow

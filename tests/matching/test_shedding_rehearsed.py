@@ -135,7 +135,7 @@ def test_ghosts_of_terms_that_are_gone_are_gone(monkeypatch: pytest.MonkeyPatch)
     found = []
     for latency in (timedelta(microseconds=4), None):
         rng = random.Random(1)
-        engine = Engine(latency=latency, clock=WorkClock(1e-6), evaluator="nfa")
+        engine = Engine(latency=latency, clock=WorkClock(1e-6), matcher="nfa")
         handle = engine.register(
             f"""PREFIX : <http://example.org/> SELECT ?a ?b ?c WITHIN 20 EVENTS SLIDING FROM STREAM S <{S}>
             WHERE {{ SEQ(A : B : C) DEFINE GPM A ON S {{ ?a :a ?x }}

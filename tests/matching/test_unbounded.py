@@ -92,7 +92,7 @@ def test_a_bound_has_the_lazy_kernel_compiled_once_more_and_none_does_not() -> N
     forms: list[set[Any]] = []
     for bound in ({}, {"latency": timedelta(days=1)}):
         before = set(lazy.run.signatures)  # type: ignore[attr-defined]
-        engine = Engine(evaluator="lazy", **bound)
+        engine = Engine(matcher="lazy", **bound)
         handle = engine.register(text)
         for at, triple in enumerate(["<urn:1> :a 1 .", "<urn:2> :b 2 ."]):
             engine.push("http://example.org/s", f"@prefix : <http://example.org/> . {triple}", at)

@@ -71,7 +71,7 @@ def check(some: list[str], every: list[str]) -> None:
 @pytest.mark.parametrize("how", ["batch", "stream", "driver"])
 def test_under_a_bound(spark: SparkSession, tmp_path: Path, how: str) -> None:
     streams = {"S": quads(tmp_path / "in.nq")}
-    every = [line_of(match) for match in spaseq.run(TEXT, streams, evaluator="nfa")]
+    every = [line_of(match) for match in spaseq.run(TEXT, streams, matcher="nfa")]
     cut = {} if how == "batch" else {"checkpoint": tmp_path / "cp", "most_bytes": 40_000}
     ms = timedelta(milliseconds=1)
     plan = bounded(planned(spark, TEXT, streams, latency=ms, buckets=1, **cut))  # type: ignore[arg-type]
@@ -99,7 +99,7 @@ def test_under_a_bound(spark: SparkSession, tmp_path: Path, how: str) -> None:
             assert sum(c.matches for c in counted) == sum(kind == "match" for kind, _ in rows)
     check([line for kind, line in rows if kind == "match"], every)
     assert sum(json.loads(line)["partial_matches"] for kind, line in rows if kind == "shed") > 0
-    # In the driver it is the evaluator's own warning, which says what it sheds.
+    # In the driver it is the matcher's own warning, which says what it sheds.
     what = "buffered events" if how == "driver" else "partial matches"
     begun = [str(w.message) for w in told if f"sheds {what}" in str(w.message)]
     assert len(begun) == 1

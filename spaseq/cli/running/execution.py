@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 
-from spaseq.cli.arguments import RunEngine, UsageError, check_evaluator, limits
+from spaseq.cli.arguments import RunEngine, UsageError, check_matcher, limits
 from spaseq.cli.console import Interrupts
 from spaseq.cli.running.cursor import Cursor, NotedWriter
 from spaseq.cli.running.delivery import Found, deliver
@@ -58,7 +58,7 @@ class Asked:
     engine: RunEngine
     checkpoint: Path | None
     follow: bool
-    evaluator: str | None
+    matcher: str | None
     limits: Sequence[str]
     latency: timedelta | None
     memory: int | None
@@ -99,9 +99,9 @@ class Asked:
 def execute(asked: Asked) -> None:
     """Run the queries until their streams end. Raises UsageError for options that exclude each other."""
     _check_output(asked)
-    if asked.evaluator is not None:
+    if asked.matcher is not None:
         for name, query in asked.queries.items():
-            check_evaluator(asked.evaluator, query, asked.engine, name if asked.has_several else None)
+            check_matcher(asked.matcher, query, asked.engine, name if asked.has_several else None)
     report = Report(asked.dead_letters, asked.strict, why=asked.why)
     if asked.engine is RunEngine.SPARK:
         _run_on_spark(asked, report)
@@ -194,7 +194,7 @@ def _run_here(asked: Asked, report: Report) -> None:
         wall_clock=time.monotonic if asked.wall_clock else None,
         strict=asked.strict,
         dead_letters=report.refuse,
-        evaluator=asked.evaluator,
+        matcher=asked.matcher,
         limits=limits(asked.limits),
         latency=asked.latency,
         memory=asked.memory,

@@ -1,6 +1,6 @@
 """Where the partitions of a query began anew, by CONSUME ANY or AFTER MATCH SKIP.
 
-Shown the events of the last windows alone, a new evaluator may find a match that was none, and go on behind
+Shown the events of the last windows alone, a new matcher may find a match that was none, and go on behind
 it. But nothing of a partition counts that is before the last place where it began anew; behind that no match
 was found. So the new one is not shown what might begin a match before that place, and comes to the same.
 """

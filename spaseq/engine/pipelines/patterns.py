@@ -11,7 +11,7 @@ from spaseq.engine.pipelines.stats import GpmAnswers, Stats
 from spaseq.events import Clock, EventBatch, Ids, Stamp
 from spaseq.language.syntax import Bind, Gpm, Group, SubSelect
 from spaseq.matching.columns.alone.singles import Counts
-from spaseq.matching.columns.evaluator import Asked, Quick
+from spaseq.matching.columns.matcher import Asked, Quick
 from spaseq.matching.model import Occurrence, Solution
 from spaseq.patterns.discrimination import Needs, needs
 from spaseq.patterns.evaluator import GpmEvaluator
@@ -71,7 +71,7 @@ class Patterns:
             yield streams, needs(part.stateless, self._dictionary)
 
     def expect(self, matcher: Quick, clock: Clock) -> bool:
-        """Return whether the evaluator takes events that come alone."""
+        """Return whether the matcher takes events that come alone."""
         if self.gpms.keys() != set(matcher.gpms):
             return False
         asked = []
@@ -93,7 +93,7 @@ class Patterns:
     def _of_one(self, name: str, place: int, *, is_told: bool) -> Asked | None:
         """What a GPM asks of events that come alone; None if it cannot be asked so.
 
-        ``place``: its own among those that the evaluator asks.
+        ``place``: its own among those that the matcher asks.
         """
         del place
         gpm = self.gpms[name]

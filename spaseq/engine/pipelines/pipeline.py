@@ -19,7 +19,7 @@ from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.language.syntax import UNITS, Emit, Query
 from spaseq.limits import UNLIMITED, Limits
 from spaseq.matching.columns.blocks.found import Block, blocks, in_blocks
-from spaseq.matching.columns.evaluator import (
+from spaseq.matching.columns.matcher import (
     ByColumns,
     Fleeting,
     Quick,
@@ -29,7 +29,7 @@ from spaseq.matching.columns.evaluator import (
 )
 from spaseq.matching.context import Context
 from spaseq.matching.host import Matcher, Watcher, emitted
-from spaseq.matching.model import Bounds, Evaluator, bounds, finer_ticks
+from spaseq.matching.model import Bounds, PartitionMatcher, bounds, finer_ticks
 from spaseq.matching.planner import (
     attends,
     by_columns,
@@ -62,7 +62,7 @@ class Pipeline:
     delivered; ``observation`` is for those that look at the events themselves. ``done``: no more is wanted.
     ``position``: how many events came.
 
-    A host may replace three functions: ``read`` makes answers of matches, ``evaluators`` makes matchers that
+    A host may replace three functions: ``read`` makes answers of matches, ``matchers`` makes matchers that
     take event by event, and ``queries`` says how many queries these are. ``watcher`` is told of each event by
     a matcher that takes event by event.
     """
@@ -72,7 +72,7 @@ class Pipeline:
         query: Query,
         dictionary: Dictionary,
         kb: KnowledgeBase,
-        evaluator: str | None = None,
+        matcher: str | None = None,
         sharing: Sharing | None = None,
         start: int | None = None,
         limits: Limits = UNLIMITED,
@@ -95,7 +95,7 @@ class Pipeline:
         self.answers = Answers(query, self.pattern, self.context, self._stats, dictionary, self._end)
         self.observation = Observation()
         self.read: Callable[[Iterable[Block]], Iterator[MatchBatch]] = self.answers.read
-        self.evaluators: Callable[[Bounds], Callable[[], Evaluator]] = self._by_events
+        self.matchers: Callable[[Bounds], Callable[[], PartitionMatcher]] = self._by_events
         self.queries: Callable[[], int] = _one
         self.watcher: Watcher | None = None
         self.output, self.done = self.answers.output, self.answers.is_over
@@ -103,9 +103,9 @@ class Pipeline:
         self.unkept: str | None = None
         self._effort: Effort | None = None
         if effort is None:
-            self._chosen = check(evaluator, self.pattern) if evaluator else chosen(self.pattern)
+            self._chosen = check(matcher, self.pattern) if matcher else chosen(self.pattern)
         else:
-            self._chosen = self._bound(evaluator, effort)
+            self._chosen = self._bound(matcher, effort)
         self.matcher: Matcher | ByColumns | None = None
         # The same, if it says at once that an event completes nothing; whether it takes single events.
         self._quick: Quick | None = None
@@ -120,9 +120,9 @@ class Pipeline:
         self._attends, self.asks_for_last = attends(self.pattern)
         self._is_by_time = UNITS[query.window.unit] is not None
 
-    def _bound(self, evaluator: str | None, effort: Effort) -> str:
-        """Return the evaluator that keeps a bound, or says why it cannot."""
-        bounded = under_bound(self.pattern, evaluator, effort.policy)
+    def _bound(self, matcher: str | None, effort: Effort) -> str:
+        """Return the matcher that keeps a bound, or says why it cannot."""
+        bounded = under_bound(self.pattern, matcher, effort.policy)
         self.unkept = None if bounded.is_kept else bounded.reason
         if bounded.sheds:
             self._effort, self._stats.shed = effort, Shed()
@@ -130,8 +130,8 @@ class Pipeline:
                 effort.pool.join(effort)
         return bounded.name
 
-    def _by_events(self, window: Bounds) -> Callable[[], Evaluator]:
-        """Makes evaluators that take event by event, one for each partition."""
+    def _by_events(self, window: Bounds) -> Callable[[], PartitionMatcher]:
+        """Makes matchers that take event by event, one for each partition."""
         return by_events(self._chosen, self.pattern, self.context, window)
 
     # --- what it has come to ----------------------------------------------------------------------
@@ -307,7 +307,7 @@ class Pipeline:
             self.member.begin, self.member.ticks = self.beginning, ticks
 
     def prepare(self, batch: EventBatch, is_shared: bool) -> None:
-        """Makes its evaluator, if these are its first events, and others have no part in it.
+        """Makes its matcher, if these are its first events, and others have no part in it.
 
         ``is_shared``: others have the same events, of which so it is known what its GPMs have in them.
         """
@@ -434,8 +434,8 @@ class Pipeline:
         self.matcher, self._quick = member, None
         return member
 
-    def _by_columns(self, evaluator: ByColumns, batch: EventBatch) -> Iterator[MatchBatch]:
-        """The same by the evaluator that takes whole batches."""
+    def _by_columns(self, matcher: ByColumns, batch: EventBatch) -> Iterator[MatchBatch]:
+        """The same by the matcher that takes whole batches."""
         solutions, start, answers = self.patterns.evaluate(batch), self.position, self.answers
         self.position += len(batch)
         self.patterns.count_solutions(batch, solutions)
@@ -443,12 +443,12 @@ class Pipeline:
             if answers.is_warming:
                 cuts = answers.cuts
                 solutions = {name: cuts.left(name, batch, of) for name, of in solutions.items()}
-            found = evaluator.process(batch, start, solutions)
+            found = matcher.process(batch, start, solutions)
             yield from self.read(answers.cuts.noticed(found, batch))
-        elif self.unread is not None and is_enumerating(evaluator):
-            evaluator.take(batch, start, solutions)
+        elif self.unread is not None and is_enumerating(matcher):
+            matcher.take(batch, start, solutions)
         else:
-            yield from self.read(evaluator.process(batch, start, solutions))
+            yield from self.read(matcher.process(batch, start, solutions))
 
     def advance(self, time: int) -> Iterator[MatchBatch]:
         """The watermark has come to ``time``: yields the matches that waited for it."""
@@ -509,7 +509,7 @@ class Pipeline:
             assert isinstance(self.matcher, Shedder)
             self.matcher.shed = self._stats.shed = self._stats.shed or Shed()
         if self.matcher is None:
-            make, context = self.evaluators(window), self.context
+            make, context = self.matchers(window), self.context
             self.matcher = Matcher(self.pattern, window, make, context.budget, context.order, context.texts)
             self.matcher.watcher = self.watcher or self.answers.cuts
         if is_quick(self.matcher) and self.observation.place is not None:

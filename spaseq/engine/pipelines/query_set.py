@@ -24,7 +24,7 @@ from spaseq.language.syntax import Ask, Emit
 from spaseq.limits import Limits
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.share import MOST, shared_by_all, shares_of_all
-from spaseq.matching.columns.evaluator import Asked, Enumerating, is_enumerating
+from spaseq.matching.columns.matcher import Asked, Enumerating, is_enumerating
 from spaseq.matching.context import Context
 from spaseq.matching.host import emitted
 from spaseq.matching.templates.form import Template, template

@@ -80,7 +80,7 @@ class Place(Protocol):
 
 @runtime_checkable
 class Shedder(Protocol):
-    """An evaluator that keeps a bound; ``shed`` says what it gave up for that."""
+    """A matcher that keeps a bound; ``shed`` says what it gave up for that."""
 
     shed: Shed
 

@@ -16,8 +16,8 @@ from spaseq.limits import Budget
 from spaseq.matching.columns import _kernel_shares as k
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.columns.history import History
+from spaseq.matching.columns.matcher import Asked
 from spaseq.matching.filters import batch as heads
 from spaseq.matching.filters.derived import Derived
 from spaseq.matching.filters.numbers import Numbers

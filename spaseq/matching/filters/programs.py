@@ -1,4 +1,4 @@
-"""What tables of every evaluator have: sections, programs of the postfix machine, Kleenes and aggregates."""
+"""What tables of every matcher have: sections, programs of the postfix machine, Kleenes and aggregates."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Sections:
         return np.array(cells, dtype=np.int64)
 
 
-# What tables of every evaluator have: programs of the postfix machine, Kleenes and aggregates.
+# What tables of every matcher have: programs of the postfix machine, Kleenes and aggregates.
 
 _COMPARISONS: Final = {
     "=": v.EQUAL,

@@ -1,4 +1,4 @@
-"""What an evaluator remembers of past events, and what a match says is absent: asked of these."""
+"""What a matcher remembers of past events, and what a match says is absent: asked of these."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spaseq.matching.interpreter.state import Gap, MatchEnd, PartialMatch, chose
 from spaseq.matching.model import Bounds, Choice, Found, Occurrence
 from spaseq.matching.search import Entry, Leading, Mark, Partial, Prospects, Search, follow, horizon
 
-# What an evaluator remembers of past events: for negations, and to read an ``ALL`` again.
+# What a matcher remembers of past events: for negations, and to read an ``ALL`` again.
 
 #: How many events come between two clearings.
 _PAUSE = 256
@@ -226,7 +226,7 @@ class Absences:
         )
 
     def open(self, run: PartialMatch, match: Found, newest: Occurrence, at: int, time: int) -> bool:
-        """Whether what is absent at a match's end may still come; see ``Evaluator.advance``."""
+        """Whether what is absent at a match's end may still come; see ``PartitionMatcher.advance``."""
         coming = horizon(self._context, self._bounds, newest, at, time)
         events = self._memory.everything
         prospects = Prospects(self._pattern, self._context, self._bounds, events, coming)

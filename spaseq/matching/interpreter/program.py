@@ -1,4 +1,4 @@
-"""The automaton as the runs evaluator reads it: edges gathered by what must be waited for.
+"""The automaton as the interpreter reads it: edges gathered by what must be waited for.
 
 A *place* is a state. A *gate* gathers the edges out of a place that share their operator and its
 rivals, so that a rival is asked once for all of them. The automata of ALL's operands are places of

@@ -1,4 +1,4 @@
-"""The arrays of the lazy evaluator, and how they grow."""
+"""The arrays of the lazy matcher, and how they grow."""
 
 from __future__ import annotations
 

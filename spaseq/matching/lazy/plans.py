@@ -38,7 +38,7 @@ Items = int
 
 
 class DoesNotFit(ValueError):  # noqa: N818  # an answer more than an error
-    """A query is not for the lazy evaluator; the message says why."""
+    """A query is not for the lazy matcher; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def _node(node: Node, m: _Partial) -> Iterator[_Partial]:
         case Both():
             raise DoesNotFit("& gathers events of one time")
         case Empty() | Within():
-            raise DoesNotFit("X{0,m} and WITHIN inside the sequence need another evaluator")
+            raise DoesNotFit("X{0,m} and WITHIN inside the sequence need another matcher")
 
 
 def _taken(atom: Atom, kleene: Kleene | None, m: _Partial) -> _Partial:

@@ -62,7 +62,7 @@ def fits(pattern: SequencePattern) -> str | None:
 
 
 def costs(pattern: SequencePattern) -> Iterator[Obstacle]:
-    """Why another evaluator is as fast or faster, for a query that fits."""
+    """Why another matcher is as fast or faster, for a query that fits."""
     compiled = compile_tables(pattern, lambda _: 1)
     left = dict.fromkeys(item for _, demanded in compiled.plans for item in demanded.open)
     for item in left:

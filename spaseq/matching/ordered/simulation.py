@@ -1,6 +1,6 @@
 """The priority simulation, event by event: of each first event the preferred match, and no other.
 
-The runs of one first event are a *family*. They are those of the runs evaluator, and each knows its choices.
+The runs of one first event are a *family*. They are those of the interpreter, and each knows its choices.
 As soon as one of them is complete, those are cut that can only become less preferred matches; when none is
 left that can become a preferred one, it is the family's match. Families are taken in the order of their first
 events; where the next one may begin is what SKIP says.
@@ -17,7 +17,7 @@ from spaseq.automaton.pattern import AnyOrder, SequencePattern, walk
 from spaseq.events import BEGINNING
 from spaseq.language.syntax import SkipMode
 from spaseq.matching.context import Context, Rows
-from spaseq.matching.interpreter.evaluator import found_of
+from spaseq.matching.interpreter.matcher import found_of
 from spaseq.matching.interpreter.program import RunsProgram
 from spaseq.matching.interpreter.state import ChoiceTrace, PartialMatch
 from spaseq.matching.model import Bounds, Found, Occurrence
@@ -46,7 +46,7 @@ class Family:
 
 
 class Ordered:
-    """Finds the matches of one sequence in one partition, see ``Evaluator``.
+    """Finds the matches of one sequence in one partition, see ``PartitionMatcher``.
 
     ``program`` is shared by the partitions of a query.
     """
@@ -89,11 +89,11 @@ class Ordered:
 
     @property
     def kept(self) -> tuple[int, int]:
-        """See ``Evaluator.kept``."""
+        """See ``PartitionMatcher.kept``."""
         return self._machine.waiting, self._machine.size
 
     def push(self, occurrence: Occurrence) -> list[Found]:
-        """See ``Evaluator.push``."""
+        """See ``PartitionMatcher.push``."""
         found = []
         if self._time < occurrence.time:
             self._come_to(occurrence.time)
@@ -117,7 +117,7 @@ class Ordered:
         return found
 
     def advance(self, at: int, time: int) -> list[Found]:
-        """See ``Evaluator.advance``."""
+        """See ``PartitionMatcher.advance``."""
         self._at = at
         self._come_to(time)
         self._decide_waiting()
@@ -131,7 +131,7 @@ class Ordered:
             self._done.clear()
 
     def drop(self) -> None:
-        """See ``Evaluator.drop``."""
+        """See ``PartitionMatcher.drop``."""
         self._machine.reset()
         self._restart()
 

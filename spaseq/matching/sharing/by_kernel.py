@@ -10,13 +10,13 @@ from spaseq.events import EventBatch, Stamp
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import UnsolvedError
 from spaseq.matching.columns.history import History
+from spaseq.matching.columns.matcher import UnsolvedError
 from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.host import Key
 from spaseq.matching.model import Bounds
-from spaseq.matching.nfa.evaluator import Kernel
 from spaseq.matching.nfa.exact import Path, RunReplay
+from spaseq.matching.nfa.matcher import Kernel
 from spaseq.matching.nfa.matches import Ints, RunMatches, Runs, unrolled
 from spaseq.matching.nfa.records import gates, header, places
 from spaseq.matching.nfa.tables.compiling import compile_tables, like_tables

@@ -13,10 +13,10 @@ from spaseq.events import EventBatch, Stamp
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import UnsolvedError
 from spaseq.matching.columns.history import History
+from spaseq.matching.columns.matcher import UnsolvedError
 from spaseq.matching.columns.ranks import ranks
-from spaseq.matching.lazy.evaluator import Lazy
+from spaseq.matching.lazy.matcher import Lazy
 from spaseq.matching.lazy.matches import ExactMatch, LazyLooks, LazyMatches, looks
 from spaseq.matching.lazy.plans import plans
 from spaseq.matching.lazy.records import outcome
@@ -64,7 +64,7 @@ class LazyGroup(Group):
     def together(
         self, whole: SequencePattern, members: Sequence[Member], compiled: Compiled
     ) -> GatheringLazy:
-        """The evaluator of all."""
+        """The matcher of all."""
         budget = Budget(members[0].context.budget.limits.times(len(members)))
         return _LazyTogether(whole, members[0], self.widest, compiled, budget)
 
@@ -162,7 +162,7 @@ def _planned(pattern: SequencePattern) -> tuple[int, tuple[str, ...], LazyLooks]
 
 
 class GatheringLazy(Lazy):
-    """The evaluator of a group: its matches go to the members."""
+    """The matcher of a group: its matches go to the members."""
 
     def gathers(self) -> None:
         """To be called once it is made."""

@@ -19,7 +19,7 @@ from spaseq.matching.nfa.exact import Path, RunReplay
 from spaseq.matching.nfa.matches import RunMatches
 from spaseq.matching.nfa.tables.compiling import compile_tables, like_tables
 from spaseq.matching.ordered.compiled import _kernel as k
-from spaseq.matching.ordered.evaluator import OrderedKernel, Preferred
+from spaseq.matching.ordered.matcher import OrderedKernel, Preferred
 from spaseq.matching.ordered.records import preferences
 from spaseq.matching.ordered.tables import MemberMasks, OptionStep, Ordering, ordering
 from spaseq.matching.sharing.canonical import start
@@ -197,7 +197,7 @@ class OrderedPart(GroupPart):
 
 
 class _OrderedTogether(OrderedKernel):
-    """The evaluator of a group: its matches go to the members."""
+    """The matcher of a group: its matches go to the members."""
 
     def __init__(
         self,

@@ -58,7 +58,7 @@ class Cohort:
         gpms: Mapping[str, GpmEvaluator],
         context: Context,
         dictionary: Dictionary,
-        evaluator: str,
+        matcher: str,
         effort: Effort | None = None,
     ) -> Member | None:
         """One query more; None if it can share no partial match. ``effort``: the bounds that it has."""
@@ -72,11 +72,11 @@ class Cohort:
         if begins is None:
             return None
         numbers = self._elements.numbers
-        make = Enumerated if evaluator == "tecs" else Member if pattern.query.skip is None else Waiting
+        make = Enumerated if matcher == "tecs" else Member if pattern.query.skip is None else Waiting
         if effort is not None:
             make = BoundedMember
         common = partial(under_common_names, pattern, asked, numbers)
-        member = make(self, pattern, evaluator, begins, common, gpms, context, dictionary, effort)
+        member = make(self, pattern, matcher, begins, common, gpms, context, dictionary, effort)
         self._waiting[member] = None
         return member
 
@@ -96,11 +96,11 @@ class Cohort:
         if first not in self._waiting:
             return  # an interrupt came when they were about to: it goes on by itself
         windows = {member: bounds(member.window, ticks, begin) for member in self._waiting}
-        axis = kind(first.common, windows[first], first.evaluator, first.effort)
+        axis = kind(first.common, windows[first], first.matcher, first.effort)
         alike = [
             member
             for member, window in windows.items()
-            if kind(member.common, window, member.evaluator, member.effort) == axis
+            if kind(member.common, window, member.matcher, member.effort) == axis
         ]
         for member in alike:
             del self._waiting[member]
@@ -213,7 +213,7 @@ def _of(member: Member) -> type[Group]:
         return OrderedGroup
     groups: dict[str, type[Group]] = {"nfa": KernelGroup, "tecs": EnumerationGroup, "lazy": LazyGroup}
     bounded: dict[str, type[Group]] = {"nfa": SheddingGroup, "lazy": SheddingLazyGroup}
-    return (groups if member.effort is None else bounded)[member.evaluator]
+    return (groups if member.effort is None else bounded)[member.matcher]
 
 
 def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:
@@ -226,7 +226,7 @@ def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:
     for member in members:
         more = gpms.union(member.common.gpms.values())
         most = roster.MOST_MEMBERS if member.skips else len(members)
-        is_limited = member.skips or member.evaluator != "nfa"
+        is_limited = member.skips or member.matcher != "nfa"
         if len(some) >= most or (is_limited and len(more) > MOST_GPMS):
             if len(some) > 1:
                 yield some
@@ -253,17 +253,17 @@ def _axis(member: Member, offset: int) -> object:
     if member.begin is None or not member.can_share or member.skips or member.effort:
         return None
     window = _window(member, offset)
-    return kind(member.common, window, member.evaluator), 0 if window.sliding else window.start % window.size
+    return kind(member.common, window, member.matcher), 0 if window.sliding else window.start % window.size
 
 
-def kind(common: Canonical, window: Bounds, evaluator: str, effort: Effort | None = None) -> object:
+def kind(common: Canonical, window: Bounds, matcher: str, effort: Effort | None = None) -> object:
     """Equal for queries that can be one group: of the same first element, axis and bound."""
     from spaseq.matching.tecs.fits import keys
 
     size = 0 if window.sliding else window.size
-    by = keys(common.pattern) if evaluator == "tecs" else ()
+    by = keys(common.pattern) if matcher == "tecs" else ()
     skip = common.pattern.query.skip
     partition = common.pattern.query.partition
     mode = None if skip is None else skip.mode
     bound = None if effort is None else (effort.latency, effort.pool, effort.policy, effort.clock)
-    return common.beginnings[0], partition, by, evaluator, mode, window.counted, window.sliding, size, bound
+    return common.beginnings[0], partition, by, matcher, mode, window.counted, window.sliding, size, bound

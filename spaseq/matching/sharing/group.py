@@ -18,8 +18,8 @@ from spaseq.alone import Single
 from spaseq.errors import EngineError
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.matching.columns.alone.taking import Taking
-from spaseq.matching.columns.evaluator import Asked, Solve
 from spaseq.matching.columns.history import History
+from spaseq.matching.columns.matcher import Asked, Solve
 from spaseq.matching.model import Bounds
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.part import GroupPart
@@ -34,7 +34,7 @@ _What = TypeVar("_What")
 
 
 class Group(ABC):
-    """Members, and what runs them all: an evaluator makes a group of its own. ``error`` is what ended them.
+    """Members, and what runs them all: a matcher makes a group of its own. ``error`` is what ended them.
 
     Members that have seen events before the group has go on as they did, until it knows all the events that
     their matches may have: then all of them move at once (``is_settled``). ``reached``: how many events were

@@ -1,4 +1,4 @@
-"""A query that shares partial matches, as the evaluator of itself: others bring it the matches."""
+"""A query that shares partial matches, as the matcher of itself: others bring it the matches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spaseq.effort import Effort
 from spaseq.events import Clock, EventBatch
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import Enumerating, Immediate
+from spaseq.matching.columns.matcher import Enumerating, Immediate
 from spaseq.matching.context import Context
 from spaseq.matching.sharing.canonical import Canonical
 from spaseq.patterns.evaluator import GpmEvaluator
@@ -39,7 +39,7 @@ class _Found(NamedTuple):
 
 
 class Member(Immediate):
-    """One of the queries: an evaluator to which others bring the matches.
+    """One of the queries: a matcher to which others bring the matches.
 
     ``until``: from this position on it wants no match that ends there. ``queries`` says for how many queries,
     which ask the same, it stands. ``begin``: when its first window begins, once events have come; ``ticks``:
@@ -50,7 +50,7 @@ class Member(Immediate):
         self,
         cohort: Cohort,
         pattern: SequencePattern,
-        evaluator: str,
+        matcher: str,
         asks_first: tuple[int, ...],
         common: Callable[[], Canonical | None],
         gpms: Mapping[str, GpmEvaluator],
@@ -60,7 +60,7 @@ class Member(Immediate):
     ) -> None:
         self.pattern = pattern
         #: What evaluates it, by itself or with others.
-        self.evaluator = evaluator
+        self.matcher = matcher
         self.window = pattern.query.window
         #: The same for all that may begin alike.
         self.asks_first = asks_first
@@ -134,7 +134,7 @@ class Member(Immediate):
         """How many queries want the partial matches of its first element, its first two, and so on."""
         return () if self._part is None else self._part.group.shared(self)
 
-    # --- as an evaluator ------------------------------------------------------------------------
+    # --- as a matcher ------------------------------------------------------------------------
 
     def see(self, batch: EventBatch, start: int, begin: int) -> None:
         """Events are there, the first at position ``start``; ``begin`` is when the first of all was.
@@ -309,9 +309,9 @@ class Enumerated(Member):
         before = 0 if self._before is None else self._before.waiting
         return before + sum(part.waiting for part in self._parts)
 
-    def instead_of(self, evaluator: Enumerating) -> None:
-        """Continue where an evaluator of its own stops; some of its matches may not be enumerated yet."""
-        self._before = evaluator
+    def instead_of(self, matcher: Enumerating) -> None:
+        """Continue where a matcher of its own stops; some of its matches may not be enumerated yet."""
+        self._before = matcher
 
     def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
         """Takes events, and enumerates nothing."""

@@ -1,4 +1,4 @@
-"""The lazy evaluator under a bound: between events, buffered rows are shed.
+"""The lazy matcher under a bound: between events, buffered rows are shed.
 
 A match is found if all its rows are there, so that nothing is found that is not without a bound. What
 something looks for that must be absent stays. An event is looked at as the last of a match before it can go.
@@ -18,7 +18,7 @@ from spaseq.errors import warn_within
 from spaseq.events import EventBatch, Stamp
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
-from spaseq.matching.lazy.evaluator import Lazy
+from spaseq.matching.lazy.matcher import Lazy
 from spaseq.matching.lazy.records import counter, passing
 from spaseq.matching.lazy.tables import Compiled
 from spaseq.matching.shedding.account import given_up, recall_of
@@ -49,7 +49,7 @@ _STATE: Final = 0.5
 
 
 class SheddingLazy(Lazy):
-    """The lazy evaluator, which keeps its bounds by shedding. ``shed`` says what was given up."""
+    """The lazy matcher, which keeps its bounds by shedding. ``shed`` says what was given up."""
 
     def __init__(self, query: BoundedQuery, compiled: Compiled | None = None) -> None:
         """``compiled``: its tables, if there are some."""

@@ -12,7 +12,7 @@ from spaseq.alone import Single
 from spaseq.effort import WorkClock
 from spaseq.events import EventBatch, Stamp
 from spaseq.matching.nfa import sizing
-from spaseq.matching.nfa.evaluator import Kernel
+from spaseq.matching.nfa.matcher import Kernel
 from spaseq.matching.nfa.memory import Memory, Room
 from spaseq.matching.nfa.records import header as mem
 from spaseq.matching.nfa.sizing import Turns

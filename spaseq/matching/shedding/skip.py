@@ -19,13 +19,13 @@ from spaseq.effort import Policy, Shed, WorkClock
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import Asked
+from spaseq.matching.columns.matcher import Asked
 from spaseq.matching.nfa.compiled import _kernel_layout as status
 from spaseq.matching.nfa.memory import Room, runs_size
 from spaseq.matching.nfa.records import header
 from spaseq.matching.nfa.tables.analysis import Compiled
 from spaseq.matching.ordered.compiled import _kernel_shed as k
-from spaseq.matching.ordered.evaluator import OrderedKernel
+from spaseq.matching.ordered.matcher import OrderedKernel
 from spaseq.matching.ordered.records import families, matches, roster
 from spaseq.matching.shedding._kernel_known import F_CODE, F_CODE_END, F_SIZE
 from spaseq.matching.shedding.account import given_up, recall_of

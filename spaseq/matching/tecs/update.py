@@ -1,4 +1,4 @@
-"""What the enumerating evaluator does with events: partial matches, and the roots of complete ones."""
+"""What the matcher ``tecs`` does with events: partial matches, and the roots of complete ones."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class LabelColumns(NamedTuple):
     ends: Ints
 
 
-# Events that come alone, for the enumerating evaluator: each is a few numbers up to the kernel.
+# Events that come alone, for the matcher ``tecs``: each is a few numbers up to the kernel.
 
 
 class SingleUpdate:

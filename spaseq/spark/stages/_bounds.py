@@ -21,11 +21,11 @@ Failed = dict[Hashable, tuple[int, str]]
 
 
 def bound_of(
-    pattern: SequencePattern, latency: timedelta | None, memory: int | None, evaluator: str | None
+    pattern: SequencePattern, latency: timedelta | None, memory: int | None, matcher: str | None
 ) -> Bound | None:
     """The bound that the buckets of a query keep by shedding, or None; a warning says if they cannot.
 
-    Raises EngineError for what is no bound, and for an evaluator that cannot shed.
+    Raises EngineError for what is no bound, and for a matcher that cannot shed.
     """
     if latency is None and memory is None:
         return None
@@ -35,7 +35,7 @@ def bound_of(
         # What was consumed must be consumed again where a bucket is brought back (``_remote``).
         warn("on Spark, a query with CONSUME ANY runs without a bound: drop it, or use the embedded engine")
         return None
-    how = under_bound(pattern, evaluator)
+    how = under_bound(pattern, matcher)
     if not how.is_kept:
         warn(f"the query {how.reason}")
     return bound if how.sheds else None
@@ -43,7 +43,7 @@ def bound_of(
 
 @dataclass(slots=True)
 class GivenUp:
-    """What an evaluator gave up, as often as somebody asks what came to it."""
+    """What a matcher gave up, as often as somebody asks what came to it."""
 
     partial_matches: int = 0
     doubtful: int = 0
@@ -51,7 +51,7 @@ class GivenUp:
     def since(self, shed: Shed | None) -> str | None:
         """A line for what was given up since it was asked last; None if nothing was.
 
-        ``recall`` is the estimate of all that the evaluator has seen (see ``Shed``).
+        ``recall`` is the estimate of all that the matcher has seen (see ``Shed``).
         """
         if shed is None:
             return None

@@ -117,7 +117,7 @@ class Bucket:
         kb = background_of(job, self._dictionary) if self._needs.triples else KnowledgeBase({})
         self._kb = kb
         effort = None if job.bound is None else job.bound.effort()
-        self._remote = RemotePipeline(self._query, self._dictionary, kb, job.evaluator, job.start, effort)
+        self._remote = RemotePipeline(self._query, self._dictionary, kb, job.matcher, job.start, effort)
         self._pipeline = self._remote.pipeline
         self._given_up = GivenUp()
         self._kept: list[_Kept] = []

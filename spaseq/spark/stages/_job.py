@@ -62,7 +62,7 @@ class Bound:
     clock: Callable[[], float] = time.perf_counter
 
     def effort(self) -> Effort:
-        """The same for the evaluator of one bucket, which shares it with no other."""
+        """The same for the matcher of one bucket, which shares it with no other."""
         pool = None if self.memory is None else Pool(self.memory)
         return Effort(self.latency, pool, 1.0, Policy.SHARP, self.clock)
 
@@ -117,7 +117,7 @@ class Job:
     clock: Clock
     start: int | None
     buckets: tuple[int, ...]
-    evaluator: str | None = None
+    matcher: str | None = None
     kb: Shared | None = None
     is_stream: bool = False
     joined: Joined | None = None

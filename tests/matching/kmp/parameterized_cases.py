@@ -1,4 +1,4 @@
-"""Random queries that are parameterized patterns, streams for them, and how evaluators are given both."""
+"""Random queries that are parameterized patterns, streams for them, and how matchers are given both."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.host import Matcher
-from spaseq.matching.kmp.evaluator import Parameterized
+from spaseq.matching.kmp.matcher import Parameterized
 from spaseq.matching.kmp.query import obstacles
-from spaseq.matching.model import Bounds, Evaluator, Occurrence
+from spaseq.matching.model import Bounds, Occurrence, PartitionMatcher
 from spaseq.matching.reference import Reference
 from spaseq.terms.dictionary import Dictionary, Term
 from tests.matching.blocks import singly
@@ -177,11 +177,11 @@ def random_stream(rng: random.Random, case: Case, size: int) -> Stream:
 def by_parameterized(case: Case, stream: Stream, sizes: Iterable[int]) -> list[object]:
     """In batches of these sizes."""
     context = Context(case.pattern, stream.dictionary, lambda *_: False)
-    evaluator = Parameterized(case.pattern, stream.dictionary, context, stream.bounds)
+    matcher = Parameterized(case.pattern, stream.dictionary, context, stream.bounds)
     found = []
     for batch in batches(stream.events, stream.dictionary, sizes):
-        found += shown(singly(evaluator.process(*batch)))
-    return found + shown(evaluator.close())
+        found += shown(singly(matcher.process(*batch)))
+    return found + shown(matcher.close())
 
 
 def by_reference(case: Case, stream: Stream) -> list[object]:
@@ -190,8 +190,8 @@ def by_reference(case: Case, stream: Stream) -> list[object]:
     return by_matcher(case, stream, lambda: Reference(case.pattern, context, stream.bounds))
 
 
-def by_matcher(case: Case, stream: Stream, make: Callable[[], Evaluator]) -> list[object]:
-    """By an evaluator for each partition."""
+def by_matcher(case: Case, stream: Stream, make: Callable[[], PartitionMatcher]) -> list[object]:
+    """By a matcher for each partition."""
     texts = Context(case.pattern, stream.dictionary, lambda *_: False).texts
     matcher = Matcher(case.pattern, stream.bounds, make, texts=texts)
     return [match for event in stream.events for match in shown(matcher.push(event))]

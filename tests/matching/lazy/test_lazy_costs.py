@@ -1,4 +1,4 @@
-"""What the lazy evaluator keeps, in what order it looks, and which queries fit (see also ``test_lazy``)."""
+"""What the lazy matcher keeps, in what order it looks, and which queries fit (see also ``test_lazy``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.filters.derived import split
 from spaseq.matching.lazy import memory
 from spaseq.matching.lazy.demands import chain_order, demands, is_better
-from spaseq.matching.lazy.evaluator import Lazy
+from spaseq.matching.lazy.matcher import Lazy
 from spaseq.matching.lazy.plans import plans
 from spaseq.matching.lazy.records import counter, ordering
 from spaseq.matching.lazy.tables import fits
@@ -44,7 +44,7 @@ def text(seq: str, filters: dict[str, str] | None = None, more: str = "", partit
 
 
 class Stream:
-    """An evaluator of one query, and events for it: a tick each."""
+    """A matcher of one query, and events for it: a tick each."""
 
     def __init__(self, query: str, window: int, *, tree: bool = False, partition: bool = False) -> None:
         pattern = pattern_of(query)

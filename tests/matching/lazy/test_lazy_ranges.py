@@ -95,7 +95,7 @@ CLOSE: list[Term] = [
 ]
 
 
-@pytest.mark.parametrize("evaluator", ["lazy", "tree"])
+@pytest.mark.parametrize("matcher", ["lazy", "tree"])
 @pytest.mark.parametrize(
     ("condition", "a", "b"),
     [
@@ -107,8 +107,8 @@ CLOSE: list[Term] = [
         ("?b <= ?a", "1e400", "1"),
     ],
 )
-def test_what_doubles_round_is_found(condition: str, a: str, b: str, evaluator: str) -> None:
-    engine = Engine(evaluator=evaluator)
+def test_what_doubles_round_is_found(condition: str, a: str, b: str, matcher: str) -> None:
+    engine = Engine(matcher=matcher)
     handle = engine.register(text("A : B", {"B": condition}).replace("WITHIN 1 ", "WITHIN 9 "))
     for tick, value in enumerate((a, b)):
         body = f"[] <http://example.org/v> {value} ; <http://example.org/k> 0 ."
@@ -124,7 +124,7 @@ def test_each_variable_has_bounds_of_its_own() -> None:
         "DEFINE GPM B ON S { [] :b ?b ; :w ?w . FILTER(?b = ?a) } "
         "DEFINE GPM C ON S { [] :c ?c . FILTER(?c = ?w) } }"
     )
-    engine = Engine(evaluator="tree")
+    engine = Engine(matcher="tree")
     handle = engine.register(query)
     for tick, event in enumerate((":a 5", ":a 6", ":b 5 ; :w 9", ":c 9")):
         engine.push("http://example.org/s", f"@prefix : <http://example.org/> . [] {event} .", tick)

@@ -18,8 +18,8 @@ from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds, Occurrence
-from spaseq.matching.nfa.evaluator import Kernel
 from spaseq.matching.nfa.exact import RunReplay
+from spaseq.matching.nfa.matcher import Kernel
 from spaseq.matching.nfa.records import header
 from spaseq.matching.nfa.tables.compiling import obstacles
 from spaseq.matching.obstacles import in_words

@@ -9,7 +9,7 @@ from pyoxigraph import Literal
 
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds
-from spaseq.matching.nfa.evaluator import Kernel
+from spaseq.matching.nfa.matcher import Kernel
 from spaseq.matching.nfa.tables.compiling import obstacles
 from spaseq.matching.obstacles import Obstacle
 from spaseq.terms.dictionary import Dictionary

@@ -16,7 +16,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.filters.numbers import _look, _short
 from spaseq.matching.host import Matcher
 from spaseq.matching.model import Bounds, Occurrence
-from spaseq.matching.nfa.evaluator import Kernel
+from spaseq.matching.nfa.matcher import Kernel
 from spaseq.matching.reference import Reference
 from spaseq.terms.dictionary import Dictionary, Term
 from spaseq.terms.texts import text_of

@@ -34,7 +34,7 @@ _QUERIES = (
 
 def _found(query: str, count: int, **given: object) -> Counter[str]:
     rng, named = random.Random(7), ox.NamedNode
-    engine = Engine(evaluator="nfa", **given)  # type: ignore[arg-type]
+    engine = Engine(matcher="nfa", **given)  # type: ignore[arg-type]
     handle = engine.register(query)
     for i in range(count):
         who, kind = named(f"urn:{i}"), named(f"http://example.org/{rng.choice('abc')}")

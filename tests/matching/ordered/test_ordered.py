@@ -70,15 +70,15 @@ def test_preferred(stream: str, sequence: str, skip: str, expected: list[str]) -
     assert found(query(sequence, tail=skip), stream) == expected
 
 
-@pytest.mark.parametrize("evaluator", ["nfa", "reference"])
+@pytest.mark.parametrize("matcher", ["nfa", "reference"])
 @pytest.mark.parametrize(("sequence", "rows"), [("(B{2}[,]) | (B , B)", 2), ("(B , B) | (B{2}[,])", 1)])
 def test_of_two_derivations_of_a_match_the_preferred_one_has_the_solutions(
-    sequence: str, rows: int, evaluator: str
+    sequence: str, rows: int, matcher: str
 ) -> None:
     # An iteration has a row of its own, and B , B one for both; without SKIP all three are there.
     text = query(sequence, gpms={"B": "FILTER(?bv = 1)"}, head="SELECT ?bv").replace("?b a :b", "[] a :b")
     for skip, expected in ((PAST, rows), ("", 3)):
-        engine = spaseq.Engine(evaluator=evaluator if skip else "reference")
+        engine = spaseq.Engine(matcher=matcher if skip else "reference")
         handle = engine.register(f"{text} {skip}")
         for letter in letters("b1=1 b2=1"):
             engine.push(NS + letter.stream, letter.turtle, letter.time, name=f"{NS}{letter.name}")
@@ -170,13 +170,13 @@ def test_runs_over_columns(case: str) -> None:
     assert "by tables over whole batches" in str(spaseq.explain(spaseq.prepare(text)))
 
 
-def test_other_evaluators_refuse() -> None:
+def test_other_matchers_refuse() -> None:
     with pytest.raises(spaseq.EngineError, match="no AFTER MATCH SKIP; here AFTER MATCH SKIP PAST"):
-        spaseq.Engine(evaluator="interpreter").register(query("A , B", tail=PAST))
+        spaseq.Engine(matcher="interpreter").register(query("A , B", tail=PAST))
 
 
 def test_explain_names_it() -> None:
-    assert "evaluator  nfa: priority simulation" in str(
+    assert "matcher    nfa: priority simulation" in str(
         spaseq.explain(spaseq.prepare(query("A , B+[,]", tail=PAST)))
     )
 
@@ -197,7 +197,7 @@ def test_a_skip_that_goes_nowhere_is_counted(skip: str, unskipped: int) -> None:
 # --- simultaneous events of several streams ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("evaluator", ["nfa", "reference"])
+@pytest.mark.parametrize("matcher", ["nfa", "reference"])
 @pytest.mark.parametrize(
     ("window", "stream", "expected"),
     [
@@ -209,10 +209,10 @@ def test_a_skip_that_goes_nowhere_is_counted(skip: str, unskipped: int) -> None:
     ],
 )
 def test_what_waits_for_others_of_its_time_is_not_lost(
-    window: str, stream: str, expected: list[str], evaluator: str
+    window: str, stream: str, expected: list[str], matcher: str
 ) -> None:
     text = query("B & A", window, tail=PAST, streams=("S", "S2"))
-    engine = spaseq.Engine(evaluator=evaluator)
+    engine = spaseq.Engine(matcher=matcher)
     handle = engine.register(
         text.replace("GPM A ON S, S2", "GPM A ON S2").replace("GPM B ON S, S2", "GPM B ON S2")
     )

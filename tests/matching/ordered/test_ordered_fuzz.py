@@ -23,7 +23,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds, Occurrence, bounds
 from spaseq.matching.nfa import memory as kernel_memory
 from spaseq.matching.nfa.records import header
-from spaseq.matching.ordered import evaluator, families
+from spaseq.matching.ordered import families, matcher
 from spaseq.matching.ordered.records import preferences
 from spaseq.matching.ordered.tables import order_tables
 from spaseq.matching.planner import by_events
@@ -47,8 +47,8 @@ seeds = st.integers(0, 2**64 - 1)
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets the kernel run out of room, and runs be merged, where else only long streams would."""
     monkeypatch.setattr(families, "FEW", 0)
-    monkeypatch.setattr(evaluator, "_START", kernel_memory.Room(1, 1, 1, 1))
-    monkeypatch.setattr(evaluator, "_FAMILIES", 1)
+    monkeypatch.setattr(matcher, "_START", kernel_memory.Room(1, 1, 1, 1))
+    monkeypatch.setattr(matcher, "_FAMILIES", 1)
     monkeypatch.setattr(kernel_memory, "_DECISIONS", 1)
     monkeypatch.setattr(kernel_memory, "_KEYS", 1)
 
@@ -193,12 +193,12 @@ WINDOW = Bounds(1 << 40, False, False, 0)
 
 def work(letters: Letters, text: str, window: Bounds = WINDOW) -> tuple[int, int]:
     """How many runs there were at most between two events, and how many matches."""
-    evaluator = evaluator_of(letters, text, window)
+    matcher = evaluator_of(letters, text, window)
     most = found = 0
     for batch, start, solutions in letters.batches(1):
-        found += sum(map(len, evaluator.process(batch, start, solutions)))
-        most = max(most, int(evaluator.families.runs.ints[header.LIVE_WAITS]))
-    return most, found + sum(1 for _ in evaluator.close())
+        found += sum(map(len, matcher.process(batch, start, solutions)))
+        most = max(most, int(matcher.families.runs.ints[header.LIVE_WAITS]))
+    return most, found + sum(1 for _ in matcher.close())
 
 
 def column(values: int, size: int) -> npt.NDArray[np.int64]:
@@ -226,9 +226,9 @@ def test_memory_is_flat() -> None:
     sizes = []
     for count in (2_000, 20_000):
         letters = Letters("ABC", np.array(list("ABBCX" * (count // 5))), column(7, count))
-        evaluator = evaluator_of(letters, query("A , B+[,] , C+[,]"), WINDOW)
-        assert sum(len(block) for b in letters.batches(512) for block in evaluator.process(*b)) == count // 5
-        sizes.append(len(evaluator.families.runs.ints) + len(evaluator.families.rows))
+        matcher = evaluator_of(letters, query("A , B+[,] , C+[,]"), WINDOW)
+        assert sum(len(block) for b in letters.batches(512) for block in matcher.process(*b)) == count // 5
+        sizes.append(len(matcher.families.runs.ints) + len(matcher.families.rows))
     assert sizes[0] == sizes[1]
 
 
@@ -242,14 +242,14 @@ def test_equal_runs_are_merged_event_by_event() -> None:
     )
     pattern, dictionary = normalise(parse(text)), Dictionary()
     context = Context(pattern, dictionary, lambda *_: False)
-    evaluator = by_events("nfa", pattern, context, Bounds(1 << 40, False, False, 0))()
+    matcher = by_events("nfa", pattern, context, Bounds(1 << 40, False, False, 0))()
     value = dictionary.intern(Literal(1))
     found, most = [], 0
     for i in range(40):
         solutions = {gpm: ({f"v{gpm}": value},) for gpm in ("AB" if i < 39 else "C")}
-        found += evaluator.push(Occurrence(Stamp(i, 1 + i % 2, i), i, solutions))
-        most = max(most, evaluator.kept[0])
-    found += evaluator.advance(1 << 41, 1 << 41)
+        found += matcher.push(Occurrence(Stamp(i, 1 + i % 2, i), i, solutions))
+        most = max(most, matcher.kept[0])
+    found += matcher.advance(1 << 41, 1 << 41)
     assert [len(match.events) for match in found] == [40]
     # Three runs of each first event, but those that are passed over.
     assert most < 40 * 8

@@ -17,8 +17,8 @@ from spaseq.language.syntax.printing import print_expression
 from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.alone._kernel_alone import LARGE, MOST_ROWS
 from spaseq.matching.columns.alone.singles import Counts, Singles
-from spaseq.matching.columns.evaluator import Asked, Solve
 from spaseq.matching.columns.history import History
+from spaseq.matching.columns.matcher import Asked, Solve
 from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.filters import batch as heads
 from spaseq.matching.filters.numbers import Numbers
@@ -203,7 +203,7 @@ _MOST_STREAMS: Final = 62
 
 
 class Taking:
-    """What a query's evaluator does with an event that comes alone, before its kernel runs.
+    """What a query's matcher does with an event that comes alone, before its kernel runs.
 
     ``streams``: the rank of each, by its id; ``read``: the variables whose columns the kernel reads, each
     with the place of its GPM; ``history`` keeps the events.

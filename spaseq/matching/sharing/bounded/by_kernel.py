@@ -21,7 +21,7 @@ from spaseq.matching.sharing.by_kernel import Gathering, KernelGroup
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.merge import Tables
 from spaseq.matching.sharing.part import Lot
-from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.matching.shedding.matcher import Shedding
 from spaseq.matching.shedding.rates import Queries
 
 

@@ -40,7 +40,7 @@ class SheddingLazyGroup(BoundedGroup, LazyGroup):
 
 
 class SheddingLazyTogether(SheddingLazy, GatheringLazy, Together):
-    """The evaluator of a group that keeps a bound."""
+    """The matcher of a group that keeps a bound."""
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort
 from spaseq.events import EventBatch, Stamp
 from spaseq.limits import Budget
-from spaseq.matching.columns.evaluator import UnsolvedError
+from spaseq.matching.columns.matcher import UnsolvedError
 from spaseq.matching.model import Bounds
 from spaseq.matching.sharing.bounded.ledgers import effort_of
 from spaseq.matching.sharing.bounded.member import BoundedMember
@@ -29,7 +29,7 @@ def query_of(pattern: SequencePattern, members: Sequence[BoundedMember], window:
 
 
 class Together(ABC):
-    """What runs a group: an evaluator that gathers matches, keeps a bound, and is this, too."""
+    """What runs a group: a matcher that gathers matches, keeps a bound, and is this, too."""
 
     _effort: Effort
     _members: Sequence[BoundedMember]

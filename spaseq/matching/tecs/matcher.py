@@ -1,4 +1,4 @@
-"""The enumerating evaluator: batches of solutions in, matches out, as lazily as they are asked for.
+"""Match by tECS: batches of solutions in, matches out, as lazily as they are asked for.
 
 CORE (Bucchi, Grez, Quintana, Riveros, Vansummeren): the work for an event does not depend on the window or on
 how many partial matches there are, and the matches that end with an event are enumerated with a delay that
@@ -18,7 +18,7 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import Asked, Immediate, UnsolvedError
+from spaseq.matching.columns.matcher import Asked, Immediate, UnsolvedError
 from spaseq.matching.context import Context
 from spaseq.matching.interpreter.program import RunsProgram
 from spaseq.matching.model import Bounds

@@ -15,7 +15,7 @@ from spaseq.limits import Budget
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.batches import BatchColumns
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import Asked, UnsolvedError
+from spaseq.matching.columns.matcher import Asked, UnsolvedError
 from spaseq.matching.context import Context
 from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.filters.derived import Lookups

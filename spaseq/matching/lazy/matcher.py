@@ -1,4 +1,4 @@
-"""The lazy evaluator's readable side: batches of solutions in, matches out.
+"""The lazy matcher's readable side: batches of solutions in, matches out.
 
 After lazy chain automata (Kolchinsky, Schuster): events are buffered, and matches put together in
 the order of what is rarest, whatever the order of the sequence. The operator ``:`` skips anything, so that
@@ -20,7 +20,7 @@ from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.batches import BatchColumns
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.evaluator import Asked, Immediate, UnsolvedError
+from spaseq.matching.columns.matcher import Asked, Immediate, UnsolvedError
 from spaseq.matching.context import Context
 from spaseq.matching.filters import batch as heads
 from spaseq.matching.lazy.compiled import _kernel_layout as lay

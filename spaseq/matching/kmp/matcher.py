@@ -20,8 +20,8 @@ from spaseq.matching.columns.blocks.few import mixed
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.plain import Columns, Site, Sites
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.evaluator import Asked, Immediate, UnsolvedError
 from spaseq.matching.columns.history import History
+from spaseq.matching.columns.matcher import Asked, Immediate, UnsolvedError
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.kmp import _kernel as k

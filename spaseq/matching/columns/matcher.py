@@ -1,4 +1,4 @@
-"""Evaluators of a whole query, which take batches of columns: what they do, and what some of them share."""
+"""Matchers of a whole query, which take batches of columns: what they do, and what some of them share."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class UnsolvedError(Exception):
     """An event is too large to be taken as one that came alone."""
 
 
-#: What classes of evaluators can do: ``isinstance`` of a protocol takes as long as to make half an evaluator.
+#: What classes of matchers can do: ``isinstance`` of a protocol takes as long as to make half a matcher.
 _KNOWN: Final[dict[tuple[type, type], bool]] = {}
 
 
-def _is(evaluator: object, protocol: type) -> bool:
-    asked = type(evaluator), protocol
+def _is(matcher: object, protocol: type) -> bool:
+    asked = type(matcher), protocol
     if asked not in _KNOWN:
-        _KNOWN[asked] = isinstance(evaluator, protocol)
+        _KNOWN[asked] = isinstance(matcher, protocol)
     return _KNOWN[asked]
 
 
@@ -58,7 +58,7 @@ class Asked(NamedTuple):
 
 
 class ByColumns(Protocol):
-    """An evaluator of a whole query, with all its partitions, that takes batches of columns.
+    """A matcher of a whole query, with all its partitions, that takes batches of columns.
 
     Matches come in the order of their last events, each as soon as it is certain, as those of ``Matcher`` do.
     """
@@ -158,7 +158,7 @@ class Quick(ByColumns, Protocol):
 
 
 class Immediate:
-    """What an evaluator does when time passes, if a match of its queries is certain with its last event."""
+    """What a matcher does when time passes, if a match of its queries is certain with its last event."""
 
     @property
     def waits(self) -> bool:
@@ -184,11 +184,11 @@ class Immediate:
         return time
 
 
-def is_quick(evaluator: object) -> TypeGuard[Quick]:
-    """Whether an evaluator is ``Quick``."""
-    return _is(evaluator, Quick)
+def is_quick(matcher: object) -> TypeGuard[Quick]:
+    """Whether a matcher is ``Quick``."""
+    return _is(matcher, Quick)
 
 
-def is_enumerating(evaluator: object) -> TypeGuard[Enumerating]:
-    """Whether an evaluator is ``Enumerating``."""
-    return _is(evaluator, Enumerating)
+def is_enumerating(matcher: object) -> TypeGuard[Enumerating]:
+    """Whether a matcher is ``Enumerating``."""
+    return _is(matcher, Enumerating)

@@ -1,4 +1,4 @@
-"""The runs evaluator: eager interpretation of NFA_scep, every partial match kept (SPAseq paper, 6.3)."""
+"""The interpreter: eager interpretation of NFA_scep, every partial match kept (SPAseq paper, 6.3)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Waiting:
 
 
 class Runs:
-    """Finds the matches of one sequence in one partition, see ``Evaluator``.
+    """Finds the matches of one sequence in one partition, see ``PartitionMatcher``.
 
     ``program`` is shared by the partitions of a query.
     """
@@ -47,11 +47,11 @@ class Runs:
 
     @property
     def kept(self) -> tuple[int, int]:
-        """See ``Evaluator.kept``."""
+        """See ``PartitionMatcher.kept``."""
         return self._machine.waiting + self._undecided, self._machine.size
 
     def push(self, occurrence: Occurrence) -> list[Found]:
-        """See ``Evaluator.push``."""
+        """See ``PartitionMatcher.push``."""
         self._newest = occurrence
         opening = self._bounds.opening(occurrence, occurrence)
         if self._waiting:
@@ -121,7 +121,7 @@ class Runs:
         return found
 
     def advance(self, at: int, time: int) -> list[Found]:
-        """See ``Evaluator.advance``."""
+        """See ``PartitionMatcher.advance``."""
         found = []
         while self._waiting and self._waiting[0][0] <= at:
             _, _, waits = heapq.heappop(self._waiting)
@@ -133,7 +133,7 @@ class Runs:
         return sorted(found, key=lambda match: match.last.position)
 
     def drop(self) -> None:
-        """See ``Evaluator.drop``."""
+        """See ``PartitionMatcher.drop``."""
         self._waiting.clear()
         self._early.clear()
         self._undecided = 0

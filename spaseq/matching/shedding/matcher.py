@@ -14,9 +14,9 @@ from spaseq.effort import Policy, Shed
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import Asked
+from spaseq.matching.columns.matcher import Asked
 from spaseq.matching.filters import batch as heads
-from spaseq.matching.nfa import evaluator as whole
+from spaseq.matching.nfa import matcher as whole
 from spaseq.matching.nfa import sizing
 from spaseq.matching.nfa.compiled import _kernel_layout as lay
 from spaseq.matching.nfa.memory import Memory, Room, runs_size

@@ -1,4 +1,4 @@
-"""Every evaluator, compared with the reference on random queries of the whole language."""
+"""Every matcher, compared with the reference on random queries of the whole language."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.judge.compare import Answer, by_engine
 from tests.judge.generate import Case, random_case, random_query
 from tests.judge.volume import PARTS, SIZE
 
-#: Which evaluators a query is tried on, by the only operator it has: all that take the whole language, or
+#: Which matchers a query is tried on, by the only operator it has: all that take the whole language, or
 #: those that take a part of it.
 TRIED: Final = {None: ("interpreter", "nfa"), ":": ("tecs", "lazy"), ",": ("kmp",)}
 
-#: Which part of the random queries each evaluator can run at least.
+#: Which part of the random queries each matcher can run at least.
 HELD: Final = {
     "interpreter": 0.55,
     "nfa": 0.35,
@@ -30,18 +30,18 @@ HELD: Final = {
 }
 
 
-def answers(case: Case, prepared: Query, evaluator: str) -> list[Answer] | None:
-    """What an evaluator finds; None if it cannot run the query, and says so."""
+def answers(case: Case, prepared: Query, matcher: str) -> list[Answer] | None:
+    """What a matcher finds; None if it cannot run the query, and says so."""
     try:
-        return by_engine(case, evaluator.partition(",")[0], prepared)
+        return by_engine(case, matcher.partition(",")[0], prepared)
     except EngineError as refusal:
-        if evaluator in ("interpreter", "nfa, skip") or "can run this query only if" not in str(refusal):
+        if matcher in ("interpreter", "nfa, skip") or "can run this query only if" not in str(refusal):
             raise
         return None
 
 
 def compare(seed: int, operator: str | None) -> set[str]:
-    """Which evaluators could be asked; each finds what the reference finds."""
+    """Which matchers could be asked; each finds what the reference finds."""
     rng = random.Random(seed)
     query = random_query(rng, operator)
     case = random_case(rng, query, rng.randrange(4, 12))
@@ -62,7 +62,7 @@ def compare(seed: int, operator: str | None) -> set[str]:
 
 
 def compared(seeds: range, operator: str | None) -> None:
-    """Each evaluator could be asked often enough."""
+    """Each matcher could be asked often enough."""
     counts = Counter(name for seed in seeds for name in compare(seed, operator))
     for name in (*TRIED[operator], *(("nfa, skip",) if operator is None else ())):
         assert counts[name] >= HELD[name] * len(seeds), counts

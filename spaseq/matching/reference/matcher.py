@@ -1,4 +1,4 @@
-"""The reference as an evaluator: searches its whole window again at every event, and skips after a match."""
+"""The reference as a matcher: searches its whole window again at every event, and skips after a match."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _key(m: Partial) -> tuple[object, ...]:
     return m.key
 
 
-# The reference as an evaluator: searches its whole window again at every event.
+# The reference as a matcher: searches its whole window again at every event.
 
 
 def matches(pattern: SequencePattern, context: Context, bounds: Bounds, events: Events) -> list[Found]:
@@ -135,16 +135,16 @@ class Reference:
 
     @property
     def kept(self) -> tuple[int, int]:
-        """See ``Evaluator.kept``; nothing is kept but events and what waits."""
+        """See ``PartitionMatcher.kept``; nothing is kept but events and what waits."""
         return len(self._waiting), 0
 
     def drop(self) -> None:
-        """See ``Evaluator.drop``. The events stay: negations at a match's beginning must see them."""
+        """See ``PartitionMatcher.drop``. The events stay: negations at a match's beginning must see them."""
         self._waiting = []
         self._dropped = self._events[-1].position if self._events else -1
 
     def push(self, occurrence: Occurrence) -> list[Found]:
-        """See ``Evaluator.push``."""
+        """See ``PartitionMatcher.push``."""
         self._forget(occurrence)
         self._events.append(occurrence)
         if self._skipping is not None:
@@ -156,7 +156,7 @@ class Reference:
         return self._certain(self._bounds.measure(occurrence) - 1, occurrence.time)
 
     def advance(self, at: int, time: int) -> list[Found]:
-        """See ``Evaluator.advance``."""
+        """See ``PartitionMatcher.advance``."""
         if not self._events:
             return []
         return self._certain(at, time) if self._skipping is None else self._preferred(at, time)
