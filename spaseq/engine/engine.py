@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pyoxigraph as ox
 
-from spaseq.effort import Policy
+from spaseq.bounds import Policy
 from spaseq.engine.arguments import (
     EventGraph,
     FarTimeError,
@@ -162,7 +162,7 @@ class Engine:
         this name its handle is returned, which calls ``on_match`` from now on; another query of the name (or
         other bounds) is refused, or, with ``replace``, cancelled, and this one starts in its place.
         """
-        effort = self._bounds.of(latency, weight)
+        bound = self._bounds.of(latency, weight)
         prepared = as_query(query, self._core.limits)
         self.turn.check()
         handle: Handle | None = None
@@ -171,10 +171,10 @@ class Engine:
                 self._core.check_open()
                 self._core.catch_up()
                 if name is not None or self.is_durable:
-                    named = self._registry.register(prepared, on_match, effort, name, replace)
+                    named = self._registry.register(prepared, on_match, bound, name, replace)
                     self._core.end()
                     return named
-                handle = self._registry.add(prepared, on_match, effort)
+                handle = self._registry.add(prepared, on_match, bound)
         except KeyboardInterrupt:
             if handle is not None:  # the caller does not get it
                 handle.cancel()

@@ -12,8 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Final
 
+from spaseq.bounds import Policy, Shed, in_ms
 from spaseq.connect import LiveSource, parse_location
-from spaseq.effort import Policy, Shed, in_ms
 from spaseq.engine.engine import Engine
 from spaseq.engine.handle import Handle
 from spaseq.engine.reading import Held, Source, Steps

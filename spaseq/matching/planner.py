@@ -10,14 +10,14 @@ from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.normal import is_strict
 from spaseq.automaton.pattern import Atom, SequencePattern, may_trail, walk
 from spaseq.automaton.show import show
-from spaseq.effort import Effort, Policy
+from spaseq.bounds import Bound, Policy
 from spaseq.errors import EngineError
 from spaseq.language.syntax import UNITS, Consume, Strategy
 from spaseq.matching.columns.matcher import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.interpreter.matcher import Runs
 from spaseq.matching.interpreter.program import RunsProgram
-from spaseq.matching.model import Bounds, PartitionMatcher
+from spaseq.matching.model import PartitionMatcher, StreamWindow
 from spaseq.matching.obstacles import Feature, Obstacle, features, in_words, other_operators
 from spaseq.matching.ordered.simulation import Ordered
 from spaseq.matching.reference import Reference
@@ -198,38 +198,38 @@ def by_columns(
     pattern: SequencePattern,
     dictionary: Dictionary,
     context: Context,
-    bounds: Bounds,
-    effort: Effort | None = None,
+    window: StreamWindow,
+    bound: Bound | None = None,
 ) -> ByColumns | None:
     """The matcher of that name; None if it is one that takes event by event.
 
-    ``effort``: the bounds that it keeps by shedding, which ``nfa`` and ``lazy`` can.
+    ``bound``: the bounds that it keeps by shedding, which ``nfa`` and ``lazy`` can.
     """
     # Imported only here, because compiled code takes a while to load.
-    if effort is not None:
+    if bound is not None:
         from spaseq.matching.shedding.query import BoundedQuery
 
-        return _shedding(name, BoundedQuery(pattern, dictionary, context, bounds, effort))
+        return _shedding(name, BoundedQuery(pattern, dictionary, context, window, bound))
     if name == "kmp":
         from spaseq.matching.kmp.matcher import Parameterized
 
-        return Parameterized(pattern, dictionary, context, bounds)
+        return Parameterized(pattern, dictionary, context, window)
     if name == "tecs":
         from spaseq.matching.tecs.matcher import Enumeration
 
-        return Enumeration(pattern, dictionary, context, bounds)
+        return Enumeration(pattern, dictionary, context, window)
     if name in ("lazy", "tree"):
         from spaseq.matching.lazy.matcher import Lazy
 
-        return Lazy(pattern, dictionary, context, bounds, tree=name == "tree")
+        return Lazy(pattern, dictionary, context, window, tree=name == "tree")
     if name == "nfa" and pattern.query.skip is None:
         from spaseq.matching.nfa.matcher import Kernel
 
-        return Kernel(pattern, dictionary, context, bounds)
+        return Kernel(pattern, dictionary, context, window)
     if name == "nfa" and not _beyond_skip_tables(pattern):
         from spaseq.matching.ordered.matcher import OrderedKernel
 
-        return OrderedKernel(pattern, dictionary, context, bounds)
+        return OrderedKernel(pattern, dictionary, context, window)
     return None
 
 
@@ -257,7 +257,7 @@ def load(name: str, pattern: SequencePattern) -> None:
 
 
 def by_events(
-    name: str, pattern: SequencePattern, context: Context, bounds: Bounds
+    name: str, pattern: SequencePattern, context: Context, window: StreamWindow
 ) -> Callable[[], PartitionMatcher]:
     """Makes matchers of that name, one per partition; what they share is prepared once.
 
@@ -265,12 +265,12 @@ def by_events(
     """
     if name == "interpreter":
         program = RunsProgram(compile_pattern(pattern))
-        return lambda: Runs(program, pattern, context, bounds)
+        return lambda: Runs(program, pattern, context, window)
     if name == "nfa":  # with SKIP, where tables cannot
         program = RunsProgram(compile_pattern(pattern))
-        return lambda: Ordered(program, pattern, context, bounds)
+        return lambda: Ordered(program, pattern, context, window)
     if name == "reference":
-        return lambda: Reference(pattern, context, bounds)
+        return lambda: Reference(pattern, context, window)
     raise ValueError(f"no matcher that takes event by event is called {name!r}")
 
 

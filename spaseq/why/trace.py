@@ -18,7 +18,7 @@ from spaseq.matching.interpreter.machine import Gathering, Machine, Member
 from spaseq.matching.interpreter.matcher import Runs
 from spaseq.matching.interpreter.program import GateEdge, Place, RunsProgram
 from spaseq.matching.interpreter.state import MatchEnd, PartialMatch, Wait
-from spaseq.matching.model import Bounds, Choice, Found, Occurrence
+from spaseq.matching.model import Choice, Found, Occurrence, StreamWindow
 from spaseq.why.diagnosis import EdgeCount, StateCount
 
 #: Reasons why a partial match ends, besides the strategy after it.
@@ -47,7 +47,7 @@ class Trace:
     visits: list[_Visit] = field(default_factory=list)
     states: dict[int, int] = field(default_factory=dict)
     edges: dict[int, Edge] = field(default_factory=dict)
-    bounds: Bounds | None = None
+    window: StreamWindow | None = None
     last: Occurrence | None = None
 
     def __post_init__(self) -> None:
@@ -71,8 +71,8 @@ class Trace:
             came[visit.state] += 1
             if visit.on:
                 on[visit.state] += 1
-            elif visit.first is not None and self.last is not None and self.bounds is not None:
-                ends = END if self.bounds.together(visit.first, self.last) else WINDOW
+            elif visit.first is not None and self.last is not None and self.window is not None:
+                ends = END if self.window.together(visit.first, self.last) else WINDOW
                 died[visit.state][visit.fate or ends] += 1
         states = tuple(
             StateCount(state, came[state], on[state], self.ended[state], dict(died[state]))
@@ -120,12 +120,14 @@ def _keyless(nfa: NFA) -> NFA:
 class TracedRuns(Runs):
     """The matcher ``interpreter`` with counts."""
 
-    def __init__(self, trace: Trace, pattern: SequencePattern, context: Context, bounds: Bounds) -> None:
-        super().__init__(trace.program, pattern, context, bounds)
+    def __init__(
+        self, trace: Trace, pattern: SequencePattern, context: Context, window: StreamWindow
+    ) -> None:
+        super().__init__(trace.program, pattern, context, window)
         self._trace = trace
-        trace.bounds = bounds
+        trace.window = window
         single = len(set(pattern.streams)) == 1
-        self._machine = _Traced(trace, context, bounds, single)
+        self._machine = _Traced(trace, context, window, single)
         self._machine.start(PartialMatch(), context.start)
 
     def push(self, occurrence: Occurrence) -> list[Found]:
@@ -142,14 +144,14 @@ class _Traced(Machine):
     operand may complete.
     """
 
-    def __init__(self, trace: Trace, context: Context, bounds: Bounds, single: bool) -> None:
+    def __init__(self, trace: Trace, context: Context, window: StreamWindow, single: bool) -> None:
         self._trace = trace
         self._visit_of: dict[int, _Visit] = {}
         self._here: _Visit | None = None
         self._seeing: _Visit | None = None
         self._hindrance: str | None = None
         self._home: Gathering | None = None
-        super().__init__(trace.program, context, bounds, single)
+        super().__init__(trace.program, context, window, single)
 
     def arrive(self, place: Place, run: PartialMatch, rows: Rows) -> None:
         """Count an arrival, see ``Machine.arrive``."""
@@ -237,7 +239,7 @@ class _Traced(Machine):
 
     def _step(self, way: GateEdge, run: PartialMatch, rows: Rows, last: Occurrence) -> None:
         edge = self._trace.edges.get(id(way))
-        within = run.first is None or self.bounds.together(run.first, last)
+        within = run.first is None or self.window.together(run.first, last)
         if edge is not None and within:
             self._trace.taken[edge] += 1
             if self._seeing is not None:

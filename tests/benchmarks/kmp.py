@@ -26,7 +26,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.kmp.matcher import Parameterized
 from spaseq.matching.kmp.patterns import Pattern, Term, Variable, compile_pattern, search_numbers
 from spaseq.matching.kmp.tree import PatternTree
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa.matcher import Kernel
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
@@ -235,7 +235,7 @@ class _Stream:
         """How long a matcher takes, and how many matches it finds; the first batch warms up."""
         context = Context(pattern, self.dictionary, lambda *_: False)
         make = Parameterized if name == "kmp" else Kernel
-        matcher = make(pattern, self.dictionary, context, Bounds(1_000, True, True, 0))
+        matcher = make(pattern, self.dictionary, context, StreamWindow(1_000, True, True, 0))
         spent, found = 0.0, 0
         for start in range(0, len(self._visits), _BATCH):
             batch, solutions = self._batch(start, objects, by)

@@ -27,7 +27,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.host import Matcher
 from spaseq.matching.lazy.matcher import Lazy
 from spaseq.matching.lazy.records import counter
-from spaseq.matching.model import Bounds, Occurrence
+from spaseq.matching.model import Occurrence, StreamWindow
 from spaseq.matching.nfa.matcher import Kernel
 from spaseq.matching.nfa.records import header
 from spaseq.matching.planner import by_events
@@ -107,29 +107,31 @@ class _Run:
 
 
 def _eager(
-    pattern: SequencePattern, dictionary: Dictionary, bounds: Bounds, batches: Sequence[Batch]
+    pattern: SequencePattern, dictionary: Dictionary, window: StreamWindow, batches: Sequence[Batch]
 ) -> _Run:
-    kernel = Kernel(pattern, dictionary, Context(pattern, dictionary, lambda *_: False), bounds)
+    kernel = Kernel(pattern, dictionary, Context(pattern, dictionary, lambda *_: False), window)
     return _Run.of(kernel, lambda: int(kernel._memory.ints[header.LIVE_WAITS]), batches)
 
 
 def _lazy(
     pattern: SequencePattern,
     dictionary: Dictionary,
-    bounds: Bounds,
+    window: StreamWindow,
     batches: Sequence[Batch],
     *,
     tree: bool,
 ) -> _Run:
     context = Context(pattern, dictionary, lambda *_: False)
-    lazy = Lazy(pattern, dictionary, context, bounds, tree=tree)
+    lazy = Lazy(pattern, dictionary, context, window, tree=tree)
     return _Run.of(lazy, lambda: int(lazy.memory.counters[counter.PEAK]), batches)
 
 
-def _runs(pattern: SequencePattern, dictionary: Dictionary, bounds: Bounds, batches: Sequence[Batch]) -> _Run:
+def _runs(
+    pattern: SequencePattern, dictionary: Dictionary, window: StreamWindow, batches: Sequence[Batch]
+) -> _Run:
     """Event by event; how many partial matches there are is not asked."""
     context = Context(pattern, dictionary, lambda *_: False)
-    matcher = Matcher(pattern, bounds, by_events("interpreter", pattern, context, bounds))
+    matcher = Matcher(pattern, window, by_events("interpreter", pattern, context, window))
     matches = 0
     begin = time.process_time()
     for batch, start, solutions in batches:
@@ -146,19 +148,19 @@ _TREE: Final = partial(_lazy, tree=True)
 
 
 def _compared(
-    case: str, against: str, seq: str, filters: dict[str, str], window: int, kinds: Ids, prices: Ids
+    case: str, against: str, seq: str, filters: dict[str, str], size: int, kinds: Ids, prices: Ids
 ) -> Iterator[Measurement]:
     """Chain and tree against the kernel, or where it cannot, against ``interpreter``."""
-    pattern, bounds = _pattern(seq, filters), Bounds(window, True, True, 0)
+    pattern, window = _pattern(seq, filters), StreamWindow(size, True, True, 0)
     dictionary = Dictionary()
     ids = np.array([dictionary.pin(Literal(price)) for price in range(int(prices.max()) + 1)])
     batches = _batches(dictionary, kinds, ids[prices])
 
     def best(run: Callable[..., _Run]) -> _Run:
         # What is compiled on the way is compiled in the first run.
-        return min((run(pattern, dictionary, bounds, batches) for _ in range(2)), key=lambda one: one.seconds)
+        return min((run(pattern, dictionary, window, batches) for _ in range(2)), key=lambda one: one.seconds)
 
-    eager = _runs(pattern, dictionary, bounds, batches) if against == "interpreter" else best(_eager)
+    eager = _runs(pattern, dictionary, window, batches) if against == "interpreter" else best(_eager)
     for name, run in (("chain", _CHAIN), ("tree", _TREE)):
         lazy = best(run)
         check(f"matches of {case}", lazy.matches, eager.matches)

@@ -15,17 +15,17 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 from pyoxigraph import Literal
+from spaseq.kept import Bound, Policy, Pool, WorkClock
 
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort, Policy, Pool, WorkClock
 from spaseq.errors import SpaseqWarning
 from spaseq.events import Clock, EventBatch
 from spaseq.language.reading.parser import parse
 from spaseq.limits import UNLIMITED
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.context import Context
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.shedding.matcher import Shedding
 from spaseq.matching.shedding.query import BoundedQuery, obstacles
 from spaseq.patterns.spectra.solutions import Solutions
@@ -185,12 +185,12 @@ def run(
     asked = pattern(name)
     clock = WorkClock(1.0)
     pool = None if memory is None else Pool(memory)
-    effort = Effort(1e18 if bound is None else bound, pool, policy=policy, clock=clock)
+    kept = Bound(1e18 if bound is None else bound, pool, policy=policy, clock=clock)
     if pool is not None:
-        pool.join(effort)
+        pool.join(kept)
     context = Context(asked, stream.dictionary, None, UNLIMITED)
-    window = Bounds(stream.window, True, True, 0, True)
-    matcher = evaluated(BoundedQuery(asked, stream.dictionary, context, window, effort))
+    window = StreamWindow(stream.window, True, True, 0, True)
+    matcher = evaluated(BoundedQuery(asked, stream.dictionary, context, window, kept))
     if bound is None:
         # Nobody looks for the dead without a bound, or tries events on ghosts.
         matcher._features = replace(

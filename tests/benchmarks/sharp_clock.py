@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pyoxigraph as ox
 
 import spaseq
-from spaseq.effort import Policy
+from spaseq.bounds import Policy
 from spaseq.errors import SpaseqWarning
 from spaseq.results.batch import MatchBatch
 from tests.benchmarks.measure import Measurement, check

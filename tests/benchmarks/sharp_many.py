@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyoxigraph as ox
 
 import spaseq
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 from spaseq.errors import SpaseqWarning
 from spaseq.results.batch import MatchBatch
 from tests.benchmarks.measure import Measurement, check

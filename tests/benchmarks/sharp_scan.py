@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.effort import Policy, WorkClock
+from spaseq.bounds import Policy, WorkClock
 from spaseq.errors import SpaseqWarning
 from spaseq.events import EventBatch
 from spaseq.matching.nfa.records import gates, header, waits
@@ -41,8 +41,8 @@ class Scanning(Shedding):
         further = np.maximum(self._there() - (shows - before), 0.0)
         shows += further
         self._units += float(further.sum())
-        assert isinstance(self._effort.clock, WorkClock)
-        self._effort.clock.add(float(further.sum()))
+        assert isinstance(self._bound.clock, WorkClock)
+        self._bound.clock.add(float(further.sum()))
         return columns
 
     def _there(self) -> npt.NDArray[np.float64]:
@@ -53,7 +53,7 @@ class Scanning(Shedding):
         gate = m[places + waits.GATE]
         live = gate != 0
         live &= m[places + waits.BUCKET] != waits.IS_PARKED
-        live &= m[places + waits.FIRST] >= self._place[0] - self._bounds.reach
+        live &= m[places + waits.FIRST] >= self._place[0] - self._window.reach
         counted = np.bincount(t[gate[live] + gates.NUMBER], minlength=len(self._sketch.shows))
         return counted.astype(np.float64)
 

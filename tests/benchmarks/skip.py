@@ -16,7 +16,7 @@ from spaseq.automaton.normal import normalise
 from spaseq.events import Clock, EventBatch
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.ordered.matcher import OrderedKernel
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
@@ -73,14 +73,14 @@ def query(seq: str, filters: dict[str, str] | None = None, skip: str = _SKIP, wh
     )
 
 
-def evaluator_of(letters: Letters, text: str, window: Bounds) -> OrderedKernel:
+def evaluator_of(letters: Letters, text: str, window: StreamWindow) -> OrderedKernel:
     """A matcher of a query over letters."""
     pattern = normalise(parse(text))
     context = Context(pattern, letters.dictionary, lambda *_: False)
     return OrderedKernel(pattern, letters.dictionary, context, window)
 
 
-def run(letters: Letters, text: str, window: Bounds) -> tuple[float, int]:
+def run(letters: Letters, text: str, window: StreamWindow) -> tuple[float, int]:
     """The seconds of a query over columns, its matches taken, and how many they are."""
     matcher = evaluator_of(letters, text, window)
     spent, found = 0.0, 0
@@ -115,7 +115,7 @@ _CASES: Final = {
 def benchmark(quick: bool) -> Iterator[Measurement]:
     """Row patterns from columns, from bytes, and over streams ten times as long."""
     count, runs = (50_000, 1) if quick else (1_000_000, 3)
-    window = Bounds(1 << 40, False, False, 0, ticks=True)
+    window = StreamWindow(1 << 40, False, False, 0, ticks=True)
     for case, text in _CASES.items():
         long, short = row_pattern(count), row_pattern(count // 10)
         run(short, text, window)
@@ -138,7 +138,7 @@ def _merged(quick: bool) -> Iterator[Measurement]:
     count = 1_000 if quick else 10_000
     text = query("(A | B)+[,] , C")
 
-    window = Bounds(1 << 40, False, False, 0)
+    window = StreamWindow(1 << 40, False, False, 0)
 
     def seconds(size: int) -> float:
         letters = np.array(["AB"] * (size - 1) + ["C"])

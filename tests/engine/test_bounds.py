@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from spaseq import Engine
+from spaseq.bounds import Bound, Pool, Shed, WorkClock
 from spaseq.cli.console import StatusLine
-from spaseq.effort import Effort, Pool, Shed, WorkClock
 from spaseq.engine.handle import Handle
 from spaseq.engine.running import Progress, _given_up
 from spaseq.errors import EngineError, SpaseqWarning
@@ -343,7 +343,7 @@ def test_events_that_come_together_are_taken_together_however_little_time_there_
 
 def test_events_that_take_long_are_taken_one_by_one() -> None:
     """Of a few at once it was not known what each was to be shown, and they broke the bound together."""
-    pace = Pace(Effort(latency=5e-3, clock=lambda: 0.0))
+    pace = Pace(Bound(latency=5e-3, clock=lambda: 0.0))
     pace.learn(5e-3)
     assert pace.chunk == 1
     pace.learn(1e-3)
@@ -612,7 +612,7 @@ def test_a_query_of_the_same_name_with_other_bounds_is_another_one() -> None:
 
 def test_of_the_memory_each_query_has_its_part_and_what_the_others_leave() -> None:
     pool = Pool(1_000)
-    light, heavy = Effort(pool=pool), Effort(pool=pool, weight=3.0)
+    light, heavy = Bound(pool=pool), Bound(pool=pool, weight=3.0)
     pool.join(light)
     pool.join(heavy)
     assert pool.share(light, 900) == 1_000

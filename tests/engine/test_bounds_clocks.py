@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from spaseq import Engine
-from spaseq.effort import Shed
+from spaseq.bounds import Shed
 from spaseq.errors import EngineError, RetrievalError, SpaseqWarning
 from spaseq.paths import Budget, load, retrieve
 from tests.matching.test_shedding_shared import events, query

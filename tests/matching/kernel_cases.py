@@ -14,7 +14,7 @@ from spaseq.matching.columns.matcher import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key, Matcher
 from spaseq.matching.interpreter.matcher import Runs
-from spaseq.matching.model import Bounds, Found, Occurrence, PartitionMatcher, Row
+from spaseq.matching.model import Found, Occurrence, PartitionMatcher, Row, StreamWindow
 from spaseq.matching.nfa.matcher import Kernel
 from spaseq.matching.reference import Reference
 from spaseq.patterns.spectra.solutions import Solutions
@@ -28,16 +28,16 @@ Yields = list[list[object]]
 
 def by_reference(sample: Sample) -> Yields:
     query = sample.query
-    return by_matcher(sample, lambda: Reference(query.pattern, query.context, sample.bounds))
+    return by_matcher(sample, lambda: Reference(query.pattern, query.context, sample.window))
 
 
 def by_runs(sample: Sample) -> Yields:
     query = sample.query
-    return by_matcher(sample, lambda: Runs(query.program, query.pattern, query.context, sample.bounds))
+    return by_matcher(sample, lambda: Runs(query.program, query.pattern, query.context, sample.window))
 
 
 #: Makes one, as ``Kernel`` is made.
-Maker = Callable[[SequencePattern, Dictionary, Context, Bounds], ByColumns]
+Maker = Callable[[SequencePattern, Dictionary, Context, StreamWindow], ByColumns]
 
 
 def by_kernel(sample: Sample, make: Maker = Kernel) -> Yields:
@@ -45,7 +45,7 @@ def by_kernel(sample: Sample, make: Maker = Kernel) -> Yields:
     steps = _steps(sample)
     ids = _OtherIds(sample.query) if any(step.sweep for step in steps) else _SameIds(sample.query)
     dictionary = ids.dictionary
-    kernel = make(sample.query.pattern, dictionary, ids.context, sample.bounds)
+    kernel = make(sample.query.pattern, dictionary, ids.context, sample.window)
     out: Yields = []
     start = 0
     for step in steps:
@@ -83,13 +83,13 @@ def _order_is_open(sample: Sample) -> bool:
 
     The semantics then only fixes that a match is delivered once it can no longer be withdrawn.
     """
-    return sample.bounds.counted and may_trail(sample.query.pattern.root)
+    return sample.window.counted and may_trail(sample.query.pattern.root)
 
 
 def by_matcher(sample: Sample, make: Callable[[], PartitionMatcher]) -> Yields:
     dropping = (lambda: _Dropping(make(), sample.drops)) if sample.drops else make
     query = sample.query
-    matcher = Matcher(query.pattern, sample.bounds, dropping, texts=query.context.texts)
+    matcher = Matcher(query.pattern, sample.window, dropping, texts=query.context.texts)
     out: Yields = []
     events = iter(sample.events)
     for step in _steps(sample):
@@ -227,10 +227,10 @@ def shown(found: Iterable[tuple[Key, Found]]) -> list[object]:
     return [_shown(key, match, _same) for key, match in found]
 
 
-def whole(sample: Sample, bounds: Bounds, *sizes: int) -> Sample:
+def whole(sample: Sample, window: StreamWindow, *sizes: int) -> Sample:
     """A sample with another window, in batches of these sizes, and no other steps."""
     steps, left = [], len(sample.events)
     for size in (*sizes, left):
         steps.append(Step(min(size, left)))
         left -= steps[-1].size
-    return replace(sample, bounds=bounds, steps=tuple(s for s in steps if s.size), drops=frozenset())
+    return replace(sample, window=window, steps=tuple(s for s in steps if s.size), drops=frozenset())

@@ -31,7 +31,7 @@ from spaseq.language.scope import references
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.context import Context
 from spaseq.matching.interpreter.program import RunsProgram
-from spaseq.matching.model import Bounds, Occurrence, Solution
+from spaseq.matching.model import Occurrence, Solution, StreamWindow
 from spaseq.matching.nfa.tables.compiling import obstacles
 from spaseq.matching.obstacles import Feature, features
 from spaseq.terms.dictionary import Dictionary, Term
@@ -145,7 +145,7 @@ class Sample:
     """A query, its window, and a stream; partial matches are dropped after the events at ``drops``."""
 
     query: Query
-    bounds: Bounds
+    window: StreamWindow
     events: tuple[Occurrence, ...]
     steps: tuple[Step, ...] = ()
     drops: frozenset[int] = frozenset()
@@ -156,7 +156,7 @@ class Sample:
 
     def __str__(self) -> str:
         term = self.dictionary.term
-        b = self.bounds
+        b = self.window
         window = (
             f"WITHIN {b.size} {'EVENTS' if b.counted else 'SECONDS'} {'SLIDING' if b.sliding else 'TUMBLING'}"
         )
@@ -680,11 +680,11 @@ def random_sample(rng: random.Random, query: Query, size: int, *, steps: bool = 
         counts[stream] += 1
     length = rng.choice([1, 2, 3, 3, 4, 5, 6, 8, 10, 15, 20, 30])
     counted, sliding = rng.random() < 0.35, rng.random() < 0.5
-    bounds = Bounds(length, counted, sliding, 0 if counted else start, ticks=True)
+    window = StreamWindow(length, counted, sliding, 0 if counted else start, ticks=True)
     drops = frozenset(p for p in range(len(events)) if rng.random() < 0.3) if rng.random() < 0.05 else ()
     return Sample(
         query,
-        bounds,
+        window,
         tuple(events),
         _steps(rng, events) if steps else (),
         frozenset(drops),

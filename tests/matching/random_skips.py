@@ -84,12 +84,12 @@ def _nullable(seq: s.Seq) -> bool:
 
 def by_judge(sample: Sample) -> Yields:
     query = sample.query
-    return by_matcher(sample, lambda: Reference(query.pattern, query.context, sample.bounds))
+    return by_matcher(sample, lambda: Reference(query.pattern, query.context, sample.window))
 
 
 def by_simulation(sample: Sample) -> Yields:
     query = sample.query
-    return by_matcher(sample, lambda: Ordered(query.program, query.pattern, query.context, sample.bounds))
+    return by_matcher(sample, lambda: Ordered(query.program, query.pattern, query.context, sample.window))
 
 
 def by_ordered_kernel(sample: Sample) -> Yields:

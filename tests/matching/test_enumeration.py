@@ -14,7 +14,7 @@ from pyoxigraph import Literal
 from spaseq.errors import QueryError
 from spaseq.events import Stamp
 from spaseq.matching.context import Context
-from spaseq.matching.model import Bounds, Occurrence
+from spaseq.matching.model import Occurrence, StreamWindow
 from spaseq.matching.tecs import memory, walking
 from spaseq.matching.tecs.fits import obstacles
 from spaseq.matching.tecs.matcher import Enumeration
@@ -141,16 +141,16 @@ def _stream(dictionary: Dictionary, kinds: Iterator[tuple[str, str]]) -> list[Oc
     ]
 
 
-def _matcher(query: Query, bounds: Bounds) -> tuple[Enumeration, Dictionary]:
+def _matcher(query: Query, window: StreamWindow) -> tuple[Enumeration, Dictionary]:
     dictionary = Dictionary()
     context = Context(query.pattern, dictionary, lambda *_: False)
-    return Enumeration(query.pattern, dictionary, context, bounds), dictionary
+    return Enumeration(query.pattern, dictionary, context, window), dictionary
 
 
 def test_whoever_takes_ten_matches_pays_for_ten() -> None:
     """A pattern with some 10^60 matches."""
     matcher, dictionary = _matcher(
-        _query("A+[:] : B", partition="PARTITION BY ?k"), Bounds(10**6, False, True, 0)
+        _query("A+[:] : B", partition="PARTITION BY ?k"), StreamWindow(10**6, False, True, 0)
     )
     events = _stream(dictionary, iter([*[("A", "k")] * 200, ("B", "k")]))
     (batch,) = batches(events, dictionary, [])
@@ -166,7 +166,7 @@ def test_nodes_are_recycled_with_the_window(sliding: bool) -> None:
     """The ring is as large for a stream ten times as long."""
     sizes = []
     for length in (4_000, 40_000):
-        matcher, dictionary = _matcher(_query("A : B : C"), Bounds(50, False, sliding, 0))
+        matcher, dictionary = _matcher(_query("A : B : C"), StreamWindow(50, False, sliding, 0))
         rng = random.Random(1)
         events = _stream(dictionary, ((rng.choice("ABC"), "k") for _ in range(length)))
         for batch in batches(events, dictionary, [500] * (length // 500)):
@@ -176,7 +176,9 @@ def test_nodes_are_recycled_with_the_window(sliding: bool) -> None:
 
 
 def test_idle_partitions_are_dropped() -> None:
-    matcher, dictionary = _matcher(_query("A : B", partition="PARTITION BY ?k"), Bounds(50, False, True, 0))
+    matcher, dictionary = _matcher(
+        _query("A : B", partition="PARTITION BY ?k"), StreamWindow(50, False, True, 0)
+    )
     events = _stream(dictionary, (("A", f"key {i}") for i in range(5_000)))
     for batch in batches(events, dictionary, [100] * 50):
         matcher.update(*batch)
@@ -188,7 +190,7 @@ def test_idle_partitions_are_dropped() -> None:
 @pytest.mark.slow
 def test_a_ring_that_went_round_many_times_has_the_right_nodes(sliding: bool) -> None:
     """All matches of a long stream, as loops over its events find them."""
-    matcher, dictionary = _matcher(_query("A : B : C"), Bounds(20, False, sliding, 0))
+    matcher, dictionary = _matcher(_query("A : B : C"), StreamWindow(20, False, sliding, 0))
     rng = random.Random(2)
     kinds = rng.choices("ABCD", k=6_000)
     events = _stream(dictionary, ((kind, "k") for kind in kinds))
@@ -212,7 +214,7 @@ def test_a_ring_that_went_round_many_times_has_the_right_nodes(sliding: bool) ->
 
 
 def test_more_states_are_active_than_an_integer_has_bits() -> None:
-    matcher, dictionary = _matcher(_query("A{69}[:]"), Bounds(1_000, False, True, 0))
+    matcher, dictionary = _matcher(_query("A{69}[:]"), StreamWindow(1_000, False, True, 0))
     events = _stream(dictionary, (("A", "k") for _ in range(70)))
     (batch,) = batches(events, dictionary, [])
     found = [{event.position for _, event in match.events} for _, match in singly(matcher.process(*batch))]
@@ -220,7 +222,7 @@ def test_more_states_are_active_than_an_integer_has_bits() -> None:
 
 
 def test_arrays_are_the_matches() -> None:
-    matcher, dictionary = _matcher(_query("A : B"), Bounds(50, False, True, 0))
+    matcher, dictionary = _matcher(_query("A : B"), StreamWindow(50, False, True, 0))
     events = _stream(dictionary, iter([("A", "k"), ("A", "k"), ("B", "k"), ("B", "k")]))
     (batch,) = batches(events, dictionary, [])
     found = []

@@ -14,7 +14,7 @@ import pytest
 import spaseq
 from spaseq import _kernel_events as kernel_times
 from spaseq import events
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 
 NS = "http://example.org/"
 EARLIEST, LATEST = -(2**63), 2**63 - 1

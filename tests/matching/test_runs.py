@@ -16,7 +16,7 @@ from spaseq.matching import planner
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.interpreter.machine import Machine
 from spaseq.matching.interpreter.state import Wait
-from spaseq.matching.model import Bounds, Found, Occurrence, PartitionMatcher
+from spaseq.matching.model import Found, Occurrence, PartitionMatcher, StreamWindow
 from spaseq.terms.dictionary import Dictionary
 
 
@@ -48,7 +48,11 @@ def made(
     dictionary = Dictionary()
     keys = [dictionary.intern(Literal(i)) for i in range(1_000)]
     context = Counting(pattern, dictionary, lambda *_: False)
-    return planner.by_events("interpreter", pattern, context, Bounds(size, counted, True, 0))(), context, keys
+    return (
+        planner.by_events("interpreter", pattern, context, StreamWindow(size, counted, True, 0))(),
+        context,
+        keys,
+    )
 
 
 def stream(

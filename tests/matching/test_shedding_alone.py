@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaseq import Engine, Match
-from spaseq.effort import Policy, WorkClock
+from spaseq.bounds import Policy, WorkClock
 from spaseq.matching.shedding.lazy import SheddingLazy
 from spaseq.matching.shedding.matcher import Shedding
 from spaseq.matching.shedding.overload import Overload

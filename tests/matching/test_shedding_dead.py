@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spaseq import Engine
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 from spaseq.matching.shedding import _kernel_known as cells
 from spaseq.matching.shedding import matcher
 from spaseq.matching.shedding.matcher import Shedding

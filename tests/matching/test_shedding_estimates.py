@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spaseq import Engine
-from spaseq.effort import Policy, WorkClock
+from spaseq.bounds import Policy, WorkClock
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.shedding import matcher
 from spaseq.matching.shedding._kernel_known import AGES, COUNTS, LIVED

@@ -12,11 +12,11 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from spaseq.kept import Bound, Policy, Pool, WorkClock
 
 from spaseq import Engine
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort, Policy, Pool, WorkClock
 from spaseq.engine.handle import Handle
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.language import prepare
@@ -24,7 +24,7 @@ from spaseq.language.reading.parser import parse
 from spaseq.language.syntax import SkipMode
 from spaseq.limits import UNLIMITED
 from spaseq.matching.context import Context
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa import memory as kernel_memory
 from spaseq.matching.ordered import matcher
 from spaseq.matching.plan import explain
@@ -41,13 +41,13 @@ _SKIP = "AFTER MATCH SKIP TO NEXT EVENT"
 _POLICIES = ["sharp", "random-state", "selective"]
 
 
-def shedding(sample: Sample, effort: Effort) -> Yields:
+def shedding(sample: Sample, kept: Bound) -> Yields:
     """What is found under a bound."""
 
     def make(
-        pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
+        pattern: SequencePattern, dictionary: Dictionary, context: Context, window: StreamWindow
     ) -> SheddingOrdered:
-        return SheddingOrdered(BoundedQuery(pattern, dictionary, context, bounds, effort))
+        return SheddingOrdered(BoundedQuery(pattern, dictionary, context, window, kept))
 
     return by_kernel(sample, make)
 
@@ -78,9 +78,9 @@ def test_no_false_matches(seed: int, policy: str, by: str) -> None:
             every = counted(by_judge(sample))
             pool = None if by == "latency" else Pool(rng.choice([1, 3_000, 20_000]))
             latency = None if by == "memory" else rng.choice([0.5, 3.0, 8.0])
-            effort = Effort(latency, pool, policy=Policy(policy), clock=WorkClock(1.0))
-            assert not counted(shedding(sample, effort)) - every
-            free = Effort(1e9, Pool(2**40), clock=WorkClock(1.0))
+            kept = Bound(latency, pool, policy=Policy(policy), clock=WorkClock(1.0))
+            assert not counted(shedding(sample, kept)) - every
+            free = Bound(1e9, Pool(2**40), clock=WorkClock(1.0))
             assert counted(shedding(sample, free)) == every
 
 
@@ -133,9 +133,9 @@ def test_memory_is_kept_about(monkeypatch: pytest.MonkeyPatch) -> None:
     held = [0]
     share = Pool.share
 
-    def noticed(self: Pool, effort: Effort, holds: int) -> int:
+    def noticed(self: Pool, kept: Bound, holds: int) -> int:
         held[0] = max(held[0], holds)
-        return share(self, effort, holds)
+        return share(self, kept, holds)
 
     monkeypatch.setattr(Pool, "share", noticed)
     text = (
@@ -198,10 +198,10 @@ def over_sharps_data(
     )
     stream = Stream(400, 4, seed)
     clock = WorkClock(1.0)
-    effort = Effort(1e18 if bound is None else bound, policy=Policy(policy), clock=clock)
+    kept = Bound(1e18 if bound is None else bound, policy=Policy(policy), clock=clock)
     context = Context(asked, stream.dictionary, None, UNLIMITED)
-    size = Bounds(stream.window, True, window == "SLIDING", 0, True)
-    matcher = SheddingOrdered(BoundedQuery(asked, stream.dictionary, context, size, effort))
+    size = StreamWindow(stream.window, True, window == "SLIDING", 0, True)
+    matcher = SheddingOrdered(BoundedQuery(asked, stream.dictionary, context, size, kept))
     count = 0
     for start in range(stream.size):
         batch, solutions = stream.batch(start, start + 1)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaseq import Engine, SpaseqWarning
-from spaseq.effort import Effort, Policy, WorkClock
+from spaseq.bounds import Bound, Policy, WorkClock
 from spaseq.engine.handle import Handle
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.nfa import memory as kernel_memory
@@ -65,8 +65,8 @@ def test_no_false_matches(seed: int) -> None:
         for _ in range(5):
             sample = replace(random_sample(rng, query, 9), drops=frozenset())
             # Enough that hardly anything is shed.
-            effort = Effort(rng.choice([1e3, 8.0, 0.5]), clock=WorkClock(1.0))
-            found, doubtful = shedding(sample, effort)
+            bound = Bound(rng.choice([1e3, 8.0, 0.5]), clock=WorkClock(1.0))
+            found, doubtful = shedding(sample, bound)
             assert not doubtful
             for ours, all_of_them in zip(found, by_reference(sample), strict=True):
                 assert not readings(ours) - readings(all_of_them)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaseq import Engine
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 from spaseq.events import EventBatch
 from spaseq.matching.shedding import _kernel_rehearsed as k
 from spaseq.matching.shedding import rates

@@ -13,7 +13,7 @@ import pyoxigraph as ox
 import pytest
 
 import spaseq
-from spaseq.effort import Effort, Pool, Shed, WorkClock
+from spaseq.bounds import Bound, Pool, Shed, WorkClock
 from spaseq.engine import registry
 from spaseq.errors import SpaseqWarning
 from spaseq.matching.shedding.matcher import Shedding
@@ -302,7 +302,7 @@ def test_those_that_are_over_give_their_memory_back_and_no_others_do(
     came = events(2_100, seed=8)
     engine.push_many(_STREAM, came[:2_000])
     (pool,) = pools
-    other = Effort(pool=pool)
+    other = Bound(pool=pool)
     pool.join(other)
     left = pool.share(other, 0)
     assert left < pool.size
@@ -347,7 +347,7 @@ def test_who_sheds_no_more_for_a_while_keeps_its_memory(
         for at in range(len(quiet))
     )
     assert any(pauses)  # who looks again takes its memory again
-    other = Effort(pool=pool)
+    other = Bound(pool=pool)
     pool.join(other)
     assert pool.share(other, 0) < pool.size
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spaseq import Engine
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 from tests.serve.running import Running, running
 from tests.streams import NS, query
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import spaseq
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 from spaseq.results.writers._json import line_of
 from tests.spark.running import without_n
 from tests.streams import NS, query
@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession  # noqa: E402  # after the skip
 
 from spaseq.spark import answers_of, drive, planned, save  # noqa: E402
 from spaseq.spark.queries import Prepared  # noqa: E402
-from spaseq.spark.stages._job import Bound  # noqa: E402
+from spaseq.spark.stages._job import BucketBound  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
@@ -58,8 +58,8 @@ def quads(path: Path, count: int = 300) -> str:
 
 def bounded(plan: Prepared) -> Prepared:
     """The same under a bound in units of work."""
-    assert plan.job.bound == Bound(latency=1e-3)
-    return replace(plan, job=replace(plan.job, bound=Bound(latency=2e-5, clock=WorkClock())))
+    assert plan.job.bound == BucketBound(latency=1e-3)
+    return replace(plan, job=replace(plan.job, bound=BucketBound(latency=2e-5, clock=WorkClock())))
 
 
 def check(some: list[str], every: list[str]) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from spaseq.bounds import Policy
 from spaseq.cli.arguments import RunEngine, duration, limits
 from spaseq.cli.console import reporting, warn
 from spaseq.cli.options import (
@@ -24,7 +25,6 @@ from spaseq.cli.options import (
     Streams,
 )
 from spaseq.cli.queries import inputs, read_all
-from spaseq.effort import Policy
 from spaseq.results import Format
 
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 
+from spaseq.bounds import Policy
 from spaseq.cli.arguments import RunEngine, UsageError, check_matcher, limits
 from spaseq.cli.console import Interrupts
 from spaseq.cli.running.cursor import Cursor, NotedWriter
@@ -26,7 +27,6 @@ from spaseq.cli.running.outputs import (
 from spaseq.cli.running.report import Report
 from spaseq.cli.running.state import Kept, check_state
 from spaseq.connect import LiveSource, is_url
-from spaseq.effort import Policy
 from spaseq.engine import Engine, Source
 from spaseq.engine.running import run_all
 from spaseq.errors import FormatError

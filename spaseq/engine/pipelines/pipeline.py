@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from spaseq.alone import Single
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort, Shed
+from spaseq.bounds import Bound, Shed
 from spaseq.engine.pipelines.answers import Answers
 from spaseq.engine.pipelines.patterns import Patterns
 from spaseq.engine.pipelines.stats import Observation, Place, Shedder, Stats
@@ -29,7 +29,7 @@ from spaseq.matching.columns.matcher import (
 )
 from spaseq.matching.context import Context
 from spaseq.matching.host import Matcher, Watcher, emitted
-from spaseq.matching.model import Bounds, PartitionMatcher, bounds, finer_ticks
+from spaseq.matching.model import PartitionMatcher, StreamWindow, finer_ticks, stream_window
 from spaseq.matching.planner import (
     attends,
     by_columns,
@@ -76,14 +76,14 @@ class Pipeline:
         sharing: Sharing | None = None,
         start: int | None = None,
         limits: Limits = UNLIMITED,
-        effort: Effort | None = None,
+        bound: Bound | None = None,
         *,
         make_patterns: Callable[..., Patterns] = Patterns,
         make_context: Callable[..., Context] = Context,
     ) -> None:
         """``start`` is the time at which the first window begins: the first event's, unless given.
 
-        ``effort``: its bounds. ``unkept`` says why it cannot keep them, if it cannot.
+        ``bound``: its bounds. ``unkept`` says why it cannot keep them, if it cannot.
         """
         self.query = query
         self.pattern: SequencePattern = normalise(query)
@@ -95,17 +95,17 @@ class Pipeline:
         self.answers = Answers(query, self.pattern, self.context, self._stats, dictionary, self._end)
         self.observation = Observation()
         self.read: Callable[[Iterable[Block]], Iterator[MatchBatch]] = self.answers.read
-        self.matchers: Callable[[Bounds], Callable[[], PartitionMatcher]] = self._by_events
+        self.matchers: Callable[[StreamWindow], Callable[[], PartitionMatcher]] = self._by_events
         self.queries: Callable[[], int] = _one
         self.watcher: Watcher | None = None
         self.output, self.done = self.answers.output, self.answers.is_over
         self.position = 0
         self.unkept: str | None = None
-        self._effort: Effort | None = None
-        if effort is None:
+        self._bound: Bound | None = None
+        if bound is None:
             self._chosen = check(matcher, self.pattern) if matcher else chosen(self.pattern)
         else:
-            self._chosen = self._bound(matcher, effort)
+            self._chosen = self._under(matcher, bound)
         self.matcher: Matcher | ByColumns | None = None
         # The same, if it says at once that an event completes nothing; whether it takes single events.
         self._quick: Quick | None = None
@@ -120,17 +120,17 @@ class Pipeline:
         self._attends, self.asks_for_last = attends(self.pattern)
         self._is_by_time = UNITS[query.window.unit] is not None
 
-    def _bound(self, matcher: str | None, effort: Effort) -> str:
+    def _under(self, matcher: str | None, bound: Bound) -> str:
         """Return the matcher that keeps a bound, or says why it cannot."""
-        bounded = under_bound(self.pattern, matcher, effort.policy)
+        bounded = under_bound(self.pattern, matcher, bound.policy)
         self.unkept = None if bounded.is_kept else bounded.reason
         if bounded.sheds:
-            self._effort, self._stats.shed = effort, Shed()
-            if effort.pool is not None:
-                effort.pool.join(effort)
+            self._bound, self._stats.shed = bound, Shed()
+            if bound.pool is not None:
+                bound.pool.join(bound)
         return bounded.name
 
-    def _by_events(self, window: Bounds) -> Callable[[], PartitionMatcher]:
+    def _by_events(self, window: StreamWindow) -> Callable[[], PartitionMatcher]:
         """Makes matchers that take event by event, one for each partition."""
         return by_events(self._chosen, self.pattern, self.context, window)
 
@@ -139,7 +139,7 @@ class Pipeline:
     @property
     def sheds(self) -> bool:
         """Whether it keeps its bounds by giving up matches."""
-        return self._effort is not None
+        return self._bound is not None
 
     @property
     def stats(self) -> Stats:
@@ -274,7 +274,7 @@ class Pipeline:
         gpms = {name: gpm for name, gpm in of.items() if isinstance(gpm, GpmEvaluator)}
         if (
             self._chosen in SHARING
-            and (self._effort is None or shares_under(self.pattern, self._chosen, self._effort.policy))
+            and (self._bound is None or shares_under(self.pattern, self._chosen, self._bound.policy))
             and self.beginning is None
             and not self.done
             # Where it stands among the events is said again and again until it is new.
@@ -284,7 +284,7 @@ class Pipeline:
             and len(gpms) == len(of)
         ):
             self.member = cohort.enter(
-                self.pattern, gpms, self.context, self._dictionary, self._chosen, self._effort
+                self.pattern, gpms, self.context, self._dictionary, self._chosen, self._bound
             )
             if self.member is not None:
                 self.member.queries = self.queries
@@ -302,7 +302,7 @@ class Pipeline:
             self.beginning = int(batch.time[0])
             if ticks and (hint := finer_ticks(self.query.window, self.beginning)):
                 warn_within(hint)
-        bounds(self.query.window, ticks, self.beginning)  # or an error
+        stream_window(self.query.window, ticks, self.beginning)  # or an error
         if self.member is not None:
             self.member.begin, self.member.ticks = self.beginning, ticks
 
@@ -474,8 +474,8 @@ class Pipeline:
 
     def leave(self) -> None:
         """It is over: what comes is not counted."""
-        if self._effort is not None and self._effort.pool is not None:
-            self._effort.pool.leave(self._effort)
+        if self._bound is not None and self._bound.pool is not None:
+            self._bound.pool.leave(self._bound)
         if self.observation.place is not None:
             self.count()
             stats = self.stats  # brought up to date
@@ -498,14 +498,14 @@ class Pipeline:
     def _start(self, batch: EventBatch) -> Matcher | ByColumns:
         self.answers.clock = batch.clock
         begin = int(batch.time[0]) if self.beginning is None else self.beginning
-        window = bounds(self.query.window, batch.clock is Clock.TICKS, begin)
+        window = stream_window(self.query.window, batch.clock is Clock.TICKS, begin)
         if self.member is not None and self.member.is_shared_at(self.position):
             self.matcher = self.member
         else:
             self.matcher = by_columns(
-                self._chosen, self.pattern, self._dictionary, self.context, window, self._effort
+                self._chosen, self.pattern, self._dictionary, self.context, window, self._bound
             )
-        if self._effort is not None:
+        if self._bound is not None:
             assert isinstance(self.matcher, Shedder)
             self.matcher.shed = self._stats.shed = self._stats.shed or Shed()
         if self.matcher is None:

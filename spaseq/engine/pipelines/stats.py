@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Final, Protocol, runtime_checkable
 
-from spaseq.effort import Shed
+from spaseq.bounds import Shed
 from spaseq.events import EventBatch
 from spaseq.limits import NearLimit
 from spaseq.patterns.expressions.compiled import ExistsCallback

@@ -23,7 +23,7 @@ from spaseq.matching.context import Context, Rows
 from spaseq.matching.interpreter.absence import Absences, EventMemory, Path, simultaneous
 from spaseq.matching.interpreter.program import Gate, GateEdge, Place, RunsProgram
 from spaseq.matching.interpreter.state import Gap, MatchEnd, Part, PartialMatch, Parts, Wait, WaitIndex
-from spaseq.matching.model import Bounds, Choice, Occurrence
+from spaseq.matching.model import Choice, Occurrence, StreamWindow
 from spaseq.matching.search import Join, Leading
 
 #: What expires with an event: a waiting run, or the part of an ``ALL`` that has its number there.
@@ -43,15 +43,15 @@ class Machine:
         self,
         program: RunsProgram,
         context: Context,
-        bounds: Bounds,
+        window: StreamWindow,
         single: bool,
         allowed: frozenset[int] | None = None,
     ) -> None:
-        self.memory = EventMemory(program, bounds)
-        self.absences = Absences(program.pattern, context, bounds, self.memory)
+        self.memory = EventMemory(program, window)
+        self.absences = Absences(program.pattern, context, window, self.memory)
         self._program = program
         self.context = context
-        self.bounds = bounds
+        self.window = window
         self._single = single
         self.ended: list[tuple[PartialMatch, Rows]] = []
         self._allowed = allowed
@@ -103,7 +103,7 @@ class Machine:
     def _expire(self, event: Occurrence) -> None:
         while self._families:
             position, (first, members) = next(iter(self._families.items()))
-            if self.bounds.together(first, event):
+            if self.window.together(first, event):
                 return
             for number, member in members.items():
                 if isinstance(member, Wait):
@@ -210,7 +210,7 @@ class Machine:
             self._barred[wait.number] = wait
 
     def _step(self, way: GateEdge, run: PartialMatch, rows: Rows, last: Occurrence) -> None:
-        if run.first is None or self.bounds.together(run.first, last):
+        if run.first is None or self.window.together(run.first, last):
             self.arrive(way.target, run, rows)
 
     def arrive(self, place: Place, run: PartialMatch, rows: Rows) -> None:
@@ -261,7 +261,7 @@ class Machine:
         """The ways in which a program finds a match of just these events after a run."""
         events = [event for _, event in choices]
         allowed = frozenset(event.position for event in events)
-        again = Machine(program, self.context, self.bounds, self._single, allowed)
+        again = Machine(program, self.context, self.window, self._single, allowed)
         again.start(run, rows)
         if events:
             events.sort(key=lambda event: event.position)
@@ -316,7 +316,7 @@ class Machine:
                     begun = run.since[within]
                     if begun is None or run.frontier is None:
                         raise TypeError(action)
-                    if run.frontier.time - begun > self.bounds.lasts(limit):
+                    if run.frontier.time - begun > self.window.lasts(limit):
                         return None
         return run, rows
 
@@ -415,7 +415,7 @@ class Gathering:
             return  # another gate waits for these
         took = machine.gathered(self._wait.gate, self._run, added, [run for run, _ in parts])
         last = max((event for _, event in added), key=lambda event: event.position)
-        if took.first is None or not machine.bounds.together(took.first, last):
+        if took.first is None or not machine.window.together(took.first, last):
             return
         context, node, inside = machine.context, self._node, self._way.inside
         # Inside another ALL, its operands are found loosely, too.

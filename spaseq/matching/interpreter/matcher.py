@@ -11,7 +11,7 @@ from spaseq.matching.context import Context, Rows
 from spaseq.matching.interpreter.machine import Machine
 from spaseq.matching.interpreter.program import RunsProgram
 from spaseq.matching.interpreter.state import PartialMatch
-from spaseq.matching.model import Bounds, Found, Occurrence, distinct
+from spaseq.matching.model import Found, Occurrence, StreamWindow, distinct
 
 
 @dataclass(eq=False, slots=True)
@@ -32,11 +32,11 @@ class Runs:
     """
 
     def __init__(
-        self, program: RunsProgram, pattern: SequencePattern, context: Context, bounds: Bounds
+        self, program: RunsProgram, pattern: SequencePattern, context: Context, window: StreamWindow
     ) -> None:
         self._context = context
-        self._bounds = bounds
-        self._machine = Machine(program, context, bounds, len(set(pattern.streams)) == 1)
+        self._window = window
+        self._machine = Machine(program, context, window, len(set(pattern.streams)) == 1)
         self._numbers = count()
         self._newest: Occurrence | None = None
         # By the end of their window, and those that may be decided before.
@@ -53,16 +53,16 @@ class Runs:
     def push(self, occurrence: Occurrence) -> list[Found]:
         """See ``PartitionMatcher.push``."""
         self._newest = occurrence
-        opening = self._bounds.opening(occurrence, occurrence)
+        opening = self._window.opening(occurrence, occurrence)
         if self._waiting:
             # A match that waits may span a window, and look back to what was before it there.
-            opening = min(opening, self._waiting[0][0] - 2 * self._bounds.size)
+            opening = min(opening, self._waiting[0][0] - 2 * self._window.size)
         self._machine.memory.clear(opening)
         self._machine.push(occurrence)
         found = self._ended() if self._machine.ended else []
         if self._early:
             found = sorted(
-                [*found, *self._decided(self._bounds.measure(occurrence) - 1, occurrence.time)],
+                [*found, *self._decided(self._window.measure(occurrence) - 1, occurrence.time)],
                 key=lambda match: match.last.position,
             )
         return found
@@ -91,7 +91,7 @@ class Runs:
         return found
 
     def _wait(self, ways: list[tuple[PartialMatch, Found]]) -> None:
-        closing = self._bounds.closing(ways[0][1].first)
+        closing = self._window.closing(ways[0][1].first)
         waits = _Waiting(closing, ways, any(self._machine.absences.early(run) for run, _ in ways))
         self._undecided += 1
         heapq.heappush(self._waiting, (closing, next(self._numbers), waits))

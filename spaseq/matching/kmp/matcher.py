@@ -27,7 +27,7 @@ from spaseq.matching.host import Key
 from spaseq.matching.kmp import _kernel as k
 from spaseq.matching.kmp.query import compile_query
 from spaseq.matching.kmp.text import Partitions, SingleSymbols, SymbolValues, Text, read
-from spaseq.matching.model import Bounds, Found
+from spaseq.matching.model import Found, StreamWindow
 from spaseq.patterns.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.terms.dictionary import Dictionary
 
@@ -42,12 +42,12 @@ class Parameterized(Immediate):
     """
 
     def __init__(
-        self, pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
+        self, pattern: SequencePattern, dictionary: Dictionary, context: Context, window: StreamWindow
     ) -> None:
         self._compiled = compile_query(pattern)
         self._keys = tuple(variable.name for variable in pattern.query.partition)
         self._context = context
-        self._bounds = bounds
+        self._window = window
         self._size = len(self._compiled.atoms)
         self._gpms = tuple(pattern.gpms)
         sites = [Site(self._gpms.index(atom.gpm), atom.gpm) for atom in self._compiled.atoms]
@@ -75,7 +75,7 @@ class Parameterized(Immediate):
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[k.Ints]:
         """Takes a batch; gives its occurrences some at a time: they stand until others do."""
         tables = {name: solutions.get(name, NO_SOLUTIONS).by_time() for name in self._gpms}
-        axis = self._bounds.places(batch, start)
+        axis = self._window.places(batch, start)
         self._remember(batch, start, tables, axis)
         text = read(self._compiled, self._keys, len(batch), tables, self._values)
         return self._occurrences(text, start + text.events, axis[text.events])
@@ -88,7 +88,7 @@ class Parameterized(Immediate):
         while begin < len(numbers):
             begin, count = k.run(
                 program.rows, program.at, program.alive, program.masks, text.symbols, text.ambiguous,
-                numbers, positions, axis, state, self._found, self._stops, begin, self._bounds.reach,
+                numbers, positions, axis, state, self._found, self._stops, begin, self._window.reach,
             )  # fmt: skip
             if count:
                 yield self._found[:count]
@@ -118,7 +118,7 @@ class Parameterized(Immediate):
         self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
     ) -> Iterator[Block] | None:
         """See ``Quick.take_single``."""
-        axis = self._bounds.place(at.time, start)
+        axis = self._window.place(at.time, start)
         oldest, last = self._kept(start, 1, axis, axis)
         text = self._alone.take(at, graph, terms, start, last, oldest, event, self._values)
         if text is None:
@@ -145,7 +145,7 @@ class Parameterized(Immediate):
         """
         if not self._keys:
             return start - self._size + 1, start + count - 1
-        oldest = first - self._bounds.reach
+        oldest = first - self._window.reach
         self._partitions.drop_idle(oldest)
         return oldest, last
 

@@ -29,7 +29,7 @@ from spaseq.matching.lazy.matches import ExactMatch, LazyMatches, looks
 from spaseq.matching.lazy.memory import Memory
 from spaseq.matching.lazy.records import counter
 from spaseq.matching.lazy.tables import Compiled, compile_tables
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 
@@ -44,7 +44,7 @@ class Lazy(Immediate):
         pattern: SequencePattern,
         dictionary: Dictionary,
         context: Context,
-        bounds: Bounds,
+        window: StreamWindow,
         *,
         tree: bool = False,
         compiled: Compiled | None = None,
@@ -59,12 +59,12 @@ class Lazy(Immediate):
         self._seen = 0
         self._compiled = compiled or compile_tables(pattern, dictionary.pin)
         budget = budget or context.budget
-        self._bounds = bounds
+        self._window = window
         c = self._compiled
         self._columns = BatchColumns(dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, budget)
-        self._memory = Memory(c, bounds.reach, len(set(pattern.streams)) == 1, budget)
+        self._memory = Memory(c, window.reach, len(set(pattern.streams)) == 1, budget)
         history = self._columns.history
-        exact = ExactMatch(pattern, context, bounds, history)
+        exact = ExactMatch(pattern, context, window, history)
         look = looks(pattern, c.sites)
         self._matches = LazyMatches(pattern, look, history, exact, context.order, dictionary, context.apart)
 
@@ -146,8 +146,8 @@ class Lazy(Immediate):
         self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None
     ) -> Ints:
         """An event that came alone as the kernel reads it; see ``Quick.take_single``."""
-        axis = self._bounds.place(at.time, start)
-        oldest = axis - self._bounds.reach
+        axis = self._window.place(at.time, start)
+        oldest = axis - self._window.reach
         columns = self._columns.taking.take(at, graph, terms, start, axis, oldest, event)
         if columns is None:
             raise UnsolvedError
@@ -206,7 +206,7 @@ class Lazy(Immediate):
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> tuple[Ints, Chunk]:
         """A batch as the kernel reads it, and with its solutions."""
-        axis = self._bounds.places(batch, start)
-        chunk = self._columns.add(batch, start, solutions, axis, int(axis[0]) - self._bounds.reach)
+        axis = self._window.places(batch, start)
+        chunk = self._columns.add(batch, start, solutions, axis, int(axis[0]) - self._window.reach)
         self._columns.renew()
         return self._columns.packed(chunk, axis), chunk

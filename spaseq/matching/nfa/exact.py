@@ -14,7 +14,7 @@ from spaseq.events import EARLIEST, LATEST
 from spaseq.matching.columns.history import History
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.host import Key
-from spaseq.matching.model import Bounds, Choice, Found, Occurrence
+from spaseq.matching.model import Choice, Found, Occurrence, StreamWindow
 from spaseq.matching.nfa.tables.analysis import Candidate, Compiled
 from spaseq.matching.search import Events, Partial, Search
 
@@ -122,13 +122,18 @@ class ExactRun:
     """Judges runs of one query that have ended."""
 
     def __init__(
-        self, pattern: SequencePattern, compiled: Compiled, context: Context, history: History, bounds: Bounds
+        self,
+        pattern: SequencePattern,
+        compiled: Compiled,
+        context: Context,
+        history: History,
+        window: StreamWindow,
     ) -> None:
         self._pattern = pattern
         self._compiled = compiled
         self._context = context
         self._history = history
-        self._bounds = bounds
+        self._window = window
 
     def stands(self, path: Path, key: Key) -> bool:
         """Whether a run is a match, as far as what is absent can be told now."""
@@ -142,7 +147,7 @@ class ExactRun:
             ]
             steps[len(events)] = [(atom.id, event) for atom, event in zip(atoms, seen, strict=True)]
             events |= {(atom.gpm, event): None for atom, event in zip(atoms, seen, strict=True)}
-        told = _ToldRun(self._pattern, self._context, self._bounds, self._around(events, key))
+        told = _ToldRun(self._pattern, self._context, self._window, self._around(events, key))
         told.steps = steps
         found = told.partials(told.pool)
         return any(len(m.events) == len(events) and not told.broken(m) for m in found)
@@ -150,13 +155,13 @@ class ExactRun:
     def _around(self, events: Iterable[Choice], key: Key) -> Events:
         """The events of the match's window, as its partition sees them."""
         chosen = sorted((event for _, event in events), key=lambda event: (event.time, event.position))
-        opening, closing = self._bounds.opening(chosen[0], chosen[-1]), self._bounds.closing(chosen[0])
+        opening, closing = self._window.opening(chosen[0], chosen[-1]), self._window.closing(chosen[0])
         return list(self._seen(max(opening, EARLIEST), min(closing, LATEST), key))
 
     def _seen(self, opening: int, closing: int, key: Key) -> Iterator[Occurrence]:
         for chunk in self._history:
             batch = chunk.batch
-            at = chunk.start + np.arange(len(batch)) if self._bounds.counted else batch.time
+            at = chunk.start + np.arange(len(batch)) if self._window.counted else batch.time
             begin, end = int(np.searchsorted(at, opening)), int(np.searchsorted(at, closing, side="right"))
             for index in range(begin, end):
                 if self._history.sees(chunk, index, key):

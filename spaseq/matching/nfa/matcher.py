@@ -26,7 +26,7 @@ from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.filters import batch as heads
 from spaseq.matching.filters.derived import Lookups
 from spaseq.matching.host import Key, Order, may_end_together
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa import sizing
 from spaseq.matching.nfa.compiled import _kernel as k
 from spaseq.matching.nfa.compiled import _kernel_laid as out
@@ -75,7 +75,7 @@ class Kernel:
         pattern: SequencePattern,
         dictionary: Dictionary,
         context: Context,
-        bounds: Bounds,
+        window: StreamWindow,
         compiled: Compiled | None = None,
         budget: Budget | None = None,
         floor: Room | None = None,
@@ -83,18 +83,18 @@ class Kernel:
         self._compiled = compiled or tables_alike(pattern, dictionary.pin)
         self._budget = budget or context.budget
         self._keys = tuple(variable.name for variable in pattern.query.partition)
-        self._bounds = bounds
+        self._window = window
         self._tables = self._compiled.tables
-        self._tables[v.LIMIT], self._tables[v.APART] = bounds.reach, context.apart
+        self._tables[v.LIMIT], self._tables[v.APART] = window.reach, context.apart
         for i, limit in enumerate(self._compiled.limits):
-            self._tables[self._tables[v.LIMITS] + i] = bounds.lasts(limit)
+            self._tables[self._tables[v.LIMITS] + i] = window.lasts(limit)
         c = self._compiled
         self._columns = BatchColumns(
             dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, self._budget
         )
         self._lookups = Lookups(c.lookups, dictionary)
         history = self._columns.history
-        self._exact = ExactRun(pattern, c, context, history, bounds)
+        self._exact = ExactRun(pattern, c, context, history, window)
         self._replay = RunReplay(
             lambda: compiled or compile_tables(pattern, dictionary.pin), context, history
         )
@@ -105,8 +105,8 @@ class Kernel:
         self._dictionary = dictionary
         # Whether what is found is a match without a further look.
         self._is_plain = not (self._trails or self._tables[v.N_GAPS] or self._compiled.ambiguous)
-        self._open = Open(bounds.reach)
-        self._certain = Certain(c, self._replay, bounds.reach)
+        self._open = Open(window.reach)
+        self._certain = Certain(c, self._replay, window.reach)
         self._sizing = sizing.Sizing(self._compiled, self._budget, floor or sizing.START)
         self._start = 0
         # The order of the keys of the current batch, if a kernel needed it.
@@ -199,16 +199,16 @@ class Kernel:
     def is_due(self, time: int) -> bool:
         """See ``Quick.is_due``."""
         m = self._memory.ints
-        if self._bounds.counted or not m.item(header.PARKED_COUNT):
+        if self._window.counted or not m.item(header.PARKED_COUNT):
             return False
-        at = time if self._bounds.sliding else self._bounds.index(time)
+        at = time if self._window.sliding else self._window.index(time)
         first = m.item(m.item(header.PARKED))
         return at - m.item(first + waits.DUE) > self._tables.item(v.LIMIT)
 
     def advance(self, time: int) -> Iterator[Block]:
         """Advance to ``time``: yield the matches with a window that has ended."""
-        if self._trails and not self._bounds.counted:
-            at = time if self._bounds.sliding else self._bounds.index(time)
+        if self._trails and not self._window.counted:
+            at = time if self._window.sliding else self._window.index(time)
             yield from self._finish(at, time)
 
     def close(self) -> Iterator[Block]:
@@ -291,7 +291,7 @@ class Kernel:
         self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None
     ) -> Ints:
         """An event that came alone as the kernel reads it; see ``Quick.take_single``."""
-        axis = self._bounds.place(at.time, start)
+        axis = self._window.place(at.time, start)
         columns = self._columns.taking.take(at, graph, terms, start, axis, self._oldest(axis), event)
         if columns is None:
             raise UnsolvedError
@@ -305,7 +305,7 @@ class Kernel:
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
         """A batch as the kernel reads it."""
-        axis = self._bounds.places(batch, start)
+        axis = self._window.places(batch, start)
         self._start = start
         if self._trails:
             self._open.add(axis, batch.time)

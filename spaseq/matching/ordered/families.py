@@ -14,7 +14,7 @@ from spaseq.matching.interpreter.absence import Path
 from spaseq.matching.interpreter.machine import Gathering, Machine, Member
 from spaseq.matching.interpreter.program import Gate, GateEdge, RunsProgram
 from spaseq.matching.interpreter.state import ChoiceTrace, Home, PartialMatch, Wait
-from spaseq.matching.model import Bounds, Choice, Occurrence
+from spaseq.matching.model import Choice, Occurrence, StreamWindow
 from spaseq.matching.ordered.preference import (
     Chosen,
     Merging,
@@ -45,7 +45,7 @@ class FamilyMachine(Machine):
         self,
         program: RunsProgram,
         context: Context,
-        bounds: Bounds,
+        window: StreamWindow,
         single: bool,
         preference: Preference,
         merging: Merging,
@@ -56,7 +56,7 @@ class FamilyMachine(Machine):
         #: What happens before this time has happened.
         self.time: float = -math.inf
         self.begun: dict[int, Occurrence] = {}
-        super().__init__(program, context, bounds, single)
+        super().__init__(program, context, window, single)
 
     def reset(self) -> None:
         # What waits for the first event of a match, and each ALL by the number of what waits for it.
@@ -221,7 +221,7 @@ class FamilyMachine(Machine):
         since = wait.run.since
         for end in self._open[wait.gate]:
             begun = since.get(end.within)
-            if begun is not None and self.time - begun > self.bounds.lasts(end.limit):
+            if begun is not None and self.time - begun > self.window.lasts(end.limit):
                 return False
         if not wait.blockers or not isinstance(wait.gate.ways[0].unit, Atom):
             return bool(wait.begun)

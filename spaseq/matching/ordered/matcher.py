@@ -20,7 +20,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.filters.derived import Lookups
 from spaseq.matching.host import Key
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa.compiled import _kernel_layout as status
 from spaseq.matching.nfa.exact import Path, RunReplay
 from spaseq.matching.nfa.matches import RunMatches
@@ -137,13 +137,13 @@ class OrderedKernel:
         pattern: SequencePattern,
         dictionary: Dictionary,
         context: Context,
-        bounds: Bounds,
+        window: StreamWindow,
         ordering: Ordering | None = None,
         budget: Budget | None = None,
     ) -> None:
         """``ordering``: its tables, if they are made; ``budget``: what it may take, if not the context's."""
         budget = budget or context.budget
-        self._ordering = ordering = ordering or order_tables(pattern, dictionary.pin, bounds)
+        self._ordering = ordering = ordering or order_tables(pattern, dictionary.pin, window)
         self._options = ordering.options
         places = ordering.compiled.analysis.places
         self._targets = [
@@ -151,10 +151,10 @@ class OrderedKernel:
         ]
         self._compiled = c = ordering.compiled
         self._tables = c.tables
-        self._tables[v.LIMIT], self._tables[v.APART] = bounds.reach, context.apart
+        self._tables[v.LIMIT], self._tables[v.APART] = window.reach, context.apart
         for i, limit in enumerate(c.limits):
-            self._tables[self._tables[v.LIMITS] + i] = bounds.lasts(limit)
-        self._bounds = bounds
+            self._tables[self._tables[v.LIMITS] + i] = window.lasts(limit)
+        self._window = window
         self._dictionary = dictionary
         self._clock = Clock.TICKS
         self._keys = len(pattern.query.partition)
@@ -278,7 +278,7 @@ class OrderedKernel:
             ranked.hold(rank, at, graph, terms, solved)
             return iter(found) if found else None
         found += self._released(ranked, time)
-        axis = self._bounds.place(time, ranked.next)
+        axis = self._window.place(time, ranked.next)
         columns = taking.take(at, graph, terms, ranked.next, axis, self._oldest(axis), event)
         if columns is None:
             self._before = found
@@ -290,7 +290,7 @@ class OrderedKernel:
         """What those complete that were held before a time."""
         yield from self._in_order(ranked.advance(time))
         for held in ranked.due(time):
-            axis = self._bounds.place(held.at.time, ranked.next)
+            axis = self._window.place(held.at.time, ranked.next)
             columns = self._columns.taking.take_solved(
                 held.at, held.graph, held.terms, ranked.next, axis, self._oldest(axis), held.solved
             )
@@ -320,11 +320,11 @@ class OrderedKernel:
         """Time has come to ``time``: yields the matches that are certain thereby."""
         if self._ranked is not None:
             yield from self._released(self._ranked, time)
-        if self._bounds.counted:
+        if self._window.counted:
             # It ends no window, but what must be WITHIN a time.
             yield from self._finish(EARLIEST, time)
         else:
-            yield from self._finish(time if self._bounds.sliding else self._bounds.index(time), time)
+            yield from self._finish(time if self._window.sliding else self._window.index(time), time)
 
     def close(self) -> Iterator[Block]:
         """No event will come any more: every window ends."""
@@ -376,7 +376,7 @@ class OrderedKernel:
         self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None
     ) -> Ints:
         """An event that came alone as the kernel reads it; see ``Quick.take_single``."""
-        axis = self._bounds.place(at.time, start)
+        axis = self._window.place(at.time, start)
         columns = self._columns.taking.take(at, graph, terms, start, axis, self._oldest(axis), event)
         if columns is None:
             raise UnsolvedError
@@ -390,7 +390,7 @@ class OrderedKernel:
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
         """A batch as the kernel reads it."""
-        axis = self._bounds.places(batch, start)
+        axis = self._window.places(batch, start)
         chunk = self._columns.add(batch, start, solutions, axis, self._oldest(int(axis[0])))
         self._renew()
         return self._columns.packed(chunk, axis)

@@ -20,7 +20,7 @@ from spaseq.matching.context import Context, Rows
 from spaseq.matching.interpreter.matcher import found_of
 from spaseq.matching.interpreter.program import RunsProgram
 from spaseq.matching.interpreter.state import ChoiceTrace, PartialMatch
-from spaseq.matching.model import Bounds, Found, Occurrence
+from spaseq.matching.model import Found, Occurrence, StreamWindow
 from spaseq.matching.ordered.families import ALWAYS, FamilyMachine
 from spaseq.matching.ordered.preference import Merging, Moment, Preference, preferred, resumed_at
 
@@ -52,7 +52,7 @@ class Ordered:
     """
 
     def __init__(
-        self, program: RunsProgram, pattern: SequencePattern, context: Context, bounds: Bounds
+        self, program: RunsProgram, pattern: SequencePattern, context: Context, window: StreamWindow
     ) -> None:
         if pattern.query.skip is None:
             raise ValueError("without AFTER MATCH SKIP no match is preferred")
@@ -60,11 +60,11 @@ class Ordered:
         # Where the next match begins depends on all first events before it.
         self._in_turn = self._skip.mode is not SkipMode.TO_NEXT_EVENT
         self._context = context
-        self._bounds = bounds
+        self._window = window
         self._single = len(set(pattern.streams)) == 1
         self._preference = Preference(context.rank)
         merging = Merging(pattern)
-        self._machine = FamilyMachine(program, context, bounds, self._single, self._preference, merging)
+        self._machine = FamilyMachine(program, context, window, self._single, self._preference, merging)
         # Whether one step may take several events of one time.
         self._gathers = program.simultaneous
         # Whether what begins with one event may become a part of a match that begins with an earlier one.
@@ -174,7 +174,7 @@ class Ordered:
         absences = self._machine.absences
         for family in self._families:
             asked, family.waiting = family.waiting, []
-            over = self._bounds.closing(family.first) <= self._at
+            over = self._window.closing(family.first) <= self._at
             for c in asked:
                 if absences.trailed(c.run, c.found):
                     continue
@@ -207,7 +207,7 @@ class Ordered:
     def _decided(self, family: Family) -> bool:
         """Whether a family has its match, or will have none; cuts what can only be less preferred."""
         best = family.best
-        over = self._bounds.closing(family.first) <= self._at
+        over = self._window.closing(family.first) <= self._at
         if not over and self._in_turn and self._now <= family.moment:
             return False  # or begin a match that passes it over
         if not over and self._gathers and self._tick <= family.moment and not self._begun(family):
@@ -226,8 +226,8 @@ class Ordered:
             return False  # which passes it over
         if family.moment not in beginnings:
             return True
-        bounds = self._machine.begins(family.moment, self._now, self._tick)
-        return family.best is not None and not any(preferred(b, family.best.trace) for b in bounds)
+        window = self._machine.begins(family.moment, self._now, self._tick)
+        return family.best is not None and not any(preferred(b, family.best.trace) for b in window)
 
     def _leave_out(self) -> None:
         """Ends runs that can lead to nothing but what others lead to, or to what is passed over."""
@@ -249,6 +249,6 @@ class Ordered:
 
     def _oldest(self, occurrence: Occurrence) -> int:
         """From where on the window's axis matches may have events, or look back at some."""
-        opening = self._bounds.opening(occurrence, occurrence)
-        firsts = (self._bounds.opening(f.first, f.first) for f in self._families if f.waiting)
+        opening = self._window.opening(occurrence, occurrence)
+        firsts = (self._window.opening(f.first, f.first) for f in self._families if f.waiting)
         return min((opening, *firsts))

@@ -17,7 +17,7 @@ from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.filters.postfix import Accumulator, BeyondTables, Site, with_nearer
 from spaseq.matching.filters.postfix import Step as Operation
 from spaseq.matching.interpreter.program import Gate
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa.records import accepts, gates, places
 from spaseq.matching.nfa.tables.analysis import Analysis, Compiled
 from spaseq.matching.nfa.tables.compiling import compile_tables
@@ -139,7 +139,7 @@ class MemberMasks:
         return sorted(found.items())
 
 
-def order_tables(pattern: SequencePattern, intern: Callable[[Term], int], window: Bounds) -> Ordering:
+def order_tables(pattern: SequencePattern, intern: Callable[[Term], int], window: StreamWindow) -> Ordering:
     """The tables of a query with AFTER MATCH SKIP, in such windows. Raises ``BeyondTables``."""
     skip = pattern.query.skip
     if skip is None:
@@ -198,12 +198,12 @@ def ordering(compiled: Compiled, mode: SkipMode, sliding: bool, members: MemberM
 
     for options in choices:
         add(preferences.PLACES, ((option.at, int(option.goes_on), whose.of(option)) for option in options))
-    alike, bounds = _Alike(compiled), open_bounds(analysis.gates)
+    alike, ends = _Alike(compiled), open_bounds(analysis.gates)
     sinces, limits = int(t[v.SINCES]), int(t[v.LIMITS])
     for gate in analysis.gates:
         opened = [
             (sinces + analysis.absences.withins.index(end.within), limits + compiled.limits.index(end.limit))
-            for end in bounds[gate]
+            for end in ends[gate]
         ]
         add(preferences.GATES, [*alike.rows(gate), *((since, out.AS_TIME) for since, _ in opened)])
         add(preferences.BOUNDS, opened)

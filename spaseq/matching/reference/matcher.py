@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import Skip, SkipMode
 from spaseq.matching.context import Context, Order
-from spaseq.matching.model import Bounds, Found, Occurrence, distinct
+from spaseq.matching.model import Found, Occurrence, StreamWindow, distinct
 from spaseq.matching.search.conditions import Events, Partial
 from spaseq.matching.search.prospects import Prospects, horizon
 from spaseq.matching.search.search import Search, found_of
@@ -105,12 +105,12 @@ def _key(m: Partial) -> tuple[object, ...]:
 # The reference as a matcher: searches its whole window again at every event.
 
 
-def matches(pattern: SequencePattern, context: Context, bounds: Bounds, events: Events) -> list[Found]:
+def matches(pattern: SequencePattern, context: Context, window: StreamWindow, events: Events) -> list[Found]:
     """All matches among ``events``, given in processing order, each once; in order of their last event.
 
     Includes those that wait for the end of their window: all windows are taken as ended.
     """
-    search = Search(pattern, context, bounds, events)
+    search = Search(pattern, context, window, events)
     partials = [m for m in search.partials() if not search.broken(m)]
     if pattern.query.skip is not None:
         partials = Skipping(pattern.query.skip, context).certain(partials)
@@ -121,8 +121,8 @@ def matches(pattern: SequencePattern, context: Context, bounds: Bounds, events: 
 class Reference:
     """Searches its whole window again at every event, and each time that more of the time has passed."""
 
-    def __init__(self, pattern: SequencePattern, context: Context, bounds: Bounds) -> None:
-        self._pattern, self._context, self._bounds = pattern, context, bounds
+    def __init__(self, pattern: SequencePattern, context: Context, window: StreamWindow) -> None:
+        self._pattern, self._context, self._window = pattern, context, window
         self._events: list[Occurrence] = []
         self._waiting: list[Partial] = []
         self._seen: dict[object, int] = {}
@@ -148,12 +148,12 @@ class Reference:
         self._forget(occurrence)
         self._events.append(occurrence)
         if self._skipping is not None:
-            return self._preferred(self._bounds.measure(occurrence) - 1, occurrence.time)
-        search = Search(self._pattern, self._context, self._bounds, self._events)
+            return self._preferred(self._window.measure(occurrence) - 1, occurrence.time)
+        search = Search(self._pattern, self._context, self._window, self._events)
         for m in search.partials():
             if occurrence in m.chosen and found_of(m).first.position > self._dropped:
                 self._waiting.append(m)
-        return self._certain(self._bounds.measure(occurrence) - 1, occurrence.time)
+        return self._certain(self._window.measure(occurrence) - 1, occurrence.time)
 
     def advance(self, at: int, time: int) -> list[Found]:
         """See ``PartitionMatcher.advance``."""
@@ -163,7 +163,7 @@ class Reference:
 
     def _certain(self, at: int, time: int) -> list[Found]:
         """The waiting matches that nothing can withdraw any more, see ``advance``."""
-        search = Prospects(self._pattern, self._context, self._bounds, self._events, self._horizon(at, time))
+        search = Prospects(self._pattern, self._context, self._window, self._events, self._horizon(at, time))
         self._waiting = [m for m in self._waiting if not search.broken(m)]
         certain = [m for m in self._waiting if not search.open(m)]
         self._waiting = [m for m in self._waiting if m not in certain]
@@ -173,7 +173,7 @@ class Reference:
         """The preferred matches that are certain, see ``advance``."""
         assert self._skipping is not None
         horizon, order = self._horizon(at, time), self._context.order
-        search = Prospects(self._pattern, self._context, self._bounds, self._events, horizon)
+        search = Prospects(self._pattern, self._context, self._window, self._events, horizon)
         complete = [m for m in search.partials() if self._begins_now(m) and not search.broken(m)]
         open_ = [m for m in complete if search.open(m)]
         open_ += [m for m in search.prospects() if self._begins_now(m)]
@@ -183,14 +183,14 @@ class Reference:
             first = self._first(m)
             coming = [event.stamp for event in horizon if event.stamp.stream in self._streams]
             before = any(order(stamp) < order(first.stamp) for stamp in coming)
-            return before and self._bounds.closing(first) > at
+            return before and self._window.closing(first) > at
 
         return [found_of(m) for m in self._skipping.certain(complete, open_, preceded)]
 
     def _begins_now(self, m: Partial) -> bool:
         """Whether nothing was decided of a match's first event when the preferred ones were looked for."""
         first = self._first(m)
-        if self._ended is None or self._bounds.closing(first) > self._ended:
+        if self._ended is None or self._window.closing(first) > self._ended:
             return True
         assert self._skipping is not None
         return self._context.order(first.stamp) in self._skipping.undecided
@@ -199,27 +199,27 @@ class Reference:
         return min(m.chosen, key=lambda event: self._context.order(event.stamp))
 
     def _horizon(self, at: int, time: int) -> Events:
-        return horizon(self._context, self._bounds, self._events[-1], at, time)
+        return horizon(self._context, self._window, self._events[-1], at, time)
 
     def _emit(self, partials: Iterable[Partial]) -> list[Found]:
         new = [found for found in distinct(map(found_of, partials)) if found.chosen not in self._seen]
-        self._seen.update((found.chosen, self._bounds.closing(found.first)) for found in new)
+        self._seen.update((found.chosen, self._window.closing(found.first)) for found in new)
         return sorted(new, key=lambda found: found.last.position)
 
     def _forget(self, now: Occurrence) -> None:
         """Drops events that no match can see any more."""
-        at = self._bounds.measure(now)
+        at = self._window.measure(now)
         firsts = [now]
         if self._skipping is not None:
             undecided = self._skipping.undecided
             firsts += [e for e in self._events if self._context.order(e.stamp) in undecided]
-        oldest = min(self._bounds.opening(first, first) for first in firsts)
-        if self._skipping is not None and self._bounds.sliding:
+        oldest = min(self._window.opening(first, first) for first in firsts)
+        if self._skipping is not None and self._window.sliding:
             # What a preferred match that still waits may look at: until an event is beyond its window. Of
             # simultaneous events its first one, by their streams, may be the last that came.
-            oldest -= self._bounds.size + 1
+            oldest -= self._window.size + 1
         for m in self._waiting:
             found = found_of(m)
-            oldest = min(oldest, self._bounds.opening(found.first, found.last))
-        self._events = [e for e in self._events if self._bounds.measure(e) >= oldest]
+            oldest = min(oldest, self._window.opening(found.first, found.last))
+        self._events = [e for e in self._events if self._window.measure(e) >= oldest]
         self._seen = {chosen: closing for chosen, closing in self._seen.items() if closing >= at}

@@ -14,7 +14,7 @@ from spaseq.matching.columns.history import History
 from spaseq.matching.columns.matcher import UnsolvedError
 from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.host import Key
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa.exact import Path, RunReplay
 from spaseq.matching.nfa.matcher import Kernel
 from spaseq.matching.nfa.matches import Ints, RunMatches, Runs, unrolled
@@ -219,7 +219,7 @@ class Gathering(Kernel):
 class _KernelTogether(Gathering):
     """The same without a bound."""
 
-    def __init__(self, group: KernelGroup, tables: Tables, first: Member, window: Bounds) -> None:
+    def __init__(self, group: KernelGroup, tables: Tables, first: Member, window: StreamWindow) -> None:
         context = first.context
         budget = Budget(context.budget.limits.times(len(tables.accepts)))
         super().__init__(tables.merged.pattern, first.dictionary, context, window, tables.compiled, budget)

@@ -21,7 +21,7 @@ from spaseq.matching.lazy.matches import ExactMatch, LazyLooks, LazyMatches, loo
 from spaseq.matching.lazy.plans import plans
 from spaseq.matching.lazy.records import outcome
 from spaseq.matching.lazy.tables import Compiled, compile_all
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.merge import together
@@ -133,7 +133,7 @@ class LazyPart(GroupPart):
     """A member: what the group finds as its own matches."""
 
     def __init__(
-        self, group: Group, member: Member, offset: int, gpms: Sequence[str], window: Bounds
+        self, group: Group, member: Member, offset: int, gpms: Sequence[str], window: StreamWindow
     ) -> None:
         super().__init__(group, member, offset, gpms)
         pattern, context = member.pattern, member.context
@@ -222,7 +222,7 @@ class _LazyTogether(GatheringLazy):
     """The same without a bound."""
 
     def __init__(
-        self, whole: SequencePattern, first: Member, window: Bounds, compiled: Compiled, budget: Budget
+        self, whole: SequencePattern, first: Member, window: StreamWindow, compiled: Compiled, budget: Budget
     ) -> None:
         super().__init__(whole, first.dictionary, first.context, window, compiled=compiled, budget=budget)
         self.gathers()

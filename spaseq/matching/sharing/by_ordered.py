@@ -14,7 +14,7 @@ from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.history import History
 from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.host import Key
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa.exact import Path, RunReplay
 from spaseq.matching.nfa.matches import RunMatches
 from spaseq.matching.nfa.tables.compiling import compile_tables, like_tables
@@ -204,7 +204,7 @@ class _OrderedTogether(OrderedKernel):
         group: OrderedGroup,
         pattern: SequencePattern,
         first: Member,
-        window: Bounds,
+        window: StreamWindow,
         made: Ordering,
         budget: Budget,
     ) -> None:

@@ -14,9 +14,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort
+from spaseq.bounds import Bound
 from spaseq.matching.context import Context
-from spaseq.matching.model import Bounds, bounds
+from spaseq.matching.model import StreamWindow, stream_window
 from spaseq.patterns.evaluator import GpmEvaluator
 from spaseq.terms.dictionary import Dictionary
 
@@ -59,9 +59,9 @@ class Cohort:
         context: Context,
         dictionary: Dictionary,
         matcher: str,
-        effort: Effort | None = None,
+        bound: Bound | None = None,
     ) -> Member | None:
-        """One query more; None if it can share no partial match. ``effort``: the bounds that it has."""
+        """One query more; None if it can share no partial match. ``bound``: the bounds that it has."""
         # Imported only here, because compiled code takes a while to load.
         from spaseq.matching.sharing.bounded.member import BoundedMember
         from spaseq.matching.sharing.canonical import AskedBeginning, beginning, under_common_names
@@ -73,10 +73,10 @@ class Cohort:
             return None
         numbers = self._elements.numbers
         make = Enumerated if matcher == "tecs" else Member if pattern.query.skip is None else Waiting
-        if effort is not None:
+        if bound is not None:
             make = BoundedMember
         common = partial(under_common_names, pattern, asked, numbers)
-        member = make(self, pattern, matcher, begins, common, gpms, context, dictionary, effort)
+        member = make(self, pattern, matcher, begins, common, gpms, context, dictionary, bound)
         self._waiting[member] = None
         return member
 
@@ -95,12 +95,12 @@ class Cohort:
         """The first event, at time ``begin``, has come to ``first``: it and those alike go together."""
         if first not in self._waiting:
             return  # an interrupt came when they were about to: it goes on by itself
-        windows = {member: bounds(member.window, ticks, begin) for member in self._waiting}
-        axis = kind(first.common, windows[first], first.matcher, first.effort)
+        windows = {member: stream_window(member.window, ticks, begin) for member in self._waiting}
+        axis = kind(first.common, windows[first], first.matcher, first.bound)
         alike = [
             member
             for member, window in windows.items()
-            if kind(member.common, window, member.matcher, member.effort) == axis
+            if kind(member.common, window, member.matcher, member.bound) == axis
         ]
         for member in alike:
             del self._waiting[member]
@@ -213,7 +213,7 @@ def _of(member: Member) -> type[Group]:
         return OrderedGroup
     groups: dict[str, type[Group]] = {"nfa": KernelGroup, "tecs": EnumerationGroup, "lazy": LazyGroup}
     bounded: dict[str, type[Group]] = {"nfa": SheddingGroup, "lazy": SheddingLazyGroup}
-    return (groups if member.effort is None else bounded)[member.matcher]
+    return (groups if member.bound is None else bounded)[member.matcher]
 
 
 def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:
@@ -237,9 +237,9 @@ def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:
         yield some
 
 
-def _window(member: Member, offset: int) -> Bounds:
+def _window(member: Member, offset: int) -> StreamWindow:
     assert member.begin is not None
-    window = bounds(member.window, member.ticks, member.begin)
+    window = stream_window(member.window, member.ticks, member.begin)
     return replace(window, start=window.start + offset) if window.counted else window
 
 
@@ -250,13 +250,13 @@ def _axis(member: Member, offset: int) -> object:
     the middle of a stream: its next first event depends on matches that may be long over. A query with a
     bound does not either: what it has learned and shed is its own.
     """
-    if member.begin is None or not member.can_share or member.skips or member.effort:
+    if member.begin is None or not member.can_share or member.skips or member.bound:
         return None
     window = _window(member, offset)
     return kind(member.common, window, member.matcher), 0 if window.sliding else window.start % window.size
 
 
-def kind(common: Canonical, window: Bounds, matcher: str, effort: Effort | None = None) -> object:
+def kind(common: Canonical, window: StreamWindow, matcher: str, bound: Bound | None = None) -> object:
     """Equal for queries that can be one group: of the same first element, axis and bound."""
     from spaseq.matching.tecs.fits import keys
 
@@ -265,5 +265,5 @@ def kind(common: Canonical, window: Bounds, matcher: str, effort: Effort | None 
     skip = common.pattern.query.skip
     partition = common.pattern.query.partition
     mode = None if skip is None else skip.mode
-    bound = None if effort is None else (effort.latency, effort.pool, effort.policy, effort.clock)
-    return common.beginnings[0], partition, by, matcher, mode, window.counted, window.sliding, size, bound
+    kept = None if bound is None else (bound.latency, bound.pool, bound.policy, bound.clock)
+    return common.beginnings[0], partition, by, matcher, mode, window.counted, window.sliding, size, kept

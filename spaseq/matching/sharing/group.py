@@ -20,7 +20,7 @@ from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.matcher import Asked, Solve
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.part import GroupPart
 from spaseq.patterns.discrimination import Discrimination, needs
@@ -43,7 +43,7 @@ class Group(ABC):
 
     error: Exception | None
 
-    def __init__(self, members: Sequence[Member], windows: Sequence[Bounds]) -> None:
+    def __init__(self, members: Sequence[Member], windows: Sequence[StreamWindow]) -> None:
         """Members that see the first events now. Raises ``BeyondTables``; then nothing has become of them."""
         self._make(members, windows, [0] * len(members), 0)
         self.is_settled = True
@@ -54,7 +54,7 @@ class Group(ABC):
 
     @classmethod
     def of(
-        cls, members: Sequence[Member], windows: Sequence[Bounds], offsets: Sequence[int], reached: int
+        cls, members: Sequence[Member], windows: Sequence[StreamWindow], offsets: Sequence[int], reached: int
     ) -> Group:
         """Members that may have seen events, as many as ``reached`` in the group's counting.
 
@@ -71,7 +71,7 @@ class Group(ABC):
         return group
 
     def _make(
-        self, members: Sequence[Member], windows: Sequence[Bounds], offsets: Sequence[int], reached: int
+        self, members: Sequence[Member], windows: Sequence[StreamWindow], offsets: Sequence[int], reached: int
     ) -> None:
         # Until all have joined: an interrupt before that ends the members that have joined.
         self.error = EngineError("an interrupt came while several queries began as one")

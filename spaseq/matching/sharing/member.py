@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort
+from spaseq.bounds import Bound
 from spaseq.events import Clock, EventBatch
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
@@ -56,7 +56,7 @@ class Member(Immediate):
         gpms: Mapping[str, GpmEvaluator],
         context: Context,
         dictionary: Dictionary,
-        effort: Effort | None = None,
+        bound: Bound | None = None,
     ) -> None:
         self.pattern = pattern
         #: What evaluates it, by itself or with others.
@@ -69,7 +69,7 @@ class Member(Immediate):
         self.context = context
         self.dictionary = dictionary
         #: The bounds that it has.
-        self.effort = effort
+        self.bound = bound
         self.until = _ALWAYS
         self.begin: int | None = None
         self.ticks = False

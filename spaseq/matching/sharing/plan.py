@@ -16,7 +16,7 @@ from spaseq.automaton.show import ending, label, show
 from spaseq.language.syntax import Query, Values
 from spaseq.matching.filters.postfix import BeyondTables
 from spaseq.matching.interpreter.program import Place, RunsProgram
-from spaseq.matching.model import bounds
+from spaseq.matching.model import stream_window
 from spaseq.matching.planner import choose
 from spaseq.matching.sharing.canonical import AskedBeginning, Canonical, OutlineNumbers, canonical
 from spaseq.matching.sharing.cohort import SHARING, kind
@@ -253,7 +253,7 @@ def _prefixes(units: Mapping[_Unit, Query], reasons: dict[_Unit, str]) -> list[P
         elif common is None:
             reasons.setdefault(unit, "only ; and : share, without negation, CONSUME and FILTERs of WHERE")
         else:
-            begins = streams, matcher, kind(common, bounds(query.window, False, 0), matcher)
+            begins = streams, matcher, kind(common, stream_window(query.window, False, 0), matcher)
             alike.setdefault(begins, []).append((unit, pattern, common))
     return [
         found

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.effort import Policy
+from spaseq.bounds import Policy
 from spaseq.language.scope import mentioned
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.memory import Memory

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.alone import Single
-from spaseq.effort import Policy, Shed
+from spaseq.bounds import Policy, Shed
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.matching.columns.blocks.found import Block
@@ -74,17 +74,17 @@ class Shedding(Observed):
         self, query: BoundedQuery, compiled: Compiled | None = None, queries: Queries | None = None
     ) -> None:
         """See ``Observed``. Raises ``ValueError`` if false matches could be found (``query.obstacles``)."""
-        effort = query.effort
-        if against := in_words(obstacles(query.pattern, effort.policy)):
-            raise ValueError(f"to shed by {effort.policy}, it must be that {', and '.join(against)}")
+        bound = query.bound
+        if against := in_words(obstacles(query.pattern, bound.policy)):
+            raise ValueError(f"to shed by {bound.policy}, it must be that {', and '.join(against)}")
         super().__init__(query, compiled, queries)
         self._name = query.name
-        self._doubt = Doubt(query.pattern, query.bounds)
+        self._doubt = Doubt(query.pattern, query.window)
         gates = [" | ".join(sorted(gate.gpms)) for gate in self._compiled.analysis.gates]
-        self._account = Account(self._name, gates, query.effort.policy, is_chosen=self._doubt.matters)
+        self._account = Account(self._name, gates, query.bound.policy, is_chosen=self._doubt.matters)
         # So often partial matches have drawn lots.
         self._draws = 0
-        self._overload = None if query.effort.latency is None else Overload(query.effort.latency)
+        self._overload = None if query.bound.latency is None else Overload(query.bound.latency)
         # Since the last look ended: events, and seconds of work and of the next look; what the last one
         # took, and held events up for.
         self._events, self._spent, self._looking, self._taken, self._pause = 0, 0.0, 0.0, 0.0, 0.0
@@ -102,8 +102,8 @@ class Shedding(Observed):
         # Seconds of the look at hand that a plan took.
         self._aside = 0.0
         self._passing: BurstFilter | None = None
-        if effort.latency is not None and effort.policy is Policy.SHARP and not self._doubt.matters:
-            self._passing = BurstFilter(self._sketch, effort.latency, effort.clock)
+        if bound.latency is not None and bound.policy is Policy.SHARP and not self._doubt.matters:
+            self._passing = BurstFilter(self._sketch, bound.latency, bound.clock)
         # How many partial matches were made since the bound was seen to; whether the events in hand are one
         # that came alone.
         self._made, self._is_alone = 0, False
@@ -112,10 +112,10 @@ class Shedding(Observed):
         self._choosing, self._left_out = 0.0, 0
         self._load_passes()
         least = runs_size(self._compiled, sizing.ENOUGH) + self._memory.scratch_bytes
-        if effort.pool is not None and effort.pool.size < least:
+        if bound.pool is not None and bound.pool.size < least:
             warn_within(
                 f"{self._name} keeps its partial matches in {least:,} bytes at least, and not in the "
-                f"{effort.pool.size:,} that all queries together may take: give more memory"
+                f"{bound.pool.size:,} that all queries together may take: give more memory"
             )
 
     def _load_passes(self) -> None:
@@ -138,7 +138,7 @@ class Shedding(Observed):
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``."""
-        clock = self._effort.clock
+        clock = self._bound.clock
         at = 0
         while at < len(batch):
             end = min(len(batch), at + self._pace.chunk)
@@ -155,7 +155,7 @@ class Shedding(Observed):
             self._pace.events += end - at
             self._made += int(self._memory.ints[mem.DECIDED])
             self._position = start + end
-            self._place = int(self._bounds.places(part, start + at)[-1]), int(part.time[-1])
+            self._place = int(self._window.places(part, start + at)[-1]), int(part.time[-1])
             self._see_to(begin)
             at = end
 
@@ -167,13 +167,13 @@ class Shedding(Observed):
 
     def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
         """See ``Quick.expect``: not where each event draws lots."""
-        return self._effort.policy is not Policy.RANDOM_INPUT and super().expect(asked, clock)
+        return self._bound.policy is not Policy.RANDOM_INPUT and super().expect(asked, clock)
 
     def take_single(
         self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
     ) -> Iterator[Block] | None:
         """See ``Quick.take_single``: what is to be done between events waits for some of them."""
-        clock = self._effort.clock
+        clock = self._bound.clock
         begin = clock()
         memory, self._is_alone = self._memory, True
         columns = self._take_alone(at, graph, terms, start, event)
@@ -213,7 +213,7 @@ class Shedding(Observed):
         made, self._made = self._made, 0
         self._count(events, made)
         self._account.make(made)
-        worked = self._pace.taken + self._effort.clock() - begin
+        worked = self._pace.taken + self._bound.clock() - begin
         if self._passing is not None and self._overload is not None:
             self._passing.worked(events, worked, self._overload.least)
         self._spent += worked
@@ -244,14 +244,14 @@ class Shedding(Observed):
         passing, overload = self._passing, self._overload
         if passing is None or overload is None:
             return 0
-        begin = self._effort.clock()
+        begin = self._bound.clock()
         axis, now = self._place[0], self._sketch.window.passed(self._given)
         m = self._memory.ints
         looked_at, gone = passing.pass_over(
             self._tables, m, columns, self._known, overload.unit, overload.least, axis, now
         )
         self._add_work(looked_at)
-        self._choosing += self._effort.clock() - begin
+        self._choosing += self._bound.clock() - begin
         often = 0
         if gone:
             often = int(passing.passed.sum())
@@ -306,10 +306,10 @@ class Shedding(Observed):
         No event pays for them all: with each, as many are looked at as it was units of work. But if they are
         few, all are looked at.
         """
-        begin = self._effort.clock()
+        begin = self._bound.clock()
         m = self._memory.ints
         places = int(m[mem.NEXT_WAIT] - m[mem.WAITS]) // int(m[mem.WIDTH]) - 1
-        brief = self._overload is None or self._taken <= _BRIEF * (self._effort.latency or 0.0)
+        brief = self._overload is None or self._taken <= _BRIEF * (self._bound.latency or 0.0)
         if not self._hand:
             self._counted[:] = 0
             self._began = self._events
@@ -320,19 +320,19 @@ class Shedding(Observed):
         self._hand, seen = self._visit(self._counted, axis, time, self._hand, most, passed)
         self._add_work(seen)
         if self._hand >= places:
-            ending = self._effort.clock()
+            ending = self._bound.clock()
             self._looking += ending - begin
             self._planning.worked(self._spent)
             self._aside = 0.0
             self._end_look(axis, time)
-            self._pause = self._effort.clock() - ending - self._aside
+            self._pause = self._bound.clock() - ending - self._aside
             self._looking, self._taken = 0.0, self._looking + self._pause
             if brief:
                 self._pause, self._between = self._taken, 0
             self._spent = self._measured = 0.0
         else:
-            self._looking += self._effort.clock() - begin
-        self._spent += self._effort.clock() - begin
+            self._looking += self._bound.clock() - begin
+        self._spent += self._bound.clock() - begin
 
     def _end_look(self, axis: int, time: int) -> None:
         """All partial matches have been looked at: learns of that, and sheds what is too much."""
@@ -354,7 +354,7 @@ class Shedding(Observed):
 
     def _welcome(self, axis: int, time: int) -> int:
         """Look at the partial matches that the last events made; return how many are of one event."""
-        begin = self._effort.clock()
+        begin = self._bound.clock()
         s, f, m, numbers = self._sketch, self._features, self._memory, self._columns.numbers
         total, begun, load = k.welcome(
             f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases,
@@ -364,7 +364,7 @@ class Shedding(Observed):
         self._load += load
         self._next = int(m.ints[mem.NEXT_WAIT])
         self._add_work(total)
-        self._spent += self._effort.clock() - begin
+        self._spent += self._bound.clock() - begin
         return begun
 
     @property
@@ -388,7 +388,7 @@ class Shedding(Observed):
         Nothing is shed before that, whatever it may cost some day: a burst passes, but what would have grown
         of a first event that was shed takes a window to grow again.
         """
-        s, policy = self._sketch, self._effort.policy
+        s, policy = self._sketch, self._bound.policy
         if policy is Policy.RANDOM_INPUT:
             self._admitted = min(1.0, max(0.01, self._admitted * (share if share < 1 else 1.02)))
             if share < 1:
@@ -408,7 +408,7 @@ class Shedding(Observed):
         A plan takes several times as long as a look. With a plan for each look, looks would be so rare that
         most partial matches come and go unseen.
         """
-        s, overload, begin = self._sketch, self._overload, self._effort.clock()
+        s, overload, begin = self._sketch, self._overload, self._bound.clock()
         self._unplanned += events
         if overload is None or overload.unit <= 0 or self._unplanned < _PLANNED * s.window.age:
             return
@@ -419,7 +419,7 @@ class Shedding(Observed):
             s.plan(overload.most * 1.0 / overload.unit)
             self._unplanned = 0
             overload.even += _SMOOTH * (s.even - overload.even)
-            self._planning.took(took := self._effort.clock() - begin)
+            self._planning.took(took := self._bound.clock() - begin)
             self._aside += took
 
     def _notice(self, events: int) -> None:
@@ -448,7 +448,7 @@ class Shedding(Observed):
 
         ``by_size``: it is not the work at the next events that counts, but the memory.
         """
-        s, policy = self._sketch, self._effort.policy
+        s, policy = self._sketch, self._bound.policy
         policy = Policy.SHARP if policy is Policy.RANDOM_INPUT else policy
         if self._doubt.matters:
             return self._let_go(s.worth(policy, by_size=by_size), share, axis, time)
@@ -465,7 +465,7 @@ class Shedding(Observed):
         if not len(rows):
             return 0
         self._draws += 1
-        gone = let_go(m, rows, worth, share, self._effort.policy, self._draws)
+        gone = let_go(m, rows, worth, share, self._bound.policy, self._draws)
         self._account.add(gone.cells, s)
         self._doubt.forget(axis)
         keys = m[gone.partitions[:, None] + (partitions.KEY + np.arange(len(self._keys)))].tolist()
@@ -487,10 +487,10 @@ class Shedding(Observed):
 
     def _room(self, live: int, remembered: int, decided: int, axis: int, time: int) -> Room:
         room = super()._room(live, remembered, decided, axis, time)
-        pool = self._effort.pool
+        pool = self._bound.pool
         if pool is None:
             return room
-        most = pool.share(self._effort, self._budget.size) - self._budget.but("runs")
+        most = pool.share(self._bound, self._budget.size) - self._budget.but("runs")
         most = max(most - self._memory.scratch_bytes, int(_STATE * most))
         if runs_size(self._compiled, room) <= most:
             return room

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.alone import Single
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 from spaseq.events import EventBatch, Stamp
 from spaseq.matching.nfa import sizing
 from spaseq.matching.nfa.matcher import Kernel
@@ -56,15 +56,15 @@ class Observed(Kernel):
         self, query: BoundedQuery, compiled: Compiled | None = None, queries: Queries | None = None
     ) -> None:
         """``compiled``: its tables, if there are some; ``queries``: whose its matches are, if of several."""
-        pattern, dictionary, bounds = query.pattern, query.dictionary, query.bounds
+        pattern, dictionary, window = query.pattern, query.dictionary, query.window
         compiled = compiled or compile_tables(pattern, dictionary.pin)
         budget = None if query.many is None else query.many.budget
-        super().__init__(pattern, dictionary, query.context, bounds, compiled, budget, floor=sizing.ENOUGH)
+        super().__init__(pattern, dictionary, query.context, window, compiled, budget, floor=sizing.ENOUGH)
         self._sizing.spare = 0  # a bound of memory counts it
-        self._turns = Turns(compiled, self._budget) if query.effort.pool is None else None
-        self._effort = query.effort
+        self._turns = Turns(compiled, self._budget) if query.bound.pool is None else None
+        self._bound = query.bound
         self._features = features(self._compiled, dictionary.pin)
-        self._sketch = CostModel(self._features, bounds.reach, queries or only(len(compiled.accepts)))
+        self._sketch = CostModel(self._features, window.reach, queries or only(len(compiled.accepts)))
         self._known: Ints = self._unknown()
         # Where the next new partial matches will stand; of the look at hand, the next place.
         self._next, self._hand = int(self._memory.ints[mem.NEXT_WAIT]), 0
@@ -77,7 +77,7 @@ class Observed(Kernel):
         # From one such to the next, and how often one was.
         self._apart, self._samples = _SAMPLED[0], 0
         # Since the bound was seen to. Where work is counted, and not measured, every event is asked.
-        self._pace = Pace(query.effort)
+        self._pace = Pace(query.bound)
         # On so many ghosts events may be tried; at so many partial matches it may be looked whether they are
         # dead, and up to where, and when, that was done of what is negated.
         self._trials, self._burials = 0.0, 0.0
@@ -86,7 +86,7 @@ class Observed(Kernel):
         self._load, self._loads = 0.0, np.zeros(self._features.classes)
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
-        self._place = int(self._bounds.places(batch, start)[0]), int(batch.time[0])
+        self._place = int(self._window.places(batch, start)[0]), int(batch.time[0])
         memory = self._memory
         columns = super()._take(batch, start, solutions)
         self._rehearse(columns, memory)
@@ -102,7 +102,7 @@ class Observed(Kernel):
     ) -> Ints:
         memory = self._memory
         columns = super()._take_alone(at, graph, terms, start, event)
-        self._place = self._bounds.place(at.time, start), at.time
+        self._place = self._window.place(at.time, start), at.time
         self._since_shown += 1
         is_asked = self._pace.is_exact or self._since_shown >= self._apart
         if is_asked:
@@ -162,8 +162,8 @@ class Observed(Kernel):
             self._since_shown = 0
             self._samples += 1
             self._apart = _SAMPLED[self._samples % len(_SAMPLED)]
-            if isinstance(self._effort.clock, WorkClock):
-                self._effort.clock.add(events + shown)
+            if isinstance(self._bound.clock, WorkClock):
+                self._bound.clock.add(events + shown)
 
     def _ask(self, columns: Ints, events: int) -> int:
         """Asks the first of some events how many partial matches it is to be shown to."""
@@ -179,13 +179,13 @@ class Observed(Kernel):
         self._units += events + made
         self._burials = min(_MOST_BURIED, self._burials + self._units * _BURIED / _LOOK)
         self._trials = min(_MOST_TRIALS, self._trials + self._units * _TRIED / (_TRIAL * _LOOK))
-        if isinstance(self._effort.clock, WorkClock):
-            self._effort.clock.add(made)
+        if isinstance(self._bound.clock, WorkClock):
+            self._bound.clock.add(made)
 
     def _add_work(self, seen: int) -> None:
         """So many partial matches were looked at."""
-        if isinstance(self._effort.clock, WorkClock):
-            self._effort.clock.add(seen * _LOOK)
+        if isinstance(self._bound.clock, WorkClock):
+            self._bound.clock.add(seen * _LOOK)
 
     def _credit(self) -> None:
         f, s = self._features, self._sketch

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from spaseq.automaton.pattern import AnyOrder, Atom, Either, Kleene, Maybe, SequencePattern, walk
 from spaseq.automaton.show import show
-from spaseq.effort import Effort, Policy
+from spaseq.bounds import Bound, Policy
 from spaseq.language.syntax import (
     Ask,
     Consume,
@@ -24,7 +24,7 @@ from spaseq.limits import Budget
 from spaseq.matching.context import Context
 from spaseq.matching.host import emitted
 from spaseq.matching.lazy.plans import Plan, plans
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.obstacles import Obstacle, other_operators, subsequences
 from spaseq.terms.dictionary import Dictionary
 
@@ -42,7 +42,7 @@ class Many:
 
 @dataclass(frozen=True, slots=True)
 class BoundedQuery:
-    """A query over the terms of a ``dictionary``, and the bounds (``effort``) that it keeps by shedding.
+    """A query over the terms of a ``dictionary``, and the bounds (``bound``) that it keeps by shedding.
 
     ``many``: what it is made of, if several queries are run as one.
     """
@@ -50,8 +50,8 @@ class BoundedQuery:
     pattern: SequencePattern
     dictionary: Dictionary
     context: Context
-    bounds: Bounds
-    effort: Effort
+    window: StreamWindow
+    bound: Bound
     many: Many | None = None
 
     @property

@@ -21,7 +21,7 @@ from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.matcher import Asked, Immediate, UnsolvedError
 from spaseq.matching.context import Context
 from spaseq.matching.interpreter.program import RunsProgram
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.tecs.automaton import DeterministicAutomaton, sites
 from spaseq.matching.tecs.fits import keys
 from spaseq.matching.tecs.reading import Portion, RootReading, divided
@@ -41,17 +41,17 @@ class Enumeration(Update, Immediate):
     """
 
     def __init__(
-        self, pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
+        self, pattern: SequencePattern, dictionary: Dictionary, context: Context, window: StreamWindow
     ) -> None:
         program, told_apart_by = RunsProgram(compile_pattern(pattern)), keys(pattern)
         gpms = tuple(pattern.gpms)
         automaton = DeterministicAutomaton(program.start, gpms)
-        super().__init__(pattern, told_apart_by, automaton, bounds, context.budget, dictionary, context.apart)
+        super().__init__(pattern, told_apart_by, automaton, window, context.budget, dictionary, context.apart)
         self._reading = RootReading(
             pattern, sites(pattern, program.start), lambda: DeterministicAutomaton(program.start, gpms),
             told_apart_by, context, self.history, self.memory,
         )  # fmt: skip
-        self._alone = SingleUpdate(pattern, dictionary, bounds, self)
+        self._alone = SingleUpdate(pattern, dictionary, window, self)
 
     def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
         """See ``Update.take``."""

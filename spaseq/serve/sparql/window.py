@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from spaseq.engine import Engine
 from spaseq.events import Clock, EventBatch
-from spaseq.matching.model import bounds
+from spaseq.matching.model import stream_window
 from spaseq.serve.newest.recent import Kept, in_order
 from spaseq.serve.service import Registered, Service
 
@@ -66,7 +66,7 @@ def in_window(newest: Newest) -> InWindow:
         return InWindow([], not newest.seen)
     is_ticks = own[0].batch.clock is Clock.TICKS
     begin = own[0].time if newest.begin is None else newest.begin
-    window = bounds(newest.found.handle.query.window, is_ticks, begin)
+    window = stream_window(newest.found.handle.query.window, is_ticks, begin)
     places = [window.place(kept.time, newest.seen - len(own) + i) for i, kept in enumerate(own)]
     last = places[-1]
     if newest.time is not None and not window.counted:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Shed, latency_given
+from spaseq.bounds import Shed, latency_given
 from spaseq.errors import warn
 from spaseq.language.syntax import Consume
 from spaseq.matching.planner import under_bound
-from spaseq.spark.stages._job import Bound
+from spaseq.spark.stages._job import BucketBound
 from spaseq.terms.dictionary import Dictionary
 
 #: By a function's IRI: the number of failed calls, and the warning of the first one.
@@ -22,15 +22,15 @@ Failed = dict[Hashable, tuple[int, str]]
 
 def bound_of(
     pattern: SequencePattern, latency: timedelta | None, memory: int | None, matcher: str | None
-) -> Bound | None:
+) -> BucketBound | None:
     """The bound that the buckets of a query keep by shedding, or None; a warning says if they cannot.
 
     Raises EngineError for what is no bound, and for a matcher that cannot shed.
     """
     if latency is None and memory is None:
         return None
-    bound = Bound(None if latency is None else latency_given(latency), memory)
-    bound.effort()  # which checks the memory
+    bound = BucketBound(None if latency is None else latency_given(latency), memory)
+    bound.fresh()  # which checks the memory
     if pattern.query.consume is Consume.ANY:
         # What was consumed must be consumed again where a bucket is brought back (``_remote``).
         warn("on Spark, a query with CONSUME ANY runs without a bound: drop it, or use the embedded engine")

@@ -14,8 +14,8 @@ from itertools import pairwise
 import numpy as np
 
 from spaseq.automaton.pattern import GpmPart
+from spaseq.bounds import Bound
 from spaseq.chunks import Chunk
-from spaseq.effort import Effort
 from spaseq.engine.pipelines.patterns import Patterns
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.events import EventBatch, Stamp
@@ -67,7 +67,7 @@ class RemotePipeline:
         kb: KnowledgeBase,
         matcher: str | None,
         start: int | None,
-        effort: Effort | None = None,
+        bound: Bound | None = None,
     ) -> None:
         if query.consume is Consume.ANY and matcher != "reference":
             # What CONSUME has dropped must be dropped again in ``replay``, and only a Matcher can be told so.
@@ -80,7 +80,7 @@ class RemotePipeline:
 
         make_patterns = partial(Patterns, make=give)
         self.pipeline = Pipeline(
-            query, dictionary, kb, matcher, None, start, effort=effort, make_patterns=make_patterns
+            query, dictionary, kb, matcher, None, start, bound=bound, make_patterns=make_patterns
         )
         self.pipeline.read, self.pipeline.watcher = self._read, self
         self._replaying = False

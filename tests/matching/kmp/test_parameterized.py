@@ -19,7 +19,7 @@ from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.kmp.matcher import Parameterized
 from spaseq.matching.kmp.query import compile_query, obstacles
-from spaseq.matching.model import Bounds, Occurrence
+from spaseq.matching.model import Occurrence, StreamWindow
 from spaseq.matching.obstacles import Obstacle, in_words
 from spaseq.matching.planner import by_events
 from spaseq.terms.dictionary import Dictionary
@@ -85,9 +85,9 @@ def test_long_streams(seed: int) -> None:
     rng = random.Random(1_000 + seed)
     case = random_case(rng)
     stream = random_stream(rng, case, 600)
-    stream = replace(stream, bounds=Bounds(6, False, True, 0))
+    stream = replace(stream, window=StreamWindow(6, False, True, 0))
     context = Context(case.pattern, stream.dictionary, lambda *_: False)
-    expected = by_matcher(case, stream, by_events("interpreter", case.pattern, context, stream.bounds))
+    expected = by_matcher(case, stream, by_events("interpreter", case.pattern, context, stream.window))
     assert by_parameterized(case, stream, [rng.randrange(1, 200) for _ in range(5)]) == expected
 
 
@@ -101,7 +101,7 @@ def _told(case: Case, stream: Stream, sizes: list[int]) -> str:
             for row in found
         ]
         events.append(f"{event.stamp} {rows}")
-    return "\n".join([case.text, f"{stream.bounds} {sizes}", *events])
+    return "\n".join([case.text, f"{stream.window} {sizes}", *events])
 
 
 # --- forgetting -----------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def test_ids_of_past_events_are_given_again() -> None:
     dictionary = Dictionary()
     pattern = made("A , B , C", RETURNS)
     matcher = Parameterized(
-        pattern, dictionary, Context(pattern, dictionary, lambda *_: False), Bounds(9, True, True, 0)
+        pattern, dictionary, Context(pattern, dictionary, lambda *_: False), StreamWindow(9, True, True, 0)
     )
     found, limits = [], []
     for start in range(0, 400, 4):
@@ -150,7 +150,7 @@ def test_idle_partitions_are_dropped() -> None:
     dictionary = Dictionary()
     pattern = made("A , B", {"A": "[] :who ?k ; :at ?x", "B": "[] :who ?k ; :at ?x"}, "PARTITION BY ?k")
     matcher = Parameterized(
-        pattern, dictionary, Context(pattern, dictionary, lambda *_: False), Bounds(9, False, True, 0)
+        pattern, dictionary, Context(pattern, dictionary, lambda *_: False), StreamWindow(9, False, True, 0)
     )
     place = dictionary.intern(PLACES[0])
     events, found = [], 0
@@ -172,7 +172,7 @@ def test_an_event_is_compared_once() -> None:
     names = "ABCDEFGH"
     pattern = made(" , ".join(names), dict.fromkeys(names, "[] :at ?x"))
     matcher = Parameterized(
-        pattern, dictionary, Context(pattern, dictionary, lambda *_: False), Bounds(99, True, True, 0)
+        pattern, dictionary, Context(pattern, dictionary, lambda *_: False), StreamWindow(99, True, True, 0)
     )
     terms = [dictionary.intern(place) for place in PLACES]
     stream = [terms[i // 7 % 3] for i in range(7_000)]

@@ -17,7 +17,7 @@ from spaseq.matching.lazy.matcher import Lazy
 from spaseq.matching.lazy.plans import plans
 from spaseq.matching.lazy.records import counter, ordering
 from spaseq.matching.lazy.tables import fits
-from spaseq.matching.model import Bounds, Occurrence
+from spaseq.matching.model import Occurrence, StreamWindow
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, by_runs, whole
@@ -50,7 +50,7 @@ class Stream:
         pattern = pattern_of(query)
         self._dictionary = Dictionary()
         context = Context(pattern, self._dictionary, lambda *_: False)
-        self.lazy = Lazy(pattern, self._dictionary, context, Bounds(window, False, True, 0), tree=tree)
+        self.lazy = Lazy(pattern, self._dictionary, context, StreamWindow(window, False, True, 0), tree=tree)
         self._count = 0
         self._keyed = partition
 
@@ -235,7 +235,7 @@ def test_long_streams(seed: int) -> None:
     rng = random.Random(f"long {seed}")
     sample = random_sample(rng, random_lazy_query(rng), 300)
     sizes = [rng.randrange(1, 90) for _ in range(5)]
-    sample = whole(sample, Bounds(5, False, True, sample.bounds.start), *sizes)
+    sample = whole(sample, StreamWindow(5, False, True, sample.window.start), *sizes)
     assert by_lazy(sample) == by_runs(sample)
 
 

@@ -16,7 +16,7 @@ from spaseq.matching.filters.postfix import Site, steps
 from spaseq.matching.lazy import memory
 from spaseq.matching.lazy.ranges import LEAST, MOST, ranges
 from spaseq.matching.lazy.records import counter
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.terms.dictionary import Term
 from spaseq.terms.values import XSD
 from tests.matching.kernel_cases import by_runs, whole
@@ -206,7 +206,7 @@ def test_long_windows(sequence: str, seed: int, monkeypatch: pytest.MonkeyPatch)
         values: list[Term] = [Literal(rng.randrange(40)) for _ in range(30)]
         sample = with_values(random_sample(rng, query, 80, steps=False), rng, values)
         sizes = [rng.randrange(1, 40) for _ in range(12)]
-        sample = whole(sample, Bounds(12, True, True, 0), *sizes)
+        sample = whole(sample, StreamWindow(12, True, True, 0), *sizes)
         expected = by_runs(sample)
         assert by_lazy(sample) == expected
         assert by_tree(sample) == expected

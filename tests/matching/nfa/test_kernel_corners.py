@@ -15,7 +15,7 @@ from spaseq.events import Stamp
 from spaseq.matching.context import Context
 from spaseq.matching.filters.numbers import _look, _short
 from spaseq.matching.host import Matcher
-from spaseq.matching.model import Bounds, Occurrence
+from spaseq.matching.model import Occurrence, StreamWindow
 from spaseq.matching.nfa.matcher import Kernel
 from spaseq.matching.reference import Reference
 from spaseq.terms.dictionary import Dictionary, Term
@@ -26,7 +26,7 @@ from tests.matching.kernel_cases import batches, shown
 from tests.matching.random_sequences import pattern_of
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
-BOUNDS = Bounds(1_000, False, True, 0)
+BOUNDS = StreamWindow(1_000, False, True, 0)
 
 #: A row of a GPM: its value and the values of what else it binds.
 Rows = Sequence[dict[str, Term]]

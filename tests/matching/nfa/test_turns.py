@@ -11,7 +11,7 @@ import pyoxigraph as ox
 import pytest
 
 from spaseq import Engine, Limits
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 from spaseq.limits import Budget
 from spaseq.matching.nfa import sizing
 from spaseq.matching.nfa.memory import Memory, Room, memory

@@ -20,7 +20,7 @@ from spaseq.automaton.pattern import AnyOrder, Atom, Both, Kleene, Maybe, walk
 from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
-from spaseq.matching.model import Bounds, Occurrence, bounds
+from spaseq.matching.model import Occurrence, StreamWindow, stream_window
 from spaseq.matching.nfa import memory as kernel_memory
 from spaseq.matching.nfa.records import header
 from spaseq.matching.ordered import families, matcher
@@ -78,7 +78,7 @@ def as_the_reference(queries: int) -> None:
             sample = replace(random_sample(rng, skipping, 6), drops=frozenset())
             # How many EVENTS simultaneous ones of several streams span depends on how they arrive.
             spans = any(isinstance(node, Both | AnyOrder) for node in walk(skipping.pattern.root))
-            if not (spans and sample.bounds.counted and len(set(skipping.pattern.streams)) > 1):
+            if not (spans and sample.window.counted and len(set(skipping.pattern.streams)) > 1):
                 judged(sample)
 
     compared()
@@ -129,7 +129,7 @@ def compiled_as_event_by_event(queries: int) -> None:
         several = len(set(skipping.pattern.streams)) > 1
         for _ in range(STREAMS):
             sample = replace(random_sample(rng, skipping, EVENTS), drops=frozenset())
-            if several and sample.bounds.counted:
+            if several and sample.window.counted:
                 continue
             if not several:
                 check(sample, by_ordered_kernel)
@@ -155,7 +155,7 @@ def test_of_several_streams_first_events_are_taken_in_order_whichever_comes_firs
                 Occurrence(Stamp(1, stream, 0), i, {"A": ({"vA": value},)})
                 for i, stream in enumerate(streams)
             ]
-            sample = Sample(made, Bounds(8, False, False, 0), tuple(events), (Step(1), Step(1)))
+            sample = Sample(made, StreamWindow(8, False, False, 0), tuple(events), (Step(1), Step(1)))
             for evaluate in (by_judge, by_simulation, by_ordered_kernel):
                 assert len(list(chain(*evaluate(sample)))) == count
 
@@ -166,7 +166,7 @@ def test_long_streams(seed: int) -> None:
     rng = random.Random(seed)
     skipping = random_skip(rng, compiled=True, alls=False, most=4)
     sizes = [rng.randrange(1, 300) for _ in range(5)]
-    sample = whole(random_sample(rng, skipping, 400), Bounds(6, False, seed % 2 == 0, 0), *sizes)
+    sample = whole(random_sample(rng, skipping, 400), StreamWindow(6, False, seed % 2 == 0, 0), *sizes)
     if len(set(skipping.pattern.streams)) > 1:
         assert in_the_end(by_ordered_kernel(sample)) == in_the_end(by_simulation(sample))
     else:
@@ -188,10 +188,10 @@ def check(sample: Sample, evaluate: Callable[[Sample], Yields]) -> None:
 
 # --- what it costs --------------------------------------------------------------------------------
 
-WINDOW = Bounds(1 << 40, False, False, 0)
+WINDOW = StreamWindow(1 << 40, False, False, 0)
 
 
-def work(letters: Letters, text: str, window: Bounds = WINDOW) -> tuple[int, int]:
+def work(letters: Letters, text: str, window: StreamWindow = WINDOW) -> tuple[int, int]:
     """How many runs there were at most between two events, and how many matches."""
     matcher = evaluator_of(letters, text, window)
     most = found = 0
@@ -242,7 +242,7 @@ def test_equal_runs_are_merged_event_by_event() -> None:
     )
     pattern, dictionary = normalise(parse(text)), Dictionary()
     context = Context(pattern, dictionary, lambda *_: False)
-    matcher = by_events("nfa", pattern, context, Bounds(1 << 40, False, False, 0))()
+    matcher = by_events("nfa", pattern, context, StreamWindow(1 << 40, False, False, 0))()
     value = dictionary.intern(Literal(1))
     found, most = [], 0
     for i in range(40):
@@ -274,5 +274,5 @@ def test_where_an_event_comes_only_to_runs_that_wait_for_its_keys(
         f"SEQ({sequence}) DEFINE GPM A ON S {{ ?x :a ?a }} DEFINE GPM B ON S {{ ?x :b ?b }} }} "
         f"AFTER MATCH SKIP {skip}"
     )
-    ordering = order_tables(pattern, lambda _: 1, bounds(pattern.query.window, True, 0))
+    ordering = order_tables(pattern, lambda _: 1, stream_window(pattern.query.window, True, 0))
     assert bool(ordering.options[preferences.INDEXED]) == expected

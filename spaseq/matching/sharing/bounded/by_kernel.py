@@ -11,7 +11,7 @@ from typing import cast
 
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.filters import _kernel_values as v
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa.matches import Ints, Runs
 from spaseq.matching.nfa.tables.analysis import Analysis
 from spaseq.matching.sharing.bounded.ledgers import Ledgers, weights
@@ -44,7 +44,7 @@ class SheddingTogether(Shedding, Gathering, Together):
     """The kernel of a group that keeps a bound."""
 
     def __init__(
-        self, group: SheddingGroup, tables: Tables, members: Sequence[BoundedMember], window: Bounds
+        self, group: SheddingGroup, tables: Tables, members: Sequence[BoundedMember], window: StreamWindow
     ) -> None:
         self._group, self._members = group, members
         self._ledgers = Ledgers(members, [_states(member, tables.compiled.analysis) for member in members])

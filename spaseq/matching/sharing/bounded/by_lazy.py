@@ -16,7 +16,7 @@ from spaseq.events import EventBatch, Stamp
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.lazy.tables import Compiled
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.sharing.bounded.ledgers import Ledgers, weights
 from spaseq.matching.sharing.bounded.member import BoundedMember
 from spaseq.matching.sharing.bounded.together import BoundedGroup, Together, query_of
@@ -47,7 +47,7 @@ class SheddingLazyTogether(SheddingLazy, GatheringLazy, Together):
         group: SheddingLazyGroup,
         whole: SequencePattern,
         members: Sequence[BoundedMember],
-        window: Bounds,
+        window: StreamWindow,
         compiled: Compiled,
         sites: Ints,
     ) -> None:

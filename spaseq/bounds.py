@@ -64,26 +64,26 @@ class Pool:
         if type(size) is not int or size < 1:
             raise EngineError(f"memory={size!r}: a bound is a whole number of bytes above 0, as 2 << 30")
         self.size = size
-        self._held: WeakKeyDictionary[Effort, int] = WeakKeyDictionary()
+        self._held: WeakKeyDictionary[Bound, int] = WeakKeyDictionary()
 
-    def join(self, effort: Effort, holds: int = 0) -> None:
+    def join(self, bound: Bound, holds: int = 0) -> None:
         """Add a query that holds this many bytes."""
-        self._held[effort] = holds
+        self._held[bound] = holds
 
-    def share(self, effort: Effort, holds: int) -> int:
+    def share(self, bound: Bound, holds: int) -> int:
         """Return how many bytes a query may hold: its share, or all that the others leave if that is more."""
-        self._held[effort] = holds
-        others = sum(held for other, held in self._held.items() if other is not effort)
-        part = self.size * (effort.weight / sum(other.weight for other in self._held))
+        self._held[bound] = holds
+        others = sum(held for other, held in self._held.items() if other is not bound)
+        part = self.size * (bound.weight / sum(other.weight for other in self._held))
         return int(max(part, self.size - others))
 
-    def leave(self, effort: Effort) -> int:
+    def leave(self, bound: Bound) -> int:
         """Remove a finished query; return the bytes it held."""
-        return self._held.pop(effort, 0)
+        return self._held.pop(bound, 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Effort:
+class Bound:
     """The bounds of one query; None is no bound.
 
     ``latency``: seconds from the start of processing an event until all matches that it completes are found,
