@@ -18,8 +18,8 @@ from spaseq.matching.context import Context
 from spaseq.matching.interpreter.matcher import Runs
 from spaseq.matching.interpreter.program import RunsProgram
 from spaseq.matching.model import PartitionMatcher, StreamWindow
+from spaseq.matching.nfa.skip.simulation import Ordered
 from spaseq.matching.obstacles import Feature, Obstacle, features, in_words, other_operators
-from spaseq.matching.ordered.simulation import Ordered
 from spaseq.matching.reference import Reference
 from spaseq.matching.templates.form import shape
 from spaseq.terms.dictionary import Dictionary
@@ -227,7 +227,7 @@ def by_columns(
 
         return Kernel(pattern, dictionary, context, window)
     if name == "nfa" and not _beyond_skip_tables(pattern):
-        from spaseq.matching.ordered.matcher import OrderedKernel
+        from spaseq.matching.nfa.skip.matcher import OrderedKernel
 
         return OrderedKernel(pattern, dictionary, context, window)
     return None
@@ -312,7 +312,7 @@ def _nfa(pattern: SequencePattern) -> Iterator[Obstacle]:
 
 def _beyond_skip_tables(pattern: SequencePattern) -> tuple[Obstacle, ...]:
     """What keeps a query with AFTER MATCH SKIP from tables over whole batches."""
-    from spaseq.matching.ordered.tables import beyond
+    from spaseq.matching.nfa.skip.tables import beyond
 
     return beyond(pattern)
 

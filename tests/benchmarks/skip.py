@@ -17,7 +17,7 @@ from spaseq.events import Clock, EventBatch
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.model import StreamWindow
-from spaseq.matching.ordered.matcher import OrderedKernel
+from spaseq.matching.nfa.skip.matcher import OrderedKernel
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check, side_by_side

@@ -9,9 +9,9 @@ from typing import Final
 from spaseq.automaton.pattern import Atom, walk
 from spaseq.errors import QueryError
 from spaseq.language import syntax as s
-from spaseq.matching.ordered.matcher import OrderedKernel
-from spaseq.matching.ordered.simulation import Ordered
-from spaseq.matching.ordered.tables import beyond
+from spaseq.matching.nfa.skip.matcher import OrderedKernel
+from spaseq.matching.nfa.skip.simulation import Ordered
+from spaseq.matching.nfa.skip.tables import beyond
 from spaseq.matching.reference import Reference
 from tests.matching.kernel_cases import Yields, by_kernel, by_matcher
 from tests.matching.random_sequences import Query, Sample, pattern_of, random_query

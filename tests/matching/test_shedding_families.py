@@ -26,7 +26,7 @@ from spaseq.limits import UNLIMITED
 from spaseq.matching.context import Context
 from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa import memory as kernel_memory
-from spaseq.matching.ordered import matcher
+from spaseq.matching.nfa.skip import matcher
 from spaseq.matching.plan import explain
 from spaseq.matching.shedding.query import BoundedQuery, obstacles
 from spaseq.matching.shedding.skip import SheddingOrdered

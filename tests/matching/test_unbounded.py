@@ -19,7 +19,7 @@ from spaseq._jit import _compiled, part
 from spaseq.matching.kmp import _kernel as parameterized
 from spaseq.matching.lazy.compiled import _kernel as lazy
 from spaseq.matching.nfa.compiled import _kernel as runs
-from spaseq.matching.ordered.compiled import _kernel as ordered
+from spaseq.matching.nfa.skip.compiled import _kernel as ordered
 from spaseq.matching.tecs.compiled import _kernel as enumeration
 from spaseq.paths.search import _kernel as paths
 from tests.matching.unbounded import is_bounded, made_of, normalised, without_bounds

@@ -19,7 +19,7 @@ from spaseq.language.syntax import Consume, Query, Skip, SkipMode
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
-from spaseq.matching.ordered.preference import Moment, Rank, resumed_at
+from spaseq.matching.nfa.skip.preference import Moment, Rank, resumed_at
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary, Term
 

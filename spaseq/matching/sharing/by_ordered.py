@@ -17,11 +17,11 @@ from spaseq.matching.host import Key
 from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa.exact import Path, RunReplay
 from spaseq.matching.nfa.matches import RunMatches
+from spaseq.matching.nfa.skip.compiled import _kernel as k
+from spaseq.matching.nfa.skip.matcher import OrderedKernel, Preferred
+from spaseq.matching.nfa.skip.records import preferences
+from spaseq.matching.nfa.skip.tables import MemberMasks, OptionStep, Ordering, ordering
 from spaseq.matching.nfa.tables.compiling import compile_tables, like_tables
-from spaseq.matching.ordered.compiled import _kernel as k
-from spaseq.matching.ordered.matcher import OrderedKernel, Preferred
-from spaseq.matching.ordered.records import preferences
-from spaseq.matching.ordered.tables import MemberMasks, OptionStep, Ordering, ordering
 from spaseq.matching.sharing.canonical import start
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member

@@ -218,7 +218,7 @@ def _of(member: Member) -> type[Group]:
 
 def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:
     """Members that begin alike, in as many groups as needed; all but ``nfa`` without SKIP limit GPMs."""
-    from spaseq.matching.ordered.records import roster
+    from spaseq.matching.nfa.skip.records import roster
     from spaseq.matching.tecs.fits import MOST_GPMS
 
     some: list[Member] = []

@@ -23,10 +23,10 @@ from spaseq.matching.columns.matcher import Asked
 from spaseq.matching.nfa.compiled import _kernel_layout as status
 from spaseq.matching.nfa.memory import Room, runs_size
 from spaseq.matching.nfa.records import header
+from spaseq.matching.nfa.skip.compiled import _kernel_shed as k
+from spaseq.matching.nfa.skip.matcher import OrderedKernel
+from spaseq.matching.nfa.skip.records import families, matches, roster
 from spaseq.matching.nfa.tables.analysis import Compiled
-from spaseq.matching.ordered.compiled import _kernel_shed as k
-from spaseq.matching.ordered.matcher import OrderedKernel
-from spaseq.matching.ordered.records import families, matches, roster
 from spaseq.matching.shedding._kernel_known import F_CODE, F_CODE_END, F_SIZE
 from spaseq.matching.shedding.account import given_up, recall_of
 from spaseq.matching.shedding.features import features

@@ -8,8 +8,8 @@ from spaseq.matching.nfa.compiled._kernel_memory import (
     forget,
 )
 from spaseq.matching.nfa.records import partitions, waits
-from spaseq.matching.ordered.compiled._kernel_index import end_run
-from spaseq.matching.ordered.records import families, roster
+from spaseq.matching.nfa.skip.compiled._kernel_index import end_run
+from spaseq.matching.nfa.skip.records import families, roster
 
 
 @part

@@ -8,8 +8,8 @@ from spaseq._jit import kernel
 from spaseq.matching.filters._kernel_machine import holds
 from spaseq.matching.filters._kernel_values import CALC, SHORT, Codes, Floats, Ints, pointer
 from spaseq.matching.nfa.records import gates, header, waits
-from spaseq.matching.ordered.compiled._kernel_families import drop
-from spaseq.matching.ordered.records import families, roster
+from spaseq.matching.nfa.skip.compiled._kernel_families import drop
+from spaseq.matching.nfa.skip.records import families, roster
 
 # Columns of what is listed: a family, its first event's place on the window's axis and position, how many
 # runs there are, and whether it has a match so far.

@@ -41,9 +41,9 @@ from spaseq.matching.nfa.compiled._kernel_memory import (
 )
 from spaseq.matching.nfa.compiled._kernel_places import carry
 from spaseq.matching.nfa.records import header, nodes, partitions, waits
-from spaseq.matching.ordered.compiled._kernel_apply import apply
-from spaseq.matching.ordered.compiled._kernel_decide import decide
-from spaseq.matching.ordered.compiled._kernel_deliver import (
+from spaseq.matching.nfa.skip.compiled._kernel_apply import apply
+from spaseq.matching.nfa.skip.compiled._kernel_decide import decide
+from spaseq.matching.nfa.skip.compiled._kernel_deliver import (
     deliver_decided,
     expire,
     go_on,
@@ -51,15 +51,15 @@ from spaseq.matching.ordered.compiled._kernel_deliver import (
     newest_place,
     see_partition,
 )
-from spaseq.matching.ordered.compiled._kernel_families import (
+from spaseq.matching.nfa.skip.compiled._kernel_families import (
     append,
     drop,
 )
-from spaseq.matching.ordered.compiled._kernel_index import enter
-from spaseq.matching.ordered.compiled._kernel_layout import (
+from spaseq.matching.nfa.skip.compiled._kernel_index import enter
+from spaseq.matching.nfa.skip.compiled._kernel_layout import (
     COMPLETED,
 )
-from spaseq.matching.ordered.records import families, matches, preferences, results, roster
+from spaseq.matching.nfa.skip.records import families, matches, preferences, results, roster
 
 
 @part

@@ -23,9 +23,9 @@ from spaseq.matching.context import Context
 from spaseq.matching.model import Occurrence, StreamWindow, stream_window
 from spaseq.matching.nfa import memory as kernel_memory
 from spaseq.matching.nfa.records import header
-from spaseq.matching.ordered import families, matcher
-from spaseq.matching.ordered.records import preferences
-from spaseq.matching.ordered.tables import order_tables
+from spaseq.matching.nfa.skip import families, matcher
+from spaseq.matching.nfa.skip.records import preferences
+from spaseq.matching.nfa.skip.tables import order_tables
 from spaseq.matching.planner import by_events
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.skip import Letters, evaluator_of, query

@@ -8,15 +8,15 @@ from spaseq.matching.filters import batch
 from spaseq.matching.filters._kernel_values import N_GPMS, N_KEYS, SINCES, SINCES_END, Ints
 from spaseq.matching.nfa.compiled._kernel_judge import belongs
 from spaseq.matching.nfa.records import gates, header, nodes, partitions, waits
-from spaseq.matching.ordered.compiled._kernel_families import (
+from spaseq.matching.nfa.skip.compiled._kernel_families import (
     append,
     begin_again,
     drop,
     end_runs,
     free_family,
 )
-from spaseq.matching.ordered.compiled._kernel_index import end_run
-from spaseq.matching.ordered.compiled._kernel_layout import (
+from spaseq.matching.nfa.skip.compiled._kernel_index import end_run
+from spaseq.matching.nfa.skip.compiled._kernel_layout import (
     BOUND_SIZE,
     LEVEL_SIZE,
     PAST_LAST,
@@ -25,7 +25,7 @@ from spaseq.matching.ordered.compiled._kernel_layout import (
     TO_FIRST,
     TO_NEXT,
 )
-from spaseq.matching.ordered.records import families, matches, preferences, roster
+from spaseq.matching.nfa.skip.records import families, matches, preferences, roster
 
 
 @part

@@ -19,12 +19,12 @@ from spaseq.matching.filters.postfix import Step as Operation
 from spaseq.matching.interpreter.program import Gate
 from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa.records import accepts, gates, places
+from spaseq.matching.nfa.skip.compiled import _kernel_layout as out
+from spaseq.matching.nfa.skip.preference import open_bounds
+from spaseq.matching.nfa.skip.records import preferences
 from spaseq.matching.nfa.tables.analysis import Analysis, Compiled
 from spaseq.matching.nfa.tables.compiling import compile_tables
 from spaseq.matching.obstacles import Obstacle, subsequences
-from spaseq.matching.ordered.compiled import _kernel_layout as out
-from spaseq.matching.ordered.preference import open_bounds
-from spaseq.matching.ordered.records import preferences
 from spaseq.terms.dictionary import Term
 
 _MODES: Final = {

@@ -19,11 +19,11 @@ from spaseq.matching.nfa.records import (
     places,
     waits,
 )
-from spaseq.matching.ordered.compiled._kernel_decide import follows, takes
-from spaseq.matching.ordered.compiled._kernel_deliver import call_soon, is_past, pass_over
-from spaseq.matching.ordered.compiled._kernel_families import append, drop, forget_best, new_family
-from spaseq.matching.ordered.compiled._kernel_index import end_run, enter
-from spaseq.matching.ordered.compiled._kernel_layout import (
+from spaseq.matching.nfa.skip.compiled._kernel_decide import follows, takes
+from spaseq.matching.nfa.skip.compiled._kernel_deliver import call_soon, is_past, pass_over
+from spaseq.matching.nfa.skip.compiled._kernel_families import append, drop, forget_best, new_family
+from spaseq.matching.nfa.skip.compiled._kernel_index import end_run, enter
+from spaseq.matching.nfa.skip.compiled._kernel_layout import (
     ALIKE_SIZE,
     AS_SUM,
     AS_TIME,
@@ -32,7 +32,7 @@ from spaseq.matching.ordered.compiled._kernel_layout import (
     REFUSED,
     STEP_SIZE,
 )
-from spaseq.matching.ordered.records import families, preferences, roster
+from spaseq.matching.nfa.skip.records import families, preferences, roster
 
 # Which runs have the same future: those that agree in all that is read of them later.
 

@@ -15,7 +15,7 @@ from spaseq.matching.interpreter.machine import Gathering, Machine, Member
 from spaseq.matching.interpreter.program import Gate, GateEdge, RunsProgram
 from spaseq.matching.interpreter.state import ChoiceTrace, Home, PartialMatch, Wait
 from spaseq.matching.model import Choice, Occurrence, StreamWindow
-from spaseq.matching.ordered.preference import (
+from spaseq.matching.nfa.skip.preference import (
     Chosen,
     Merging,
     Moment,

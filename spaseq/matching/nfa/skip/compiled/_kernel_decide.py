@@ -34,18 +34,18 @@ from spaseq.matching.nfa.records import (
     units,
     waits,
 )
-from spaseq.matching.ordered.compiled._kernel_deliver import (
+from spaseq.matching.nfa.skip.compiled._kernel_deliver import (
     is_past,
 )
-from spaseq.matching.ordered.compiled._kernel_index import call
-from spaseq.matching.ordered.compiled._kernel_layout import (
+from spaseq.matching.nfa.skip.compiled._kernel_index import call
+from spaseq.matching.nfa.skip.compiled._kernel_layout import (
     MOST_OPTIONS,
     OPTION_SIZE,
     REFUSED,
     STEP_BARS,
     STEP_SIZE,
 )
-from spaseq.matching.ordered.records import families, preferences, roster
+from spaseq.matching.nfa.skip.records import families, preferences, roster
 
 
 @part

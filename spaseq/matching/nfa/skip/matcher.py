@@ -26,11 +26,11 @@ from spaseq.matching.nfa.exact import Path, RunReplay
 from spaseq.matching.nfa.matches import RunMatches
 from spaseq.matching.nfa.memory import Memory, Room, memory, ranked
 from spaseq.matching.nfa.records import accepts, header, nodes, partitions, questions, waits
-from spaseq.matching.ordered.compiled import _kernel as k
-from spaseq.matching.ordered.compiled import _kernel_layout as lay
-from spaseq.matching.ordered.ranked import RankedEvents, Ready
-from spaseq.matching.ordered.records import families, preferences, results, roster
-from spaseq.matching.ordered.tables import Ordering, order_tables
+from spaseq.matching.nfa.skip.compiled import _kernel as k
+from spaseq.matching.nfa.skip.compiled import _kernel_layout as lay
+from spaseq.matching.nfa.skip.ranked import RankedEvents, Ready
+from spaseq.matching.nfa.skip.records import families, preferences, results, roster
+from spaseq.matching.nfa.skip.tables import Ordering, order_tables
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 

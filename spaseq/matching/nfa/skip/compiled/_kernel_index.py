@@ -13,7 +13,7 @@ from spaseq.matching.nfa.compiled._kernel_layout import rows_of
 from spaseq.matching.nfa.compiled._kernel_memory import find_bucket, forget
 from spaseq.matching.nfa.compiled._kernel_places import bucket_of, bucket_of_row
 from spaseq.matching.nfa.records import buckets, candidates, gates, header, waits
-from spaseq.matching.ordered.records import families, roster
+from spaseq.matching.nfa.skip.records import families, roster
 
 
 @part

@@ -21,8 +21,8 @@ from spaseq.matching.interpreter.matcher import found_of
 from spaseq.matching.interpreter.program import RunsProgram
 from spaseq.matching.interpreter.state import ChoiceTrace, PartialMatch
 from spaseq.matching.model import Found, Occurrence, StreamWindow
-from spaseq.matching.ordered.families import ALWAYS, FamilyMachine
-from spaseq.matching.ordered.preference import Merging, Moment, Preference, preferred, resumed_at
+from spaseq.matching.nfa.skip.families import ALWAYS, FamilyMachine
+from spaseq.matching.nfa.skip.preference import Merging, Moment, Preference, preferred, resumed_at
 
 
 @dataclass(frozen=True, slots=True)

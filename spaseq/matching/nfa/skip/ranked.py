@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from spaseq.events import EventBatch, Stamp, concatenate
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.ordered.preference import Rank
+from spaseq.matching.nfa.skip.preference import Rank
 from spaseq.patterns.sharing import Values
 from spaseq.patterns.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.terms.dictionary import Dictionary
