@@ -15,10 +15,10 @@ from spaseq.errors import EngineError
 from spaseq.language.syntax import UNITS, Consume, Strategy
 from spaseq.matching.columns.matcher import ByColumns
 from spaseq.matching.context import Context
-from spaseq.matching.interpreter.matcher import Runs
+from spaseq.matching.interpreter.matcher import Interpreter
 from spaseq.matching.interpreter.program import RunsProgram
 from spaseq.matching.model import PartitionMatcher, StreamWindow
-from spaseq.matching.nfa.skip.simulation import Ordered
+from spaseq.matching.nfa.skip.simulation import SkipSimulation
 from spaseq.matching.obstacles import Feature, Obstacle, features, in_words, other_operators
 from spaseq.matching.reference import Reference
 from spaseq.matching.templates.form import shape
@@ -211,25 +211,25 @@ def by_columns(
 
         return _shedding(name, BoundedQuery(pattern, dictionary, context, window, bound))
     if name == "kmp":
-        from spaseq.matching.kmp.matcher import Parameterized
+        from spaseq.matching.kmp.matcher import KmpMatcher
 
-        return Parameterized(pattern, dictionary, context, window)
+        return KmpMatcher(pattern, dictionary, context, window)
     if name == "tecs":
-        from spaseq.matching.tecs.matcher import Enumeration
+        from spaseq.matching.tecs.matcher import TecsMatcher
 
-        return Enumeration(pattern, dictionary, context, window)
+        return TecsMatcher(pattern, dictionary, context, window)
     if name in ("lazy", "tree"):
-        from spaseq.matching.lazy.matcher import Lazy
+        from spaseq.matching.lazy.matcher import LazyMatcher
 
-        return Lazy(pattern, dictionary, context, window, tree=name == "tree")
+        return LazyMatcher(pattern, dictionary, context, window, tree=name == "tree")
     if name == "nfa" and pattern.query.skip is None:
-        from spaseq.matching.nfa.matcher import Kernel
+        from spaseq.matching.nfa.matcher import NfaMatcher
 
-        return Kernel(pattern, dictionary, context, window)
+        return NfaMatcher(pattern, dictionary, context, window)
     if name == "nfa" and not _beyond_skip_tables(pattern):
-        from spaseq.matching.nfa.skip.matcher import OrderedKernel
+        from spaseq.matching.nfa.skip.matcher import SkipMatcher
 
-        return OrderedKernel(pattern, dictionary, context, window)
+        return SkipMatcher(pattern, dictionary, context, window)
     return None
 
 
@@ -240,12 +240,12 @@ def _shedding(name: str, query: BoundedQuery) -> ByColumns:
 
         return SheddingLazy(query)
     if query.pattern.query.skip is not None:
-        from spaseq.matching.shedding.skip import SheddingOrdered
+        from spaseq.matching.shedding.skip import SheddingSkip
 
-        return SheddingOrdered(query)
-    from spaseq.matching.shedding.matcher import Shedding
+        return SheddingSkip(query)
+    from spaseq.matching.shedding.matcher import SheddingNfa
 
-    return Shedding(query)
+    return SheddingNfa(query)
 
 
 def load(name: str, pattern: SequencePattern) -> None:
@@ -265,10 +265,10 @@ def by_events(
     """
     if name == "interpreter":
         program = RunsProgram(compile_pattern(pattern))
-        return lambda: Runs(program, pattern, context, window)
+        return lambda: Interpreter(program, pattern, context, window)
     if name == "nfa":  # with SKIP, where tables cannot
         program = RunsProgram(compile_pattern(pattern))
-        return lambda: Ordered(program, pattern, context, window)
+        return lambda: SkipSimulation(program, pattern, context, window)
     if name == "reference":
         return lambda: Reference(pattern, context, window)
     raise ValueError(f"no matcher that takes event by event is called {name!r}")

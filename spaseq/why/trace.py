@@ -14,9 +14,9 @@ from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.interpreter.absence import Path
-from spaseq.matching.interpreter.machine import Gathering, Machine, Member
-from spaseq.matching.interpreter.matcher import Runs
-from spaseq.matching.interpreter.program import GateEdge, Place, RunsProgram
+from spaseq.matching.interpreter.machine import AllGathering, Member, RunMachine
+from spaseq.matching.interpreter.matcher import Interpreter
+from spaseq.matching.interpreter.program import GateEdge, ProgramState, RunsProgram
 from spaseq.matching.interpreter.state import MatchEnd, PartialMatch, Wait
 from spaseq.matching.model import Choice, Found, Occurrence, StreamWindow
 from spaseq.why.diagnosis import EdgeCount, StateCount
@@ -87,7 +87,7 @@ class Trace:
         return EdgeCount(edge.source, edge.target, label(edge), self.taken[edge], operands)
 
 
-def _ways(nfa: NFA, state: int, place: Place) -> Iterator[tuple[Edge, GateEdge]]:
+def _ways(nfa: NFA, state: int, place: ProgramState) -> Iterator[tuple[Edge, GateEdge]]:
     """Yield the edges out of a state, and the compiled form of each."""
     edges = list(nfa.leaving(state))
     for gate in place.gates:
@@ -117,7 +117,7 @@ def _keyless(nfa: NFA) -> NFA:
     return replace(nfa, edges=tuple(replace(edge, key=()) for edge in nfa.edges))
 
 
-class TracedRuns(Runs):
+class TracedRuns(Interpreter):
     """The matcher ``interpreter`` with counts."""
 
     def __init__(
@@ -136,7 +136,7 @@ class TracedRuns(Runs):
         return super().push(occurrence)
 
 
-class _Traced(Machine):
+class _Traced(RunMachine):
     """The machine with counts.
 
     ``_here`` is the visit that is just beginning. ``_seeing`` is the visit of the partial match that sees an
@@ -150,11 +150,11 @@ class _Traced(Machine):
         self._here: _Visit | None = None
         self._seeing: _Visit | None = None
         self._hindrance: str | None = None
-        self._home: Gathering | None = None
+        self._home: AllGathering | None = None
         super().__init__(trace.program, context, window, single)
 
-    def arrive(self, place: Place, run: PartialMatch, rows: Rows) -> None:
-        """Count an arrival, see ``Machine.arrive``."""
+    def arrive(self, place: ProgramState, run: PartialMatch, rows: Rows) -> None:
+        """Count an arrival, see ``RunMachine.arrive``."""
         home, self._home = self._home, None
         if home is not None and place is home.way.target:
             self._complete(home)
@@ -167,7 +167,7 @@ class _Traced(Machine):
         self._here = outer
         self._home = home
 
-    def _complete(self, home: Gathering) -> None:
+    def _complete(self, home: AllGathering) -> None:
         edge, visit = self._trace.edges.get(id(home.way)), self._visit_of.get(home.wait.number)
         if edge is not None:
             self._trace.taken[edge] += 1
@@ -180,7 +180,7 @@ class _Traced(Machine):
             self._trace.ended[self._here.state] += 1
         if run.home is not None:
             home, operand = run.home
-            assert isinstance(home, Gathering)
+            assert isinstance(home, AllGathering)
             self._home = home
             edge = self._trace.edges.get(id(home.way))
             if edge is not None:
@@ -197,7 +197,7 @@ class _Traced(Machine):
         return decided
 
     def remember(self, number: int, run: PartialMatch, member: Member) -> None:
-        """Count a match of an operand, see ``Machine.remember``."""
+        """Count a match of an operand, see ``RunMachine.remember``."""
         if self._here is not None and isinstance(member, Wait):
             self._here.fate = None
             self._visit_of[number] = self._here

@@ -23,11 +23,11 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
-from spaseq.matching.kmp.matcher import Parameterized
+from spaseq.matching.kmp.matcher import KmpMatcher
 from spaseq.matching.kmp.patterns import Pattern, Term, Variable, compile_pattern, search_numbers
 from spaseq.matching.kmp.tree import PatternTree
 from spaseq.matching.model import StreamWindow
-from spaseq.matching.nfa.matcher import Kernel
+from spaseq.matching.nfa.matcher import NfaMatcher
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check
@@ -234,7 +234,7 @@ class _Stream:
     ) -> tuple[float, int]:
         """How long a matcher takes, and how many matches it finds; the first batch warms up."""
         context = Context(pattern, self.dictionary, lambda *_: False)
-        make = Parameterized if name == "kmp" else Kernel
+        make = KmpMatcher if name == "kmp" else NfaMatcher
         matcher = make(pattern, self.dictionary, context, StreamWindow(1_000, True, True, 0))
         spent, found = 0.0, 0
         for start in range(0, len(self._visits), _BATCH):

@@ -25,10 +25,10 @@ from spaseq.language.reading.parser import parse
 from spaseq.matching.columns.matcher import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.host import Matcher
-from spaseq.matching.lazy.matcher import Lazy
+from spaseq.matching.lazy.matcher import LazyMatcher
 from spaseq.matching.lazy.records import counter
 from spaseq.matching.model import Occurrence, StreamWindow
-from spaseq.matching.nfa.matcher import Kernel
+from spaseq.matching.nfa.matcher import NfaMatcher
 from spaseq.matching.nfa.records import header
 from spaseq.matching.planner import by_events
 from spaseq.patterns.spectra.solutions import Solutions
@@ -109,7 +109,7 @@ class _Run:
 def _eager(
     pattern: SequencePattern, dictionary: Dictionary, window: StreamWindow, batches: Sequence[Batch]
 ) -> _Run:
-    kernel = Kernel(pattern, dictionary, Context(pattern, dictionary, lambda *_: False), window)
+    kernel = NfaMatcher(pattern, dictionary, Context(pattern, dictionary, lambda *_: False), window)
     return _Run.of(kernel, lambda: int(kernel._memory.ints[header.LIVE_WAITS]), batches)
 
 
@@ -122,7 +122,7 @@ def _lazy(
     tree: bool,
 ) -> _Run:
     context = Context(pattern, dictionary, lambda *_: False)
-    lazy = Lazy(pattern, dictionary, context, window, tree=tree)
+    lazy = LazyMatcher(pattern, dictionary, context, window, tree=tree)
     return _Run.of(lazy, lambda: int(lazy.memory.counters[counter.PEAK]), batches)
 
 

@@ -15,7 +15,7 @@ from spaseq.events import Clock, EventBatch
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.model import StreamWindow
-from spaseq.matching.nfa.matcher import Kernel
+from spaseq.matching.nfa.matcher import NfaMatcher
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement
@@ -99,7 +99,7 @@ def _run(trades: _Trades, query: str, size: int) -> tuple[float, int]:
     """Events a second in a sliding window of so many events, and matches; the first batch warms up."""
     pattern = normalise(parse(query))
     context = Context(pattern, trades.dictionary, lambda *_: False)
-    kernel = Kernel(pattern, trades.dictionary, context, StreamWindow(size, True, True, 0))
+    kernel = NfaMatcher(pattern, trades.dictionary, context, StreamWindow(size, True, True, 0))
     names = "".join(pattern.gpms)
     spent = matches = events = 0
     for batch, start, solutions in trades.batches(names):

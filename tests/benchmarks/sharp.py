@@ -26,7 +26,7 @@ from spaseq.limits import UNLIMITED
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.model import StreamWindow
-from spaseq.matching.shedding.matcher import Shedding
+from spaseq.matching.shedding.matcher import SheddingNfa
 from spaseq.matching.shedding.query import BoundedQuery, obstacles
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
@@ -178,7 +178,7 @@ def run(
     stream: Stream,
     bound: float | None,
     policy: Policy = Policy.SHARP,
-    evaluated: type[Shedding] = Shedding,
+    evaluated: type[SheddingNfa] = SheddingNfa,
     memory: int | None = None,
 ) -> Ran:
     """A query over a stream, with a bound in units, and one in bytes."""

@@ -20,7 +20,7 @@ from spaseq.bounds import Policy, WorkClock
 from spaseq.errors import SpaseqWarning
 from spaseq.events import EventBatch
 from spaseq.matching.nfa.records import gates, header, waits
-from spaseq.matching.shedding.matcher import Shedding
+from spaseq.matching.shedding.matcher import SheddingNfa
 from spaseq.patterns.spectra.solutions import Solutions
 from tests.benchmarks.measure import Measurement, check
 from tests.benchmarks.sharp import QUERIES, WINDOW, Ran, Stream, run
@@ -31,7 +31,7 @@ Ids = npt.NDArray[np.int64]
 SEEDS: Final = (*range(21, 27), *range(31, 34), *range(41, 50), *range(51, 69))
 
 
-class Scanning(Shedding):
+class Scanning(SheddingNfa):
     """Counts as work, with each event, all the partial matches there are."""
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ids:
@@ -59,7 +59,7 @@ class Scanning(Shedding):
 
 
 #: How they are named.
-_WHO: Final = {Shedding: "as it is", Scanning: "scanning"}
+_WHO: Final = {SheddingNfa: "as it is", Scanning: "scanning"}
 
 
 def benchmark(quick: bool) -> Iterator[Measurement]:
@@ -72,7 +72,7 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
             window = WINDOW[quick][repeats]
             streams = [Stream(window, 2.5, seed) for seed in seeds]
             wholes = [run(name, stream, None, evaluated=Scanning) for stream in streams]
-            yield from _measured(name, streams, wholes, Shedding, (Policy.SHARP,))
+            yield from _measured(name, streams, wholes, SheddingNfa, (Policy.SHARP,))
             if not repeats:  # else who scans looks at ten thousand an event
                 yield from _measured(name, streams, wholes, Scanning, (Policy.RANDOM_STATE, Policy.SHARP))
 
@@ -81,7 +81,7 @@ def _measured(
     name: str,
     streams: Sequence[Stream],
     wholes: Sequence[Ran],
-    evaluated: type[Shedding],
+    evaluated: type[SheddingNfa],
     policies: Sequence[Policy],
 ) -> Iterator[Measurement]:
     """The means, where ``evaluated`` keeps a share of the work of who scans."""

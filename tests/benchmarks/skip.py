@@ -17,7 +17,7 @@ from spaseq.events import Clock, EventBatch
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.model import StreamWindow
-from spaseq.matching.nfa.skip.matcher import OrderedKernel
+from spaseq.matching.nfa.skip.matcher import SkipMatcher
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check, side_by_side
@@ -73,11 +73,11 @@ def query(seq: str, filters: dict[str, str] | None = None, skip: str = _SKIP, wh
     )
 
 
-def evaluator_of(letters: Letters, text: str, window: StreamWindow) -> OrderedKernel:
+def evaluator_of(letters: Letters, text: str, window: StreamWindow) -> SkipMatcher:
     """A matcher of a query over letters."""
     pattern = normalise(parse(text))
     context = Context(pattern, letters.dictionary, lambda *_: False)
-    return OrderedKernel(pattern, letters.dictionary, context, window)
+    return SkipMatcher(pattern, letters.dictionary, context, window)
 
 
 def run(letters: Letters, text: str, window: StreamWindow) -> tuple[float, int]:

@@ -25,10 +25,10 @@ from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.language import prepare
 from spaseq.limits import Limits
 from spaseq.matching.nfa.compiled import _kernel
-from spaseq.matching.nfa.matcher import Kernel
+from spaseq.matching.nfa.matcher import NfaMatcher
 from spaseq.matching.plan import explain
 from spaseq.matching.shedding.account import given_up
-from spaseq.matching.shedding.overload import Pace
+from spaseq.matching.shedding.overload import LoadMeter
 
 STREAM = "http://example.org/s"
 MS = timedelta(milliseconds=1)
@@ -295,7 +295,7 @@ def test_what_many_events_at_once_complete_is_credited_to_what_it_came_of(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Else what is shed seems to be worth nothing, and all seems to have been found."""
-    monkeypatch.setattr(Pace, "learn", lambda self, _: setattr(self, "chunk", 40))
+    monkeypatch.setattr(LoadMeter, "learn", lambda self, _: setattr(self, "chunk", 40))
     text = f"""PREFIX : <http://example.org/> SELECT ?a ?b WITHIN 200 EVENTS SLIDING FROM STREAM S <{STREAM}>
         WHERE {{ SEQ(A : B) DEFINE GPM A ON S {{ ?a :a ?x }}
                             DEFINE GPM B ON S {{ ?b :b ?y . FILTER(?y > ?x) }} }}"""
@@ -322,13 +322,13 @@ def test_events_that_come_together_are_taken_together_however_little_time_there_
 ) -> None:
     """A call for each took twice as long as a query without a bound, and so much more was shed."""
     calls, taken = count(), count()
-    process = Kernel.process
+    process = NfaMatcher.process
 
-    def counted(self: Kernel, *given: Any) -> Any:
+    def counted(self: NfaMatcher, *given: Any) -> Any:
         next(taken)
         return process(self, *given)
 
-    monkeypatch.setattr(Kernel, "process", counted)
+    monkeypatch.setattr(NfaMatcher, "process", counted)
     # Whatever is done takes as long as the bound, or longer.
     engine = Engine(matcher="nfa", latency=MS / 1_000, clock=lambda: next(calls) * 1e-6)
     handle = engine.register(query())
@@ -343,7 +343,7 @@ def test_events_that_come_together_are_taken_together_however_little_time_there_
 
 def test_events_that_take_long_are_taken_one_by_one() -> None:
     """Of a few at once it was not known what each was to be shown, and they broke the bound together."""
-    pace = Pace(Bound(latency=5e-3, clock=lambda: 0.0))
+    pace = LoadMeter(Bound(latency=5e-3, clock=lambda: 0.0))
     pace.learn(5e-3)
     assert pace.chunk == 1
     pace.learn(1e-3)

@@ -13,9 +13,9 @@ from spaseq.events import Clock, EventBatch
 from spaseq.matching.columns.matcher import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key, Matcher
-from spaseq.matching.interpreter.matcher import Runs
+from spaseq.matching.interpreter.matcher import Interpreter
 from spaseq.matching.model import Found, Occurrence, PartitionMatcher, Row, StreamWindow
-from spaseq.matching.nfa.matcher import Kernel
+from spaseq.matching.nfa.matcher import NfaMatcher
 from spaseq.matching.reference import Reference
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
@@ -33,14 +33,14 @@ def by_reference(sample: Sample) -> Yields:
 
 def by_runs(sample: Sample) -> Yields:
     query = sample.query
-    return by_matcher(sample, lambda: Runs(query.program, query.pattern, query.context, sample.window))
+    return by_matcher(sample, lambda: Interpreter(query.program, query.pattern, query.context, sample.window))
 
 
-#: Makes one, as ``Kernel`` is made.
+#: Makes one, as ``NfaMatcher`` is made.
 Maker = Callable[[SequencePattern, Dictionary, Context, StreamWindow], ByColumns]
 
 
-def by_kernel(sample: Sample, make: Maker = Kernel) -> Yields:
+def by_kernel(sample: Sample, make: Maker = NfaMatcher) -> Yields:
     """By the kernel, or another matcher that takes columns; raises ValueError where it cannot."""
     steps = _steps(sample)
     ids = _OtherIds(sample.query) if any(step.sweep for step in steps) else _SameIds(sample.query)

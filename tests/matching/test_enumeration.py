@@ -17,7 +17,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.model import Occurrence, StreamWindow
 from spaseq.matching.tecs import memory, walking
 from spaseq.matching.tecs.fits import obstacles
-from spaseq.matching.tecs.matcher import Enumeration
+from spaseq.matching.tecs.matcher import TecsMatcher
 from spaseq.matching.tecs.records import counter
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly
@@ -108,7 +108,7 @@ def test_enumeration_equals_the_reference(seed: int) -> None:
         query = random_query(rng)
         for _ in range(STREAMS):
             sample = replace(random_sample(rng, query, 7), drops=frozenset())
-            answers = by_kernel(sample, Enumeration), by_reference(sample)
+            answers = by_kernel(sample, TecsMatcher), by_reference(sample)
             # Those with the same last event come in the order of partitions, and in one of these in any.
             found, expected = ([(keys(step), Counter(step)) for step in steps] for steps in answers)
             assert found == expected, str(sample)
@@ -141,10 +141,10 @@ def _stream(dictionary: Dictionary, kinds: Iterator[tuple[str, str]]) -> list[Oc
     ]
 
 
-def _matcher(query: Query, window: StreamWindow) -> tuple[Enumeration, Dictionary]:
+def _matcher(query: Query, window: StreamWindow) -> tuple[TecsMatcher, Dictionary]:
     dictionary = Dictionary()
     context = Context(query.pattern, dictionary, lambda *_: False)
-    return Enumeration(query.pattern, dictionary, context, window), dictionary
+    return TecsMatcher(query.pattern, dictionary, context, window), dictionary
 
 
 def test_whoever_takes_ten_matches_pays_for_ten() -> None:

@@ -23,9 +23,9 @@ from spaseq.matching.filters._kernel_machine import holds
 from spaseq.matching.filters._kernel_values import pointer
 from spaseq.matching.filters.derived import Lookups
 from spaseq.matching.filters.numbers import Numbers
-from spaseq.matching.filters.postfix import Site, steps
+from spaseq.matching.filters.postfix import FilterSite, steps
 from spaseq.matching.filters.programs import Programs, Sections
-from spaseq.matching.lazy.matcher import Lazy
+from spaseq.matching.lazy.matcher import LazyMatcher
 from spaseq.matching.nfa import memory as kernel_memory
 from spaseq.matching.nfa import sizing
 from spaseq.patterns.expressions.compiled import ExpressionError, compile_value
@@ -71,7 +71,7 @@ class _Program:
         self._slots = {name: i for i, name in enumerate(names)}
         out = Sections()
         programs = Programs(out, self._slots, {}, [], dictionary.pin)
-        code = steps(Filter(condition), Site(), {})
+        code = steps(Filter(condition), FilterSite(), {})
         programs.write(code)
         self._tables = out.array([0] * v.TABLES_HEADER)
         self._end = v.TABLES_HEADER + v.CODE_SIZE * len(code)
@@ -215,7 +215,7 @@ def test_lazy_and_reference() -> None:
 
 
 def _by_lazy(sample: Sample) -> Yields:
-    return by_kernel(sample, Lazy)
+    return by_kernel(sample, LazyMatcher)
 
 
 def _compare(sample: Sample, evaluate: Callable[[Sample], Yields]) -> None:

@@ -23,7 +23,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa import memory as kernel_memory
 from spaseq.matching.nfa import sizing
-from spaseq.matching.shedding.matcher import Shedding
+from spaseq.matching.shedding.matcher import SheddingNfa
 from spaseq.matching.shedding.overload import Overload
 from spaseq.matching.shedding.query import BoundedQuery, doubts, obstacles, reads_in_one_way
 from spaseq.patterns.spectra.solutions import Solutions
@@ -38,12 +38,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarnin
 
 def shedding(sample: Sample, bound: Bound) -> tuple[list[list[object]], int]:
     """What the kernel finds under a bound, and how many of its matches it says to be in doubt."""
-    made: list[Shedding] = []
+    made: list[SheddingNfa] = []
 
     def make(
         pattern: SequencePattern, dictionary: Dictionary, context: Context, window: StreamWindow
-    ) -> Shedding:
-        made.append(Shedding(BoundedQuery(pattern, dictionary, context, window, bound)))
+    ) -> SheddingNfa:
+        made.append(SheddingNfa(BoundedQuery(pattern, dictionary, context, window, bound)))
         return made[0]
 
     return by_kernel(sample, make), made[0].shed.doubtful
@@ -253,7 +253,7 @@ def test_no_event_pays_for_a_look_at_all_partial_matches() -> None:
     events: list[tuple[float, float, int]] = []
     bound = 15.0
 
-    class Watched(Shedding):
+    class Watched(SheddingNfa):
         looked = 0.0
 
         def _look(self, *given: int) -> None:

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from spaseq import Engine, Match
 from spaseq.bounds import Policy, WorkClock
 from spaseq.matching.shedding.lazy import SheddingLazy
-from spaseq.matching.shedding.matcher import Shedding
+from spaseq.matching.shedding.matcher import SheddingNfa
 from spaseq.matching.shedding.overload import Overload
-from spaseq.matching.shedding.skip import SheddingOrdered
+from spaseq.matching.shedding.skip import SheddingSkip
 from tests.streams import NS, letters
 from tests.streams import query as of_letters
 
@@ -97,7 +97,7 @@ def test_the_same_is_found_and_shed_as_of_batches(
     bounds = {"latency": timedelta(milliseconds=bound), "policy": policy}
     ours = pushed(text, seed, bounds)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Shedding, "expect", lambda *_: False)
+        patch.setattr(SheddingNfa, "expect", lambda *_: False)
         assert ours == pushed(text, seed, bounds)
     if bound == 10**6:
         assert ours[0] == pushed(text, seed, {})[0]
@@ -137,7 +137,7 @@ def test_the_same_of_first_events(seed: int, sequence: str, window: str, policy:
     bounds = {"latency": timedelta(milliseconds=bound), "policy": policy}
     ours = pushed(text, seed, bounds)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SheddingOrdered, "expect", lambda *_: False)
+        patch.setattr(SheddingSkip, "expect", lambda *_: False)
         assert ours == pushed(text, seed, bounds)
     if bound == 10**6:
         assert ours[0] == pushed(text, seed, {})[0]

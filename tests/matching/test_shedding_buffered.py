@@ -22,7 +22,7 @@ from spaseq.events import Clock, EventBatch
 from spaseq.language import prepare
 from spaseq.matching.context import Context
 from spaseq.matching.lazy import memory
-from spaseq.matching.lazy.matcher import Lazy
+from spaseq.matching.lazy.matcher import LazyMatcher
 from spaseq.matching.lazy.records import counter, posting, ring
 from spaseq.matching.model import StreamWindow
 from spaseq.matching.plan import explain
@@ -93,7 +93,7 @@ def test_a_bound_that_is_not_met_changes_nothing(seed: int) -> None:
         sample = random_case(rng)
         if sample is not None:
             found, lazy = shedding(sample, Bound(1e9, Pool(2**40), clock=WorkClock(1.0)))
-            assert found == by_kernel(sample, Lazy)
+            assert found == by_kernel(sample, LazyMatcher)
             assert not lazy.shed.partial_matches
             assert lazy.shed.recall == 1.0
 
@@ -229,7 +229,7 @@ def test_recall_is_estimated_by_a_sample_of_what_is_shed(condition: str) -> None
 class Tested:
     """A clock of rows that were looked at; unlike one that counts work, it lets many events come at once."""
 
-    memory: memory.Memory | None = None
+    memory: memory.BufferMemory | None = None
 
     def __call__(self) -> float:
         return 0.0 if self.memory is None else 1e-6 * float(self.memory.counters[counter.TESTED])

@@ -12,7 +12,7 @@ from spaseq import Engine
 from spaseq.bounds import WorkClock
 from spaseq.matching.shedding import _kernel_known as cells
 from spaseq.matching.shedding import matcher
-from spaseq.matching.shedding.matcher import Shedding
+from spaseq.matching.shedding.matcher import SheddingNfa
 from tests.benchmarks import sharp
 
 S: Final = "http://example.org/s"
@@ -38,15 +38,15 @@ def run(
 
     ``seldom``: see ``_SELDOM``. If it is 0, all is looked at after each event.
     """
-    made: list[Shedding] = []
+    made: list[SheddingNfa] = []
     monkeypatch.setattr(matcher, "_SELDOM", seldom)
-    load = Shedding._load_passes
+    load = SheddingNfa._load_passes
 
-    def noted(self: Shedding) -> None:
+    def noted(self: SheddingNfa) -> None:
         made.append(self)
         load(self)
 
-    monkeypatch.setattr(Shedding, "_load_passes", noted)
+    monkeypatch.setattr(SheddingNfa, "_load_passes", noted)
     other = "T" if any(stream == T for stream, _ in events) else "S"
     streams = f"FROM STREAM S <{S}>" + (f" FROM STREAM T <{T}>" if other == "T" else "")
     text = f"""PREFIX : <http://example.org/> SELECT ?a WITHIN 1000 SECONDS SLIDING {partition} {streams}

@@ -29,7 +29,7 @@ from spaseq.matching.nfa import memory as kernel_memory
 from spaseq.matching.nfa.skip import matcher
 from spaseq.matching.plan import explain
 from spaseq.matching.shedding.query import BoundedQuery, obstacles
-from spaseq.matching.shedding.skip import SheddingOrdered
+from spaseq.matching.shedding.skip import SheddingSkip
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.sharp import Stream
 from tests.engine.test_bounds import found, query
@@ -46,8 +46,8 @@ def shedding(sample: Sample, kept: Bound) -> Yields:
 
     def make(
         pattern: SequencePattern, dictionary: Dictionary, context: Context, window: StreamWindow
-    ) -> SheddingOrdered:
-        return SheddingOrdered(BoundedQuery(pattern, dictionary, context, window, kept))
+    ) -> SheddingSkip:
+        return SheddingSkip(BoundedQuery(pattern, dictionary, context, window, kept))
 
     return by_kernel(sample, make)
 
@@ -156,19 +156,19 @@ def test_memory_is_kept_about(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_to_look_at_all_first_events_takes_little_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who looked after each event that took long worked for the looks alone, and shed for these."""
     now, looks = [0.0], [0]
-    look, takes = SheddingOrdered._look_over, SheddingOrdered._take_alone
+    look, takes = SheddingSkip._look_over, SheddingSkip._take_alone
 
-    def looked(self: SheddingOrdered, at: int) -> None:
+    def looked(self: SheddingSkip, at: int) -> None:
         now[0] += 1.0
         looks[0] += 1
         look(self, at)
 
-    def taken(self: SheddingOrdered, *event: Any) -> Any:
+    def taken(self: SheddingSkip, *event: Any) -> Any:
         now[0] += 0.1
         return takes(self, *event)
 
-    monkeypatch.setattr(SheddingOrdered, "_look_over", looked)
-    monkeypatch.setattr(SheddingOrdered, "_take_alone", taken)
+    monkeypatch.setattr(SheddingSkip, "_look_over", looked)
+    monkeypatch.setattr(SheddingSkip, "_take_alone", taken)
     engine = Engine(latency=timedelta(seconds=0.5), clock=lambda: now[0])
     handle: Handle = engine.register(query(after=_SKIP))
     exact = Engine()
@@ -201,7 +201,7 @@ def over_sharps_data(
     kept = Bound(1e18 if bound is None else bound, policy=Policy(policy), clock=clock)
     context = Context(asked, stream.dictionary, None, UNLIMITED)
     size = StreamWindow(stream.window, True, window == "SLIDING", 0, True)
-    matcher = SheddingOrdered(BoundedQuery(asked, stream.dictionary, context, size, kept))
+    matcher = SheddingSkip(BoundedQuery(asked, stream.dictionary, context, size, kept))
     count = 0
     for start in range(stream.size):
         batch, solutions = stream.batch(start, start + 1)

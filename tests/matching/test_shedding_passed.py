@@ -22,7 +22,7 @@ from spaseq.matching.nfa import sizing
 from spaseq.matching.nfa.records import header
 from spaseq.matching.shedding import burst
 from spaseq.matching.shedding._kernel_burst import PASSED_OVER
-from spaseq.matching.shedding.matcher import Shedding
+from spaseq.matching.shedding.matcher import SheddingNfa
 from spaseq.matching.shedding.overload import Overload
 from spaseq.matching.shedding.query import doubts, obstacles, reads_in_one_way
 from tests.benchmarks import sharp
@@ -172,9 +172,9 @@ def test_what_showing_takes_is_told_from_what_listing_takes() -> None:
 @pytest.mark.parametrize("where", ["_passed", "show"])
 def test_who_was_interrupted_leaves_nobody_out(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between an event and the next one some stay passed over: these are shown the next one."""
-    matchers: list[Shedding] = []
-    begun: Any = Shedding._load_passes
-    monkeypatch.setattr(Shedding, "_load_passes", lambda self: (matchers.append(self), begun(self))[1])
+    matchers: list[SheddingNfa] = []
+    begun: Any = SheddingNfa._load_passes
+    monkeypatch.setattr(SheddingNfa, "_load_passes", lambda self: (matchers.append(self), begun(self))[1])
     engine = Engine(matcher="nfa", latency=timedelta(days=1), clock=WorkClock(1e-3))
     handle = engine.register(TEXT)
     for t in range(40):
@@ -200,9 +200,9 @@ def test_who_was_interrupted_leaves_nobody_out(where: str, monkeypatch: pytest.M
 def test_who_stops_midway_leaves_nobody_out(alone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """What nobody reads to its end, as when an interrupt comes: what was passed over is shown what comes."""
     stopped, passed = 0, 0
-    matcher: Shedding | None = None
+    matcher: SheddingNfa | None = None
 
-    def first(self: Shedding, *given: Any) -> Iterator[Block]:
+    def first(self: SheddingNfa, *given: Any) -> Iterator[Block]:
         nonlocal stopped, passed, matcher
         matcher = self
         before = self.shed.passed_over
@@ -218,10 +218,10 @@ def test_who_stops_midway_leaves_nobody_out(alone: bool, monkeypatch: pytest.Mon
         assert not (m[at + _BARRED] == PASSED_OVER).any()
 
     name = "take_single" if alone else "process"
-    whole: Any = getattr(Shedding, name)
-    monkeypatch.setattr(Shedding, name, first)
+    whole: Any = getattr(SheddingNfa, name)
+    monkeypatch.setattr(SheddingNfa, name, first)
     if not alone:
-        monkeypatch.setattr(Shedding, "expect", lambda *_: False)
+        monkeypatch.setattr(SheddingNfa, "expect", lambda *_: False)
     engine = Engine(matcher="nfa", latency=timedelta(days=1), clock=WorkClock(1e-3))
     assert _found(engine, engine.register(TEXT), 200) > 0
     assert min(stopped, passed) > 10
@@ -254,13 +254,13 @@ def test_what_an_event_takes_by_itself_is_no_burst() -> None:
 def test_to_pass_over_much_does_not_put_off_the_look_that_sheds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look is as long as the work is; by what was shown alone it took thousands of events."""
     looks = list[int]()
-    look = Shedding._look
+    look = SheddingNfa._look
 
-    def noted(self: Shedding, axis: int, time: int, most: int) -> None:
+    def noted(self: SheddingNfa, axis: int, time: int, most: int) -> None:
         looks.append(most)
         look(self, axis, time, most)
 
-    monkeypatch.setattr(Shedding, "_look", noted)
+    monkeypatch.setattr(SheddingNfa, "_look", noted)
     monkeypatch.setattr(burst.BurstFilter, "pass_over", lambda *_: (0, 5_000))
     engine = Engine(matcher="nfa", latency=timedelta(days=1), clock=WorkClock(1e-3))
     _found(engine, engine.register(TEXT), 60)

@@ -16,7 +16,7 @@ import spaseq
 from spaseq.bounds import Bound, Pool, Shed, WorkClock
 from spaseq.engine import registry
 from spaseq.errors import SpaseqWarning
-from spaseq.matching.shedding.matcher import Shedding
+from spaseq.matching.shedding.matcher import SheddingNfa
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*SEQ.*:spaseq.errors.SpaseqWarning")
 
@@ -171,7 +171,7 @@ def test_what_fails_as_a_group_is_made_is_what_is_told(monkeypatch: pytest.Monke
     def fails(*_: object) -> None:
         raise MemoryError("no room")
 
-    monkeypatch.setattr(Shedding, "_load_passes", fails)
+    monkeypatch.setattr(SheddingNfa, "_load_passes", fails)
     with pytest.raises(spaseq.LimitError, match="no memory was left"):
         run([query("A : B : C", above) for above in (510, 530)], events(40, seed=1), "nfa", 1e9)
 

@@ -38,7 +38,7 @@ def _is(matcher: object, protocol: type) -> bool:
     return _KNOWN[asked]
 
 
-class Asked(NamedTuple):
+class PushedPattern(NamedTuple):
     """What a GPM asks of events that come alone.
 
     ``names``: its variables; those with the same ``number`` ask the same, but for the names. ``solve`` gives
@@ -134,7 +134,7 @@ class Quick(ByColumns, Protocol):
         """The GPMs in the order of what ``take_single`` asks for."""
         ...
 
-    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
         """Whether ``take_single`` can be used; what its GPMs ask is said."""
         ...
 

@@ -8,7 +8,7 @@ from itertools import count
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.matching.context import Context, Rows
-from spaseq.matching.interpreter.machine import Machine
+from spaseq.matching.interpreter.machine import RunMachine
 from spaseq.matching.interpreter.program import RunsProgram
 from spaseq.matching.interpreter.state import PartialMatch
 from spaseq.matching.model import Found, Occurrence, StreamWindow, distinct
@@ -25,7 +25,7 @@ class _Waiting:
     early: bool
 
 
-class Runs:
+class Interpreter:
     """Finds the matches of one sequence in one partition, see ``PartitionMatcher``.
 
     ``program`` is shared by the partitions of a query.
@@ -36,7 +36,7 @@ class Runs:
     ) -> None:
         self._context = context
         self._window = window
-        self._machine = Machine(program, context, window, len(set(pattern.streams)) == 1)
+        self._machine = RunMachine(program, context, window, len(set(pattern.streams)) == 1)
         self._numbers = count()
         self._newest: Occurrence | None = None
         # By the end of their window, and those that may be decided before.
@@ -141,12 +141,12 @@ class Runs:
         self._machine.start(PartialMatch(), self._context.start)
 
 
-def led(machine: Machine, run: PartialMatch, match: Found) -> bool:
+def led(machine: RunMachine, run: PartialMatch, match: Found) -> bool:
     """Whether something that a match says is absent before it is there, in its window."""
     return machine.absences.led(run, match)
 
 
-def trailed(machine: Machine, run: PartialMatch, match: Found) -> bool:
+def trailed(machine: RunMachine, run: PartialMatch, match: Found) -> bool:
     """Whether something that a match says is absent after it is there, in its window."""
     return machine.absences.trailed(run, match)
 

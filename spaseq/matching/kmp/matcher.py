@@ -18,10 +18,10 @@ from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.few import mixed
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.blocks.plain import Columns, Site, Sites
-from spaseq.matching.columns.chunk import Chunk
+from spaseq.matching.columns.blocks.plain import Columns, EventSite, Sites
+from spaseq.matching.columns.chunk import SolvedBatch
 from spaseq.matching.columns.history import History
-from spaseq.matching.columns.matcher import Asked, Immediate, UnsolvedError
+from spaseq.matching.columns.matcher import Immediate, PushedPattern, UnsolvedError
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.kmp import _kernel as k
@@ -35,7 +35,7 @@ from spaseq.terms.dictionary import Dictionary
 _ROOM: Final = 4_096
 
 
-class Parameterized(Immediate):
+class KmpMatcher(Immediate):
     """The matches of one query over all its partitions; see ``Matcher`` for the order of delivery.
 
     Raises ``NotParameterizedError`` for a query that ``fits`` refuses.
@@ -50,7 +50,7 @@ class Parameterized(Immediate):
         self._window = window
         self._size = len(self._compiled.atoms)
         self._gpms = tuple(pattern.gpms)
-        sites = [Site(self._gpms.index(atom.gpm), atom.gpm) for atom in self._compiled.atoms]
+        sites = [EventSite(self._gpms.index(atom.gpm), atom.gpm) for atom in self._compiled.atoms]
         self._sites = Sites(sites, self._gpms)
         self._history = History(self._gpms, self._keys, context.budget)
         self._values = SymbolValues(dictionary)
@@ -100,7 +100,7 @@ class Parameterized(Immediate):
         """See ``Quick.gpms``."""
         return self._gpms
 
-    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
         """See ``Quick.expect``."""
         return self._alone.taking.expect(asked, clock)
 
@@ -135,7 +135,7 @@ class Parameterized(Immediate):
         """Keeps a batch as long as its events may be in a match."""
         ordered = tuple(tables[name] for name in self._gpms)
         oldest, last = self._kept(start, len(batch), int(axis[0]), int(axis[-1]))
-        self._history.add(Chunk(start, batch, ordered, last), oldest)
+        self._history.add(SolvedBatch(start, batch, ordered, last), oldest)
 
     def _kept(self, start: int, count: int, first: int, last: int) -> tuple[int, int]:
         """From where on older events are kept, now that some come, and how long these are.

@@ -19,16 +19,16 @@ from spaseq.limits import Budget
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.batches import BatchColumns
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.matcher import Asked, Immediate, UnsolvedError
+from spaseq.matching.columns.chunk import SolvedBatch
+from spaseq.matching.columns.matcher import Immediate, PushedPattern, UnsolvedError
 from spaseq.matching.context import Context
 from spaseq.matching.filters import batch as heads
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.demands import chain_order, is_better
 from spaseq.matching.lazy.matches import ExactMatch, LazyMatches, looks
-from spaseq.matching.lazy.memory import Memory
+from spaseq.matching.lazy.memory import BufferMemory
 from spaseq.matching.lazy.records import counter
-from spaseq.matching.lazy.tables import Compiled, compile_tables
+from spaseq.matching.lazy.tables import LazyTables, compile_tables
 from spaseq.matching.model import StreamWindow
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
@@ -36,7 +36,7 @@ from spaseq.terms.dictionary import Dictionary
 Ints = npt.NDArray[np.int64]
 
 
-class Lazy(Immediate):
+class LazyMatcher(Immediate):
     """The matches of one query over all its partitions; see ``Matcher`` for the order of delivery."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Lazy(Immediate):
         window: StreamWindow,
         *,
         tree: bool = False,
-        compiled: Compiled | None = None,
+        compiled: LazyTables | None = None,
         budget: Budget | None = None,
     ) -> None:
         """``tree``: the order is found for each match anew, and nothing waits.
@@ -62,14 +62,14 @@ class Lazy(Immediate):
         self._window = window
         c = self._compiled
         self._columns = BatchColumns(dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, budget)
-        self._memory = Memory(c, window.reach, len(set(pattern.streams)) == 1, budget)
+        self._memory = BufferMemory(c, window.reach, len(set(pattern.streams)) == 1, budget)
         history = self._columns.history
         exact = ExactMatch(pattern, context, window, history)
         look = looks(pattern, c.sites)
         self._matches = LazyMatches(pattern, look, history, exact, context.order, dictionary, context.apart)
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> BufferMemory:
         """All that is kept of events."""
         return self._memory
 
@@ -121,7 +121,7 @@ class Lazy(Immediate):
         """See ``Quick.gpms``."""
         return self._compiled.gpms
 
-    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
         """See ``Quick.expect``."""
         return self._columns.expect(asked, clock)
 
@@ -204,7 +204,9 @@ class Lazy(Immediate):
         if len(found):
             yield from self._matches.of(found, choices)
 
-    def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> tuple[Ints, Chunk]:
+    def _take(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> tuple[Ints, SolvedBatch]:
         """A batch as the kernel reads it, and with its solutions."""
         axis = self._window.places(batch, start)
         chunk = self._columns.add(batch, start, solutions, axis, int(axis[0]) - self._window.reach)

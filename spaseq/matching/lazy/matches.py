@@ -16,7 +16,7 @@ from spaseq.automaton.pattern import Absent, AnyOrder, Atom, Maybe, SequencePatt
 from spaseq.language.syntax import Emit
 from spaseq.matching.columns.blocks.few import FEW, apart, arranged, mixed
 from spaseq.matching.columns.blocks.found import Block, Objects
-from spaseq.matching.columns.blocks.plain import Columns, Site, Sites
+from spaseq.matching.columns.blocks.plain import Columns, EventSite, Sites
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.context import Context
@@ -127,7 +127,7 @@ def looks(pattern: SequencePattern, items: Sequence[Item]) -> LazyLooks:
     """Those of a query; ``items`` are those of all plans, one plan after the other."""
     plain, gpms = plain_kleenes(pattern), tuple(pattern.gpms)
     sites = [
-        Site(
+        EventSite(
             gpms.index(item.atom.gpm),
             item.atom.gpm,
             None if item.kleene is None else item.kleene.id,

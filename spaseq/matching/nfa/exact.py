@@ -15,7 +15,7 @@ from spaseq.matching.columns.history import History
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.host import Key
 from spaseq.matching.model import Choice, Found, Occurrence, StreamWindow
-from spaseq.matching.nfa.tables.analysis import Candidate, Compiled
+from spaseq.matching.nfa.tables.analysis import GateCandidate, NfaTables
 from spaseq.matching.search import Events, Partial, Search
 
 # What runs of the kernel are to ``Context``.
@@ -27,18 +27,18 @@ Path = Sequence[tuple[int, int]]
 class RunReplay:
     """Gives runs that the kernel found, or asks about, to ``Context``: exactly, whatever the tables say."""
 
-    def __init__(self, own: Callable[[], Compiled], context: Context, history: History) -> None:
+    def __init__(self, own: Callable[[], NfaTables], context: Context, history: History) -> None:
         """``own`` compiles the query: most have no run that has to be looked at."""
         self._own = own
         self._context = context
         self._history = history
 
     @cached_property
-    def _compiled(self) -> Compiled:
+    def _compiled(self) -> NfaTables:
         return self._own()
 
     @property
-    def _candidates(self) -> Sequence[Candidate]:
+    def _candidates(self) -> Sequence[GateCandidate]:
         return self._compiled.candidates
 
     def match(self, path: Path, accept: int, key: Key) -> Found | None:
@@ -76,7 +76,7 @@ class RunReplay:
         return gathered(self._context, self._history, rows, step, self._candidates, key)
 
 
-def taken(path: Path, candidates: Sequence[Candidate]) -> Iterator[Path]:
+def taken(path: Path, candidates: Sequence[GateCandidate]) -> Iterator[Path]:
     """The steps of a run: one event each, or the events that an ``&`` gathers."""
     at = 0
     while at < len(path):
@@ -86,7 +86,7 @@ def taken(path: Path, candidates: Sequence[Candidate]) -> Iterator[Path]:
 
 
 def gathered(
-    context: Context, history: History, rows: Rows, step: Path, candidates: Sequence[Candidate], key: Key
+    context: Context, history: History, rows: Rows, step: Path, candidates: Sequence[GateCandidate], key: Key
 ) -> Rows:
     """Ω with the events of one step."""
     inside = candidates[step[0][1]].inside
@@ -124,7 +124,7 @@ class ExactRun:
     def __init__(
         self,
         pattern: SequencePattern,
-        compiled: Compiled,
+        compiled: NfaTables,
         context: Context,
         history: History,
         window: StreamWindow,

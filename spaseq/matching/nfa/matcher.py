@@ -20,7 +20,7 @@ from spaseq.matching.columns.alone._kernel_alone import alone
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.batches import BatchColumns
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.matcher import Asked, UnsolvedError
+from spaseq.matching.columns.matcher import PushedPattern, UnsolvedError
 from spaseq.matching.context import Context
 from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.filters import batch as heads
@@ -33,9 +33,9 @@ from spaseq.matching.nfa.compiled import _kernel_laid as out
 from spaseq.matching.nfa.compiled import _kernel_layout as lay
 from spaseq.matching.nfa.exact import ExactRun, Path, RunReplay
 from spaseq.matching.nfa.matches import RunMatches
-from spaseq.matching.nfa.memory import Memory, Room, memory, ranked
+from spaseq.matching.nfa.memory import Capacity, RunMemory, memory, ranked
 from spaseq.matching.nfa.records import findings, header, partitions, questions, waits
-from spaseq.matching.nfa.tables.analysis import Compiled
+from spaseq.matching.nfa.tables.analysis import NfaTables
 from spaseq.matching.nfa.tables.compiling import compile_tables, tables_alike
 from spaseq.matching.nfa.trailing import Certain, Ended, Open, arranged
 from spaseq.patterns.spectra.solutions import Solutions
@@ -63,7 +63,7 @@ def load() -> None:
     alone(nothing, nothing, nothing, 0, nothing, nothing, floats, codes, floats, nothing.copy())
 
 
-class Kernel:
+class NfaMatcher:
     """The matches of one query over all its partitions; see ``Matcher`` for the order of delivery.
 
     ``compiled``: its tables, if there are some already; ``budget``: what it may keep, if not the context's;
@@ -76,9 +76,9 @@ class Kernel:
         dictionary: Dictionary,
         context: Context,
         window: StreamWindow,
-        compiled: Compiled | None = None,
+        compiled: NfaTables | None = None,
         budget: Budget | None = None,
-        floor: Room | None = None,
+        floor: Capacity | None = None,
     ) -> None:
         self._compiled = compiled or tables_alike(pattern, dictionary.pin)
         self._budget = budget or context.budget
@@ -113,7 +113,7 @@ class Kernel:
         self._ranks: Ints | None = None
 
     @cached_property
-    def _memory(self) -> Memory:
+    def _memory(self) -> RunMemory:
         """Its runs; made when events come, of which it is known then how much space they need."""
         return self._sizing.first(bool(self._keys))
 
@@ -136,7 +136,7 @@ class Kernel:
             return None
         return self._go_on(start, columns, status)
 
-    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
         """See ``Quick.expect``."""
         return self._columns.expect(asked, clock)
 
@@ -347,15 +347,15 @@ class Kernel:
         k.sweep(tables, old.ints, old.floats, new.ints, new.floats, *now)
         self._memory = new
 
-    def _empty(self, room: Room, like: Memory) -> Memory:
+    def _empty(self, room: Capacity, like: RunMemory) -> RunMemory:
         """An empty memory with so much space; see ``memory``."""
         return memory(self._compiled, room, self._budget, like)
 
-    def _room(self, live: int, remembered: int, decided: int, axis: int, time: int) -> Room:
+    def _room(self, live: int, remembered: int, decided: int, axis: int, time: int) -> Capacity:
         """The space for so many runs and entries, and what was decided, at least half of which is free."""
         del axis, time
         needed = self._memory.twice(self._tables, live, remembered, decided)
-        return Room(*map(max, needed, self._sizing.floor))
+        return Capacity(*map(max, needed, self._sizing.floor))
 
     # --- questions ------------------------------------------------------------------------------
 

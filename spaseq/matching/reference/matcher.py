@@ -10,7 +10,7 @@ from spaseq.matching.context import Context, Order
 from spaseq.matching.model import Found, Occurrence, StreamWindow, distinct
 from spaseq.matching.search.conditions import Events, Partial
 from spaseq.matching.search.prospects import Prospects, horizon
-from spaseq.matching.search.search import Search, found_of
+from spaseq.matching.search.search import SequenceSearch, found_of
 
 # AFTER MATCH SKIP: of the matches of one first event the preferred one, and where the next may begin.
 
@@ -110,7 +110,7 @@ def matches(pattern: SequencePattern, context: Context, window: StreamWindow, ev
 
     Includes those that wait for the end of their window: all windows are taken as ended.
     """
-    search = Search(pattern, context, window, events)
+    search = SequenceSearch(pattern, context, window, events)
     partials = [m for m in search.partials() if not search.broken(m)]
     if pattern.query.skip is not None:
         partials = Skipping(pattern.query.skip, context).certain(partials)
@@ -149,7 +149,7 @@ class Reference:
         self._events.append(occurrence)
         if self._skipping is not None:
             return self._preferred(self._window.measure(occurrence) - 1, occurrence.time)
-        search = Search(self._pattern, self._context, self._window, self._events)
+        search = SequenceSearch(self._pattern, self._context, self._window, self._events)
         for m in search.partials():
             if occurrence in m.chosen and found_of(m).first.position > self._dropped:
                 self._waiting.append(m)

@@ -28,7 +28,7 @@ from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Occurrence, StreamWindow
 from spaseq.matching.search.conditions import Entry, Events, Mark, Partial, Start, follow
-from spaseq.matching.search.search import Search
+from spaseq.matching.search.search import SequenceSearch
 
 #: Arrival numbers of events that have not arrived.
 _COMING = 1 << 62
@@ -55,7 +55,7 @@ def coming(event: Occurrence) -> bool:
     return event.stamp.n == _COMING
 
 
-class Prospects(Search):
+class Prospects(SequenceSearch):
     """A search among events, and those of a ``horizon``."""
 
     def __init__(

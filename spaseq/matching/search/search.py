@@ -43,7 +43,7 @@ def found_of(m: Partial) -> Found:
     return Found(tuple(sorted(m.events, key=lambda choice: choice[1].position)), m.rows)
 
 
-class Search(Conditions):
+class SequenceSearch(Conditions):
     """Tries everything: ``partials`` are the matches among some events, but for what ``broken`` tells."""
 
     def __init__(

@@ -20,9 +20,9 @@ from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.plain import Sites
-from spaseq.matching.interpreter.program import Place, RunsProgram
+from spaseq.matching.interpreter.program import ProgramState, RunsProgram
 from spaseq.matching.sharing.canonical import start
-from spaseq.matching.sharing.group import Group
+from spaseq.matching.sharing.group import PrefixGroup
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.merge import Merged, merge
 from spaseq.matching.sharing.part import GroupPart
@@ -50,7 +50,7 @@ _WORTH: Final = 1 << 8
 Known = tuple[WalkedRoots, int]
 
 
-class EnumerationGroup(Group):
+class TecsGroup(PrefixGroup):
     """Members as states of one deterministic automaton."""
 
     def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[GroupPart]:
@@ -63,7 +63,7 @@ class EnumerationGroup(Group):
         self._update = Update(merged.pattern, common, self._automaton, self.widest, budget, first.dictionary)
         self._alone = SingleUpdate(merged.pattern, first.dictionary, self.widest, self._update)
         self._own = [
-            EnumerationPart(self, member, offset, tuple(merged.pattern.gpms), self._update, place)
+            TecsPart(self, member, offset, tuple(merged.pattern.gpms), self._update, place)
             for member, offset, place in zip(members, offsets, starts, strict=True)
         ]
         return self._own
@@ -109,7 +109,7 @@ class EnumerationGroup(Group):
         for state, found in of.items():
             for member in self._automaton.members(state):
                 numbers.setdefault(member, []).append(found)
-        given: list[tuple[EnumerationPart, Ints]] = []
+        given: list[tuple[TecsPart, Ints]] = []
         for member, found_by_state in numbers.items():
             part = self._own[member]
             if part.member.has(part):
@@ -123,7 +123,7 @@ class EnumerationGroup(Group):
         for part, roots in given:
             part.take(roots, walked.get(part))
 
-    def _walked(self, given: Sequence[tuple[EnumerationPart, Ints]]) -> dict[EnumerationPart, Known]:
+    def _walked(self, given: Sequence[tuple[TecsPart, Ints]]) -> dict[TecsPart, Known]:
         """The matches of roots, where these are many, as far as members look for them when they see events.
 
         Walked at once, they take half of what they take one member after the other, each of which goes
@@ -137,17 +137,17 @@ class EnumerationGroup(Group):
         return {part: known for (part, _), known in zip(those, found, strict=True) if known is not None}
 
 
-class EnumerationPart(GroupPart):
+class TecsPart(GroupPart):
     """A member: the roots that are its own, and the matches of these."""
 
     def __init__(
         self,
-        group: Group,
+        group: PrefixGroup,
         member: Member,
         offset: int,
         gpms: Sequence[str],
         update: Update,
-        begin: Place,
+        begin: ProgramState,
     ) -> None:
         """``gpms`` are the group's; ``begin``: where the member's automaton does, under common names."""
         super().__init__(group, member, offset, gpms)
@@ -232,7 +232,7 @@ class _Own(RootReading):
     """Matches of a group as a member's own; ``labels``: what the group's are to it."""
 
     def __init__(
-        self, part: EnumerationPart, begin: Place, labels: Ints, names: Sequence[str], share: PartitionShare
+        self, part: TecsPart, begin: ProgramState, labels: Ints, names: Sequence[str], share: PartitionShare
     ) -> None:
         pattern = part.member.pattern
         # Compiled only where a match has to be run again.
@@ -250,7 +250,7 @@ class _Own(RootReading):
         return None if found is None else found._replace(labels=self._labels[found.labels])
 
 
-def _own_sites(member: Member, begin: Place) -> Sites | None:
+def _own_sites(member: Member, begin: ProgramState) -> Sites | None:
     """What labels tell of a member's matches, under its own names; what begins there is under common ones."""
     found = sites(member.common.pattern, begin)
     if found is None:

@@ -16,19 +16,19 @@ from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.host import Key
 from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa.exact import Path, RunReplay
-from spaseq.matching.nfa.matcher import Kernel
-from spaseq.matching.nfa.matches import Ints, RunMatches, Runs, unrolled
+from spaseq.matching.nfa.matcher import NfaMatcher
+from spaseq.matching.nfa.matches import FoundRuns, Ints, RunMatches, unrolled
 from spaseq.matching.nfa.records import gates, header, places
 from spaseq.matching.nfa.tables.compiling import compile_tables, like_tables
 from spaseq.matching.sharing.canonical import start
-from spaseq.matching.sharing.group import Group
+from spaseq.matching.sharing.group import PrefixGroup
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.merge import Tables, tables
 from spaseq.matching.sharing.part import Giving, GroupPart, Lot, PlainSites
 from spaseq.patterns.spectra.solutions import Solutions
 
 
-class KernelGroup(Group):
+class NfaGroup(PrefixGroup):
     """Members as runs of one kernel."""
 
     def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[GroupPart]:
@@ -45,7 +45,7 @@ class KernelGroup(Group):
         self._giving = Giving(self._own, [part.plain for part in self._own], np.array(gpms, dtype=np.int64))
         return self._own
 
-    def together(self, members: Sequence[Member]) -> Gathering:
+    def together(self, members: Sequence[Member]) -> SharedNfa:
         """The kernel of all."""
         return _KernelTogether(self, self._tables, members[0], self.widest)
 
@@ -81,7 +81,7 @@ class KernelGroup(Group):
                 return self._own[i].is_relevant(path, step, key)
         return False  # no member needs it
 
-    def give(self, runs: Runs) -> None:
+    def give(self, runs: FoundRuns) -> None:
         """Gives members their matches."""
         history = self._kernel.history
         begins = np.concatenate([[0], np.cumsum(runs.depths)])
@@ -96,7 +96,7 @@ class KernelGroup(Group):
             else:
                 part.member.take_found([block], self.reached - part.offset)
 
-    def _lot(self, runs: Runs, begins: Ints) -> Lot:
+    def _lot(self, runs: FoundRuns, begins: Ints) -> Lot:
         """Assign each run to the members that it is a match of."""
         live = [i for i in self.live() if self._own[i].member.has(self._own[i])]
         ends = self._tables.accepts[live] >= 0
@@ -123,7 +123,7 @@ class KernelGroup(Group):
 class KernelPart(GroupPart):
     """A member, under a number: the group's runs as its own."""
 
-    def __init__(self, group: KernelGroup, member: Member, offset: int, number: int, tables: Tables) -> None:
+    def __init__(self, group: NfaGroup, member: Member, offset: int, number: int, tables: Tables) -> None:
         super().__init__(group, member, offset, tables.compiled.gpms)
         pattern, intern = member.pattern, member.dictionary.pin
         self._replay = RunReplay(lambda: compile_tables(pattern, intern), member.context, self.history)
@@ -146,7 +146,7 @@ class KernelPart(GroupPart):
 
         return self._replay.is_relevant(own(path), own(step), key)
 
-    def take(self, runs: Runs, before: int) -> None:
+    def take(self, runs: FoundRuns, before: int) -> None:
         """Runs of the group that are the member's matches; all events before a position were seen."""
         steps = runs.steps.copy()
         steps[:, 1] = self._candidates[steps[:, 1]]
@@ -154,13 +154,13 @@ class KernelPart(GroupPart):
         self.member.take_found(list(self._matches.of_runs(own)), before - self.offset)
 
 
-class Gathering(Kernel):
+class SharedNfa(NfaMatcher):
     """The kernel of a group: its matches go to the members."""
 
-    def gathers(self, group: KernelGroup) -> None:
+    def gathers(self, group: NfaGroup) -> None:
         """Set the group to gather for; called once the group is made."""
         self._for = group
-        self._runs: list[Runs] = []
+        self._runs: list[FoundRuns] = []
         self._is_plain = False  # no match is made here
 
     @property
@@ -173,26 +173,26 @@ class Gathering(Kernel):
         """The events that runs may still have."""
         return self._columns.history
 
-    def found_in(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Runs | None:
+    def found_in(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> FoundRuns | None:
         """The runs that events complete, if there are any; see ``process``."""
         return self._found_by(self.process(batch, start, solutions))
 
-    def found_in_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> Runs | None:
+    def found_in_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> FoundRuns | None:
         """The same of an event that came alone. Raises as ``take_single`` does."""
         self._runs = []
         looking = self.take_single(at, graph, terms, start)
         return None if looking is None else self._found_by(looking)
 
-    def _found_by(self, looking: Iterable[Block]) -> Runs | None:
+    def _found_by(self, looking: Iterable[Block]) -> FoundRuns | None:
         self._runs = []
         for _ in looking:
             pass
         return self.gathered()
 
-    def gathered(self) -> Runs | None:
+    def gathered(self) -> FoundRuns | None:
         """The runs that were found since the last call, if there are any."""
         found, self._runs = self._runs, []
-        return Runs(*map(np.concatenate, zip(*found, strict=True))) if found else None
+        return FoundRuns(*map(np.concatenate, zip(*found, strict=True))) if found else None
 
     def reach(self, limit: int) -> None:
         """Runs go on so far on the window's axis from their first event."""
@@ -216,19 +216,19 @@ class Gathering(Kernel):
         return self._for.is_relevant(path, step, key)
 
 
-class _KernelTogether(Gathering):
+class _KernelTogether(SharedNfa):
     """The same without a bound."""
 
-    def __init__(self, group: KernelGroup, tables: Tables, first: Member, window: StreamWindow) -> None:
+    def __init__(self, group: NfaGroup, tables: Tables, first: Member, window: StreamWindow) -> None:
         context = first.context
         budget = Budget(context.budget.limits.times(len(tables.accepts)))
         super().__init__(tables.merged.pattern, first.dictionary, context, window, tables.compiled, budget)
         self.gathers(group)
 
 
-def _some(runs: Runs, offsets: Ints, numbers: Ints) -> Runs:
+def _some(runs: FoundRuns, offsets: Ints, numbers: Ints) -> FoundRuns:
     """Some of the runs, the events of which begin at ``offsets``."""
     depths = runs.depths[numbers]
     begins = np.cumsum(depths) - depths
     events = np.repeat(offsets[:-1][numbers] - begins, depths) + np.arange(int(depths.sum()))
-    return Runs(runs.ends[numbers], runs.keys[numbers], runs.ways[numbers], depths, runs.steps[events])
+    return FoundRuns(runs.ends[numbers], runs.keys[numbers], runs.ways[numbers], depths, runs.steps[events])

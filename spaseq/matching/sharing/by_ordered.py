@@ -18,12 +18,12 @@ from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa.exact import Path, RunReplay
 from spaseq.matching.nfa.matches import RunMatches
 from spaseq.matching.nfa.skip.compiled import _kernel as k
-from spaseq.matching.nfa.skip.matcher import OrderedKernel, Preferred
+from spaseq.matching.nfa.skip.matcher import Preferred, SkipMatcher
 from spaseq.matching.nfa.skip.records import preferences
 from spaseq.matching.nfa.skip.tables import MemberMasks, OptionStep, Ordering, ordering
 from spaseq.matching.nfa.tables.compiling import compile_tables, like_tables
 from spaseq.matching.sharing.canonical import start
-from spaseq.matching.sharing.group import Group
+from spaseq.matching.sharing.group import PrefixGroup
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.merge import Tables, tables
 from spaseq.matching.sharing.part import Giving, GroupPart, Lot, PlainSites
@@ -32,7 +32,7 @@ from spaseq.patterns.spectra.solutions import Solutions
 Ints = npt.NDArray[np.int64]
 
 
-class OrderedGroup(Group):
+class SkipGroup(PrefixGroup):
     """Members as the runs of one priority simulation; each run has the set of its members."""
 
     def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[GroupPart]:
@@ -42,7 +42,7 @@ class OrderedGroup(Group):
         self._tables = tables(patterns, starts, first.dictionary.pin)
         made = self._ordering(members)
         self._own = [
-            OrderedPart(self, member, offset, number, self._tables)
+            SkipPart(self, member, offset, number, self._tables)
             for number, (member, offset) in enumerate(zip(members, offsets, strict=True))
         ]
         gpms = [self._tables.compiled.gpms.index(c.unit.gpm) for c in self._tables.compiled.candidates]
@@ -111,7 +111,7 @@ class OrderedGroup(Group):
         if self.error is None:
             self.attempt(lambda: self._let_pass(END, self._ordered.close()))
 
-    def settled(self, part: OrderedPart, time: int) -> int:
+    def settled(self, part: SkipPart, time: int) -> int:
         """See ``ByColumns.settled``."""
         return self._ordered.settled(time, 1 << self._own.index(part))
 
@@ -157,12 +157,12 @@ class OrderedGroup(Group):
         return Lot(members[numbers], numbers, None)
 
 
-class OrderedPart(GroupPart):
+class SkipPart(GroupPart):
     """A member, under a number: the group's matches as its own."""
 
-    group: OrderedGroup
+    group: SkipGroup
 
-    def __init__(self, group: OrderedGroup, member: Member, offset: int, number: int, all_: Tables) -> None:
+    def __init__(self, group: SkipGroup, member: Member, offset: int, number: int, all_: Tables) -> None:
         super().__init__(group, member, offset, all_.compiled.gpms)
         pattern, intern = member.pattern, member.dictionary.pin
         self._replay = RunReplay(lambda: compile_tables(pattern, intern), member.context, self.history)
@@ -196,12 +196,12 @@ class OrderedPart(GroupPart):
         self.member.take_found(blocks, before - self.offset, time)
 
 
-class _OrderedTogether(OrderedKernel):
+class _OrderedTogether(SkipMatcher):
     """The matcher of a group: its matches go to the members."""
 
     def __init__(
         self,
-        group: OrderedGroup,
+        group: SkipGroup,
         pattern: SequencePattern,
         first: Member,
         window: StreamWindow,

@@ -22,7 +22,7 @@ from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
     from spaseq.matching.sharing.canonical import Canonical, OutlineNumbers
-    from spaseq.matching.sharing.group import Group
+    from spaseq.matching.sharing.group import PrefixGroup
     from spaseq.matching.sharing.member import Member
 
 #: Matchers that can share partial matches between queries.
@@ -200,19 +200,19 @@ def _together(members: Mapping[Member, int], reached: int) -> None:
         member.is_courted = False
 
 
-def _of(member: Member) -> type[Group]:
+def _of(member: Member) -> type[PrefixGroup]:
     """The groups that a member can be in."""
     from spaseq.matching.sharing.bounded.by_kernel import SheddingGroup
     from spaseq.matching.sharing.bounded.by_lazy import SheddingLazyGroup
-    from spaseq.matching.sharing.by_enumeration import EnumerationGroup
-    from spaseq.matching.sharing.by_kernel import KernelGroup
+    from spaseq.matching.sharing.by_enumeration import TecsGroup
+    from spaseq.matching.sharing.by_kernel import NfaGroup
     from spaseq.matching.sharing.by_lazy import LazyGroup
-    from spaseq.matching.sharing.by_ordered import OrderedGroup
+    from spaseq.matching.sharing.by_ordered import SkipGroup
 
     if member.skips:
-        return OrderedGroup
-    groups: dict[str, type[Group]] = {"nfa": KernelGroup, "tecs": EnumerationGroup, "lazy": LazyGroup}
-    bounded: dict[str, type[Group]] = {"nfa": SheddingGroup, "lazy": SheddingLazyGroup}
+        return SkipGroup
+    groups: dict[str, type[PrefixGroup]] = {"nfa": NfaGroup, "tecs": TecsGroup, "lazy": LazyGroup}
+    bounded: dict[str, type[PrefixGroup]] = {"nfa": SheddingGroup, "lazy": SheddingLazyGroup}
     return (groups if member.bound is None else bounded)[member.matcher]
 
 

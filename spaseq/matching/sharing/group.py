@@ -19,7 +19,7 @@ from spaseq.errors import EngineError
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.history import History
-from spaseq.matching.columns.matcher import Asked, Solve
+from spaseq.matching.columns.matcher import PushedPattern, Solve
 from spaseq.matching.model import StreamWindow
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.part import GroupPart
@@ -33,7 +33,7 @@ Ints = npt.NDArray[np.int64]
 _What = TypeVar("_What")
 
 
-class Group(ABC):
+class PrefixGroup(ABC):
     """Members, and what runs them all: a matcher makes a group of its own. ``error`` is what ended them.
 
     Members that have seen events before the group has go on as they did, until it knows all the events that
@@ -55,7 +55,7 @@ class Group(ABC):
     @classmethod
     def of(
         cls, members: Sequence[Member], windows: Sequence[StreamWindow], offsets: Sequence[int], reached: int
-    ) -> Group:
+    ) -> PrefixGroup:
         """Members that may have seen events, as many as ``reached`` in the group's counting.
 
         ``windows`` are in that, too; ``offsets``: what their own positions lack in it. Raises as
@@ -175,7 +175,7 @@ class Group(ABC):
                 return False
             # Python evaluates a GPM only for events that concern the query.
             solve = gpm.of_one if gpm.join is not None else partial(_concerned, index, name, gpm.of_one)
-            asked.append(Asked(names, gpm.number, solve, gpm.join, gpm.streams, is_told=True))
+            asked.append(PushedPattern(names, gpm.number, solve, gpm.join, gpm.streams, is_told=True))
         taking.watch = self._count
         return taking.expect(asked, clock)
 

@@ -20,10 +20,10 @@ from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
-    from spaseq.matching.sharing.by_enumeration import EnumerationPart
-    from spaseq.matching.sharing.by_ordered import OrderedPart
+    from spaseq.matching.sharing.by_enumeration import TecsPart
+    from spaseq.matching.sharing.by_ordered import SkipPart
     from spaseq.matching.sharing.cohort import Cohort
-    from spaseq.matching.sharing.group import Group
+    from spaseq.matching.sharing.group import PrefixGroup
     from spaseq.matching.sharing.part import GroupPart
     from spaseq.matching.tecs.reading import Portion
 
@@ -82,7 +82,7 @@ class Member(Immediate):
         # What was counted by a group that it has left.
         self._counted: list[Counts] = []
         #: The group that it gets matches from, while it needs those of no other.
-        self.group: Group | None = None
+        self.group: PrefixGroup | None = None
 
     @cached_property
     def _common(self) -> Canonical | None:
@@ -278,8 +278,8 @@ class Waiting(Member):
         return self._own.group.settled(self._own, time)
 
     @property
-    def _own(self) -> OrderedPart:
-        return cast("OrderedPart", self._part)
+    def _own(self) -> SkipPart:
+        return cast("SkipPart", self._part)
 
 
 class Enumerated(Member):
@@ -295,7 +295,7 @@ class Enumerated(Member):
         return common is not None and len(set(common.gpms.values())) == len(common.gpms)
 
     @cached_property
-    def _parts(self) -> deque[EnumerationPart]:
+    def _parts(self) -> deque[TecsPart]:
         """The parts that may have roots; the last one gets new roots."""
         return deque()
 
@@ -353,4 +353,4 @@ class Enumerated(Member):
 
     def move(self, since: int) -> None:
         super().move(since)
-        self._parts.append(cast("EnumerationPart", self._part))
+        self._parts.append(cast("TecsPart", self._part))

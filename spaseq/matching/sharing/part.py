@@ -12,13 +12,13 @@ from spaseq.limits import UNLIMITED, Budget
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks._kernel_found import arrange
 from spaseq.matching.columns.blocks.plain import Columns, Sites
-from spaseq.matching.columns.chunk import Chunk, MemberNames, Renamed, Stretch
+from spaseq.matching.columns.chunk import MemberNames, Renamed, SolvedBatch, Stretch
 from spaseq.matching.columns.history import History
 from spaseq.matching.sharing import _kernel_given as k
 from spaseq.patterns.sharing import renamed_columns
 
 if TYPE_CHECKING:
-    from spaseq.matching.sharing.group import Group
+    from spaseq.matching.sharing.group import PrefixGroup
     from spaseq.matching.sharing.member import Member
 
 Ints = npt.NDArray[np.int64]
@@ -31,7 +31,7 @@ class GroupPart:
     it has the group's matches.
     """
 
-    def __init__(self, group: Group, member: Member, offset: int, gpms: Sequence[str]) -> None:
+    def __init__(self, group: PrefixGroup, member: Member, offset: int, gpms: Sequence[str]) -> None:
         """``gpms`` are the group's."""
         self.group = group
         self.member = member
@@ -91,13 +91,13 @@ class GroupPart:
             self.history.add(self._renamed(chunk), next(iter(history)).last)
             self._last = chunk.start
 
-    def _renamed(self, chunk: Chunk) -> Chunk:
+    def _renamed(self, chunk: SolvedBatch) -> SolvedBatch:
         tables = tuple(
             renamed_columns(chunk.solutions[g], tuple(names.values()), tuple(names))
             for g, names in self._names
         )
         rows = None if chunk.rows is None else chunk.rows[[g for g, _ in self._names]]
-        return Chunk(chunk.start, chunk.batch, tables, chunk.last, rows)
+        return SolvedBatch(chunk.start, chunk.batch, tables, chunk.last, rows)
 
 
 # What members of a group have found → a block of matches for each of them: cut for all of them at once.

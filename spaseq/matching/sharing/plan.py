@@ -15,7 +15,7 @@ from spaseq.automaton.pattern import Atom, Either, Node, SequencePattern
 from spaseq.automaton.show import ending, label, show
 from spaseq.language.syntax import Query, Values
 from spaseq.matching.filters.postfix import BeyondTables
-from spaseq.matching.interpreter.program import Place, RunsProgram
+from spaseq.matching.interpreter.program import ProgramState, RunsProgram
 from spaseq.matching.model import stream_window
 from spaseq.matching.planner import choose
 from spaseq.matching.sharing.canonical import AskedBeginning, Canonical, OutlineNumbers, canonical
@@ -319,7 +319,7 @@ def _prefix(members: Sequence[_Member], matcher: str) -> Prefix | None:
     )
 
 
-def _places(merged: Merged) -> list[Place]:
+def _places(merged: Merged) -> list[ProgramState]:
     """The places of an automaton, in breadth."""
     found = [merged.start]
     known = {merged.start}

@@ -18,12 +18,12 @@ from spaseq.errors import warn_within
 from spaseq.events import EventBatch, Stamp
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
-from spaseq.matching.lazy.matcher import Lazy
+from spaseq.matching.lazy.matcher import LazyMatcher
 from spaseq.matching.lazy.records import counter, passing
-from spaseq.matching.lazy.tables import Compiled
+from spaseq.matching.lazy.tables import LazyTables
 from spaseq.matching.shedding.account import given_up, recall_of
 from spaseq.matching.shedding.buffers import BufferModel, BufferRows, classes
-from spaseq.matching.shedding.overload import Overload, Pace, late
+from spaseq.matching.shedding.overload import LoadMeter, Overload, late
 from spaseq.matching.shedding.query import BoundedQuery
 from spaseq.matching.shedding.selection import part_of
 from spaseq.patterns.spectra.solutions import Solutions
@@ -48,10 +48,10 @@ _ROUNDS: Final = 6
 _STATE: Final = 0.5
 
 
-class SheddingLazy(Lazy):
+class SheddingLazy(LazyMatcher):
     """The lazy matcher, which keeps its bounds by shedding. ``shed`` says what was given up."""
 
-    def __init__(self, query: BoundedQuery, compiled: Compiled | None = None) -> None:
+    def __init__(self, query: BoundedQuery, compiled: LazyTables | None = None) -> None:
         """``compiled``: its tables, if there are some."""
         bound, context = query.bound, query.context
         budget = context.budget if query.many is None else query.many.budget
@@ -69,7 +69,7 @@ class SheddingLazy(Lazy):
             self._overload.even = 1.0  # less is left free for bursts
         self._worth = BufferModel(classes(self._compiled), query.window.reach, bound.policy)
         self._rows = BufferRows(self._compiled, self._memory, self._worth)
-        self._pace = Pace(bound, _FEW)
+        self._pace = LoadMeter(bound, _FEW)
         # Since the last look: events, seconds, and what it took itself. Units of work, and of these what was
         # looked at when they were counted last.
         self._events, self._spent, self._pause = 0, 0.0, 0.0

@@ -14,15 +14,15 @@ from spaseq.bounds import Policy, Shed
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.matcher import Asked
+from spaseq.matching.columns.matcher import PushedPattern
 from spaseq.matching.filters import batch as heads
 from spaseq.matching.nfa import matcher as whole
 from spaseq.matching.nfa import sizing
 from spaseq.matching.nfa.compiled import _kernel_layout as lay
-from spaseq.matching.nfa.memory import Memory, Room, runs_size
+from spaseq.matching.nfa.memory import Capacity, RunMemory, runs_size
 from spaseq.matching.nfa.records import header as mem
 from spaseq.matching.nfa.records import partitions
-from spaseq.matching.nfa.tables.analysis import Compiled
+from spaseq.matching.nfa.tables.analysis import NfaTables
 from spaseq.matching.obstacles import in_words
 from spaseq.matching.shedding import _kernel_known as cells
 from spaseq.matching.shedding import _kernel_passes as k
@@ -63,7 +63,7 @@ _NEAR: Final = 0.8
 _SMOOTH: Final = 0.25
 
 
-class Shedding(Observed):
+class SheddingNfa(Observed):
     """The kernel, which keeps its bounds by shedding; all that it finds is found without bounds, too.
 
     It looks at its partial matches between events, and takes out those of lowest utility. ``shed`` says what
@@ -71,7 +71,7 @@ class Shedding(Observed):
     """
 
     def __init__(
-        self, query: BoundedQuery, compiled: Compiled | None = None, queries: Queries | None = None
+        self, query: BoundedQuery, compiled: NfaTables | None = None, queries: Queries | None = None
     ) -> None:
         """See ``Observed``. Raises ``ValueError`` if false matches could be found (``query.obstacles``)."""
         bound = query.bound
@@ -165,7 +165,7 @@ class Shedding(Observed):
         """See ``Quick.take_one``: there is always something left to do."""
         return self.process(batch, start, solutions)
 
-    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
         """See ``Quick.expect``: not where each event draws lots."""
         return self._bound.policy is not Policy.RANDOM_INPUT and super().expect(asked, clock)
 
@@ -186,7 +186,7 @@ class Shedding(Observed):
         return None
 
     def _completed(
-        self, start: int, columns: Ints, status: int, begin: float, memory: Memory
+        self, start: int, columns: Ints, status: int, begin: float, memory: RunMemory
     ) -> Iterator[Block]:
         """What an event completes that came alone; ``memory``: what it was when that came."""
         try:
@@ -202,7 +202,7 @@ class Shedding(Observed):
         if (since := self._pace.end_one(begin)) is not None:
             self._see_to(since)
 
-    def _show(self, memory: Memory) -> None:
+    def _show(self, memory: RunMemory) -> None:
         """What was passed over is shown what comes; ``memory``: what it was then."""
         if self._passing is not None:
             self._passing.show(self._tables, self._memory.ints, moved=self._memory is not memory)
@@ -485,7 +485,7 @@ class Shedding(Observed):
         self._account.add(shed, self._sketch)
         return int(shed.sum())
 
-    def _room(self, live: int, remembered: int, decided: int, axis: int, time: int) -> Room:
+    def _room(self, live: int, remembered: int, decided: int, axis: int, time: int) -> Capacity:
         room = super()._room(live, remembered, decided, axis, time)
         pool = self._bound.pool
         if pool is None:
@@ -518,7 +518,7 @@ class Shedding(Observed):
             self._sketch.plan(math.inf)
         return self._shed(share, axis, time, by_size=True)
 
-    def _least(self, axis: int, time: int, decided: int, entries: int) -> Room:
+    def _least(self, axis: int, time: int, decided: int, entries: int) -> Capacity:
         return least_room(self._tables, self._memory.ints, axis, time, decided, entries, sizing.ENOUGH)
 
 

@@ -12,18 +12,18 @@ from spaseq.alone import Single
 from spaseq.bounds import WorkClock
 from spaseq.events import EventBatch, Stamp
 from spaseq.matching.nfa import sizing
-from spaseq.matching.nfa.matcher import Kernel
-from spaseq.matching.nfa.memory import Memory, Room
+from spaseq.matching.nfa.matcher import NfaMatcher
+from spaseq.matching.nfa.memory import Capacity, RunMemory
 from spaseq.matching.nfa.records import header as mem
 from spaseq.matching.nfa.sizing import Turns
-from spaseq.matching.nfa.tables.analysis import Compiled
+from spaseq.matching.nfa.tables.analysis import NfaTables
 from spaseq.matching.nfa.tables.compiling import compile_tables
 from spaseq.matching.shedding import _kernel_known as absent
 from spaseq.matching.shedding import _kernel_known as cells
 from spaseq.matching.shedding import _kernel_passes as k
 from spaseq.matching.shedding.cost_model import CostModel
 from spaseq.matching.shedding.features import features
-from spaseq.matching.shedding.overload import Pace
+from spaseq.matching.shedding.overload import LoadMeter
 from spaseq.matching.shedding.query import BoundedQuery
 from spaseq.matching.shedding.rates import Queries, only
 from spaseq.patterns.spectra.solutions import Solutions
@@ -46,14 +46,14 @@ _MOST_BURIED: Final = 1_024.0
 _SAMPLED: Final = (1, 8, 11, 10, 5, 12, 15, 14, 9, 16, 3, 2, 13, 4, 7, 6)
 
 
-class Observed(Kernel):
+class Observed(NfaMatcher):
     """The kernel; between events its arena is looked at (``_kernel_passes``), which it does not notice.
 
     What is seen, and what matches come of, is in the sketch.
     """
 
     def __init__(
-        self, query: BoundedQuery, compiled: Compiled | None = None, queries: Queries | None = None
+        self, query: BoundedQuery, compiled: NfaTables | None = None, queries: Queries | None = None
     ) -> None:
         """``compiled``: its tables, if there are some; ``queries``: whose its matches are, if of several."""
         pattern, dictionary, window = query.pattern, query.dictionary, query.window
@@ -77,7 +77,7 @@ class Observed(Kernel):
         # From one such to the next, and how often one was.
         self._apart, self._samples = _SAMPLED[0], 0
         # Since the bound was seen to. Where work is counted, and not measured, every event is asked.
-        self._pace = Pace(query.bound)
+        self._pace = LoadMeter(query.bound)
         # On so many ghosts events may be tried; at so many partial matches it may be looked whether they are
         # dead, and up to where, and when, that was done of what is negated.
         self._trials, self._burials = 0.0, 0.0
@@ -112,7 +112,7 @@ class Observed(Kernel):
         self._meet(columns, 1, is_asked=is_asked)
         return columns
 
-    def _rehearse(self, columns: Ints, before: Memory) -> None:
+    def _rehearse(self, columns: Ints, before: RunMemory) -> None:
         """Tries events on ghosts. ``before``: the memory as it was before they came."""
         rehearsal, memory = self._sketch.rehearsal, self._memory
         if rehearsal is not None:
@@ -199,7 +199,7 @@ class Observed(Kernel):
         k.follow(old.ints, self._memory.ints, known, self._known)
         self._next, self._buried = int(self._memory.ints[mem.NEXT_WAIT]), 0
 
-    def _empty(self, room: Room, like: Memory) -> Memory:
+    def _empty(self, room: Capacity, like: RunMemory) -> RunMemory:
         return super()._empty(room, like) if self._turns is None else self._turns.empty(room, like)
 
     def _unknown(self) -> Ints:

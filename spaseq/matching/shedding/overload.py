@@ -214,7 +214,7 @@ _LONG: Final = 4e-3
 _ALONE: Final = 64
 
 
-class Pace:
+class LoadMeter:
     """Counts the events that came, and the seconds that they took, until the bound is seen to.
 
     ``events`` and ``taken`` are those since then, and ``chunk`` is how many are taken at once of a batch.

@@ -23,7 +23,7 @@ from spaseq.language.syntax.printing import print_sequence
 from spaseq.limits import Budget
 from spaseq.matching.context import Context
 from spaseq.matching.host import emitted
-from spaseq.matching.lazy.plans import Plan, plans
+from spaseq.matching.lazy.plans import LazyPlan, plans
 from spaseq.matching.model import StreamWindow
 from spaseq.matching.obstacles import Obstacle, other_operators, subsequences
 from spaseq.terms.dictionary import Dictionary
@@ -151,7 +151,7 @@ def buffer_obstacles(pattern: SequencePattern, policy: Policy = Policy.SHARP) ->
         yield Obstacle("some element but the last is not negated", show(pattern.root))
 
 
-def sheddable(alternatives: Iterable[Plan]) -> frozenset[str]:
+def sheddable(alternatives: Iterable[LazyPlan]) -> frozenset[str]:
     """Return the GPMs with events that may be shed: those that no negation looks for."""
     taken, forbidden = set[str](), set[str]()
     for plan in alternatives:
@@ -161,6 +161,6 @@ def sheddable(alternatives: Iterable[Plan]) -> frozenset[str]:
     return frozenset(taken - forbidden)
 
 
-def _may_precede(plan: Plan, i: int) -> bool:
+def _may_precede(plan: LazyPlan, i: int) -> bool:
     """Whether an item may come before another one: what comes last in any case is never looked for."""
     return any(not plan.items[i].before >> j & 1 for j in range(len(plan.items)) if j != i)

@@ -17,7 +17,7 @@ from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.host import Key, emitted
 from spaseq.matching.model import Found, Occurrence, StreamWindow
-from spaseq.matching.nfa.memory import Room
+from spaseq.matching.nfa.memory import Capacity
 from spaseq.matching.nfa.records import header, waits
 from spaseq.matching.shedding import _kernel_passes as k
 from spaseq.matching.shedding.cost_model import Utilities
@@ -73,14 +73,14 @@ def _values(loads: Floats, gains: Floats, policy: Policy, draw: int) -> Floats:
 
 
 def least_room(
-    tables: Ints, ints: Ints, axis: int, time: int, decided: int, entries: int, start: Room
-) -> Room:
+    tables: Ints, ints: Ints, axis: int, time: int, decided: int, entries: int, start: Capacity
+) -> Capacity:
     """The space that runs, and what was decided, must have; ``start``: less than that it never is."""
     seen = np.zeros(int(ints[header.MOST_NODES]), dtype=np.int8)
     live, nodes = k.remaining(tables, ints, axis, time, seen)
     waits = live + decided * int(tables[v.MOST_GATES]) + 2
     nodes += decided * max(1, int(tables[v.MOST_PARTS]))
-    return Room(*map(max, Room(waits, nodes, decided * int(tables[v.MOST_ACCEPTS]), entries), start))
+    return Capacity(*map(max, Capacity(waits, nodes, decided * int(tables[v.MOST_ACCEPTS]), entries), start))
 
 
 def part_of(

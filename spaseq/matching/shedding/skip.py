@@ -19,18 +19,18 @@ from spaseq.bounds import Policy, Shed, WorkClock
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.matcher import Asked
+from spaseq.matching.columns.matcher import PushedPattern
 from spaseq.matching.nfa.compiled import _kernel_layout as status
-from spaseq.matching.nfa.memory import Room, runs_size
+from spaseq.matching.nfa.memory import Capacity, runs_size
 from spaseq.matching.nfa.records import header
 from spaseq.matching.nfa.skip.compiled import _kernel_shed as k
-from spaseq.matching.nfa.skip.matcher import OrderedKernel
+from spaseq.matching.nfa.skip.matcher import SkipMatcher
 from spaseq.matching.nfa.skip.records import families, matches, roster
-from spaseq.matching.nfa.tables.analysis import Compiled
+from spaseq.matching.nfa.tables.analysis import NfaTables
 from spaseq.matching.shedding._kernel_known import F_CODE, F_CODE_END, F_SIZE
 from spaseq.matching.shedding.account import given_up, recall_of
 from spaseq.matching.shedding.features import features
-from spaseq.matching.shedding.overload import Overload, Pace, late
+from spaseq.matching.shedding.overload import LoadMeter, Overload, late
 from spaseq.matching.shedding.query import BoundedQuery
 from spaseq.matching.shedding.selection import part_of
 from spaseq.patterns.spectra.solutions import Solutions
@@ -48,7 +48,7 @@ _SELDOM: Final = 16
 _FILLED: Final = 0.8
 
 
-class SheddingOrdered(OrderedKernel):
+class SheddingSkip(SkipMatcher):
     """The preferred matches of the first events that a bound lets go on. ``shed`` says what was given up."""
 
     def __init__(self, query: BoundedQuery) -> None:
@@ -67,7 +67,7 @@ class SheddingOrdered(OrderedKernel):
         self._run_gates: Ints = np.zeros(256, dtype=np.int64)
         self._run_values: Floats = np.zeros(256)
         self._gone: Floats = np.zeros((STEPS + 1, self._fates.size))
-        self._pace = Pace(bound)
+        self._pace = LoadMeter(bound)
         # The runs there are, the matches found, those that what was shed might have become.
         self._load, self._found_so_far, self._missed = 0, 0, 0.0
         # What the arena said to be alive when it was last asked. Since the last look: events, and the seconds
@@ -84,7 +84,7 @@ class SheddingOrdered(OrderedKernel):
                 f"the {bound.pool.size:,} that all queries together may take: give more memory"
             )
 
-    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
         """See ``Quick.expect``: not where simultaneous events of several streams wait for each other."""
         return self._ranked is None and super().expect(asked, clock)
 
@@ -219,7 +219,7 @@ class SheddingOrdered(OrderedKernel):
         m = self.families.runs.ints
         most = pool.share(self._bound, self._budget.size) - self._budget.but("runs")
         # As much again may be needed before the next look.
-        room = Room(2 * int(m[header.LIVE_WAITS]), 2 * int(m[header.LIVE_NODES]), 1, 1)
+        room = Capacity(2 * int(m[header.LIVE_WAITS]), 2 * int(m[header.LIVE_NODES]), 1, 1)
         needed = runs_size(self._compiled, room)
         return max(0.0, _FILLED * most / needed) if needed > most else 1.0
 
@@ -267,7 +267,7 @@ class SheddingOrdered(OrderedKernel):
             warn_within(f"{self._name} sheds no more: {given_up(self.shed)}")
 
 
-def _values(compiled: Compiled, intern: Callable[[Term], int]) -> tuple[Ints, Ints]:
+def _values(compiled: NfaTables, intern: Callable[[Term], int]) -> tuple[Ints, Ints]:
     """Tables, and by gate where in these the program of what the next condition reads begins and ends."""
     known = features(compiled, intern)
     values = np.full((len(compiled.analysis.gates), 2), -1, dtype=np.int64)

@@ -18,7 +18,7 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.matcher import Asked, Immediate, UnsolvedError
+from spaseq.matching.columns.matcher import Immediate, PushedPattern, UnsolvedError
 from spaseq.matching.context import Context
 from spaseq.matching.interpreter.program import RunsProgram
 from spaseq.matching.model import StreamWindow
@@ -33,7 +33,7 @@ from spaseq.terms.dictionary import Dictionary
 Ints = npt.NDArray[np.int64]
 
 
-class Enumeration(Update, Immediate):
+class TecsMatcher(Update, Immediate):
     """The matches of one query over all its partitions, those with the same last event in any order.
 
     What ``process`` finds are roots, from which matches are enumerated when they are taken: then, or after
@@ -71,7 +71,7 @@ class Enumeration(Update, Immediate):
 
     # --- events that come alone -----------------------------------------------------------------
 
-    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
         """See ``Quick.expect``."""
         return self._alone.taking.expect(asked, clock)
 

@@ -14,7 +14,7 @@ from spaseq.events import EARLIEST, EventBatch, Stamp
 from spaseq.language.syntax import Consume
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
-from spaseq.matching.columns.chunk import Chunk
+from spaseq.matching.columns.chunk import SolvedBatch
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.model import StreamWindow
@@ -121,7 +121,7 @@ class Update:
         if not ordered or several.any():
             events = np.concatenate([table.events for table in tables])
         axis = self._window.places(batch, start)
-        chunk = Chunk(start, batch, tables, int(axis[-1]))
+        chunk = SolvedBatch(start, batch, tables, int(axis[-1]))
         self.history.add(chunk, self.oldest(int(axis[0])))
         values = [
             np.stack([table.column(name) for name in self.keys], axis=1) for table in tables if self.keys

@@ -15,7 +15,7 @@ from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.host import Matcher
-from spaseq.matching.kmp.matcher import Parameterized
+from spaseq.matching.kmp.matcher import KmpMatcher
 from spaseq.matching.kmp.query import obstacles
 from spaseq.matching.model import Occurrence, PartitionMatcher, StreamWindow
 from spaseq.matching.reference import Reference
@@ -177,7 +177,7 @@ def random_stream(rng: random.Random, case: Case, size: int) -> Stream:
 def by_parameterized(case: Case, stream: Stream, sizes: Iterable[int]) -> list[object]:
     """In batches of these sizes."""
     context = Context(case.pattern, stream.dictionary, lambda *_: False)
-    matcher = Parameterized(case.pattern, stream.dictionary, context, stream.window)
+    matcher = KmpMatcher(case.pattern, stream.dictionary, context, stream.window)
     found = []
     for batch in batches(stream.events, stream.dictionary, sizes):
         found += shown(singly(matcher.process(*batch)))

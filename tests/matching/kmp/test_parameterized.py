@@ -17,7 +17,7 @@ from spaseq.errors import SpaseqWarning
 from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
-from spaseq.matching.kmp.matcher import Parameterized
+from spaseq.matching.kmp.matcher import KmpMatcher
 from spaseq.matching.kmp.query import compile_query, obstacles
 from spaseq.matching.model import Occurrence, StreamWindow
 from spaseq.matching.obstacles import Obstacle, in_words
@@ -124,7 +124,7 @@ def test_ids_of_past_events_are_given_again() -> None:
     """Each page is visited by nobody ever after, so its id comes back as that of another page."""
     dictionary = Dictionary()
     pattern = made("A , B , C", RETURNS)
-    matcher = Parameterized(
+    matcher = KmpMatcher(
         pattern, dictionary, Context(pattern, dictionary, lambda *_: False), StreamWindow(9, True, True, 0)
     )
     found, limits = [], []
@@ -149,7 +149,7 @@ def test_ids_of_past_events_are_given_again() -> None:
 def test_idle_partitions_are_dropped() -> None:
     dictionary = Dictionary()
     pattern = made("A , B", {"A": "[] :who ?k ; :at ?x", "B": "[] :who ?k ; :at ?x"}, "PARTITION BY ?k")
-    matcher = Parameterized(
+    matcher = KmpMatcher(
         pattern, dictionary, Context(pattern, dictionary, lambda *_: False), StreamWindow(9, False, True, 0)
     )
     place = dictionary.intern(PLACES[0])
@@ -171,7 +171,7 @@ def test_an_event_is_compared_once() -> None:
     dictionary = Dictionary()
     names = "ABCDEFGH"
     pattern = made(" , ".join(names), dict.fromkeys(names, "[] :at ?x"))
-    matcher = Parameterized(
+    matcher = KmpMatcher(
         pattern, dictionary, Context(pattern, dictionary, lambda *_: False), StreamWindow(99, True, True, 0)
     )
     terms = [dictionary.intern(place) for place in PLACES]

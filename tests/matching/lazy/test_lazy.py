@@ -17,7 +17,7 @@ from spaseq.automaton.normal import normalise
 from spaseq.errors import SpaseqWarning
 from spaseq.language.reading.parser import parse
 from spaseq.matching.lazy import memory
-from spaseq.matching.lazy.matcher import Lazy
+from spaseq.matching.lazy.matcher import LazyMatcher
 from spaseq.matching.lazy.tables import fits
 from spaseq.matching.obstacles import features
 from tests.matching.kernel_cases import by_kernel, by_reference
@@ -27,8 +27,8 @@ from tests.matching.shrinking import shrink
 from tests.matching.test_fuzz import EVENTS, PARTS, STREAMS, seeds, unshrunk
 from tests.matching.test_vectors import run
 
-by_lazy = partial(by_kernel, make=Lazy)
-by_tree = partial(by_kernel, make=partial(Lazy, tree=True))
+by_lazy = partial(by_kernel, make=LazyMatcher)
+by_tree = partial(by_kernel, make=partial(LazyMatcher, tree=True))
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.filters.derived import split
 from spaseq.matching.lazy import memory
 from spaseq.matching.lazy.demands import chain_order, demands, is_better
-from spaseq.matching.lazy.matcher import Lazy
+from spaseq.matching.lazy.matcher import LazyMatcher
 from spaseq.matching.lazy.plans import plans
 from spaseq.matching.lazy.records import counter, ordering
 from spaseq.matching.lazy.tables import fits
@@ -50,7 +50,9 @@ class Stream:
         pattern = pattern_of(query)
         self._dictionary = Dictionary()
         context = Context(pattern, self._dictionary, lambda *_: False)
-        self.lazy = Lazy(pattern, self._dictionary, context, StreamWindow(window, False, True, 0), tree=tree)
+        self.lazy = LazyMatcher(
+            pattern, self._dictionary, context, StreamWindow(window, False, True, 0), tree=tree
+        )
         self._count = 0
         self._keyed = partition
 

@@ -12,7 +12,7 @@ from pyoxigraph import Literal, NamedNode
 
 from spaseq.engine import Engine
 from spaseq.language.syntax import Filter
-from spaseq.matching.filters.postfix import Site, steps
+from spaseq.matching.filters.postfix import FilterSite, steps
 from spaseq.matching.lazy import memory
 from spaseq.matching.lazy.ranges import LEAST, MOST, ranges
 from spaseq.matching.lazy.records import counter
@@ -30,7 +30,7 @@ def bounds_of(condition: str, own: str) -> list[tuple[str, int, dict[str | None,
     """What a filter says of the variables of an event, as numbers."""
     pattern = pattern_of(text("A : B", {"B": condition}))
     (item,) = (f for f in pattern.gpms["B"].gpm.pattern.elements if isinstance(f, Filter))
-    code = steps(item, Site(), {})
+    code = steps(item, FilterSite(), {})
     return [
         (one.variable, one.bounds, {term.name: float(term.factor) for term in one.sum})
         for one in ranges(code, frozenset(own))

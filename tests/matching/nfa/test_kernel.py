@@ -19,7 +19,7 @@ from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.model import Occurrence, StreamWindow
 from spaseq.matching.nfa.exact import RunReplay
-from spaseq.matching.nfa.matcher import Kernel
+from spaseq.matching.nfa.matcher import NfaMatcher
 from spaseq.matching.nfa.records import header
 from spaseq.matching.nfa.tables.compiling import obstacles
 from spaseq.matching.obstacles import in_words
@@ -74,7 +74,7 @@ HIGHER = "FILTER(?b > ?a)"
 
 def made(
     seq: str, bodies: dict[str, str], window: StreamWindow, partition: str = ""
-) -> tuple[Kernel, Dictionary]:
+) -> tuple[NfaMatcher, Dictionary]:
     """A kernel for GPMs that bind ``?a``, ``?b``, … and ``?k``."""
     gpms = " ".join(
         f"DEFINE GPM {name} ON S {{ [] :v ?{name.lower()} ; :k ?k . {bodies.get(name, '')} }}"
@@ -87,7 +87,7 @@ def made(
     )
     pattern = normalise(parse(text))
     dictionary = Dictionary()
-    return Kernel(pattern, dictionary, Context(pattern, dictionary, lambda *_: False), window), dictionary
+    return NfaMatcher(pattern, dictionary, Context(pattern, dictionary, lambda *_: False), window), dictionary
 
 
 def stream(
@@ -105,7 +105,7 @@ def stream(
     ]
 
 
-def count(kernel: Kernel, dictionary: Dictionary, events: list[Occurrence], *sizes: int) -> int:
+def count(kernel: NfaMatcher, dictionary: Dictionary, events: list[Occurrence], *sizes: int) -> int:
     return sum(len(block) for batch in batches(events, dictionary, sizes) for block in kernel.process(*batch))
 
 

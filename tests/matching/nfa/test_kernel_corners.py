@@ -16,7 +16,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.filters.numbers import _look, _short
 from spaseq.matching.host import Matcher
 from spaseq.matching.model import Occurrence, StreamWindow
-from spaseq.matching.nfa.matcher import Kernel
+from spaseq.matching.nfa.matcher import NfaMatcher
 from spaseq.matching.reference import Reference
 from spaseq.terms.dictionary import Dictionary, Term
 from spaseq.terms.texts import text_of
@@ -86,7 +86,7 @@ def compared(text: str, events: Iterable[dict[str, Rows]], *sizes: int) -> int:
     ]
     matcher = Matcher(pattern, BOUNDS, lambda: Reference(pattern, context, BOUNDS))
     expected = [match for one in occurrences for match in shown(matcher.push(one))]
-    kernel = Kernel(pattern, dictionary, context, BOUNDS)
+    kernel = NfaMatcher(pattern, dictionary, context, BOUNDS)
     copies = [replace(one) for one in occurrences]
     found = [
         match for part in batches(copies, dictionary, sizes) for match in shown(singly(kernel.process(*part)))

@@ -11,7 +11,7 @@ from spaseq.automaton.pattern import AnyOrder, Atom, Both, Node, walk
 from spaseq.events import Stamp
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.interpreter.absence import Path
-from spaseq.matching.interpreter.machine import Gathering, Machine, Member
+from spaseq.matching.interpreter.machine import AllGathering, Member, RunMachine
 from spaseq.matching.interpreter.program import Gate, GateEdge, RunsProgram
 from spaseq.matching.interpreter.state import ChoiceTrace, Home, PartialMatch, Wait
 from spaseq.matching.model import Choice, Occurrence, StreamWindow
@@ -35,7 +35,7 @@ _LAST: Final = 1 << 62
 FEW: Final = 4
 
 
-class FamilyMachine(Machine):
+class FamilyMachine(RunMachine):
     """A machine whose runs keep their choices. ``begun`` gathers the first events that runs begin with.
 
     The runs of one first event are a family, see ``simulation``.
@@ -61,7 +61,7 @@ class FamilyMachine(Machine):
     def reset(self) -> None:
         # What waits for the first event of a match, and each ALL by the number of what waits for it.
         self._starts: dict[int, Wait] = {}
-        self._gatherings: dict[int, Gathering] = {}
+        self._gatherings: dict[int, AllGathering] = {}
         super().reset()
 
     def took(self, gate: Gate, run: PartialMatch, choices: Sequence[Choice], path: Path) -> PartialMatch:
@@ -89,7 +89,7 @@ class FamilyMachine(Machine):
         elif isinstance(member, Wait):
             self._starts[number] = member
 
-    def gather(self, gathering: Gathering) -> None:
+    def gather(self, gathering: AllGathering) -> None:
         self._gatherings[gathering.wait.number] = gathering
         super().gather(gathering)
 

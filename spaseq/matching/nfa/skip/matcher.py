@@ -15,7 +15,7 @@ from spaseq.limits import Budget
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.batches import BatchColumns
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.matcher import Asked, UnsolvedError
+from spaseq.matching.columns.matcher import PushedPattern, UnsolvedError
 from spaseq.matching.context import Context
 from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.filters.derived import Lookups
@@ -24,7 +24,7 @@ from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa.compiled import _kernel_layout as status
 from spaseq.matching.nfa.exact import Path, RunReplay
 from spaseq.matching.nfa.matches import RunMatches
-from spaseq.matching.nfa.memory import Memory, Room, memory, ranked
+from spaseq.matching.nfa.memory import Capacity, RunMemory, memory, ranked
 from spaseq.matching.nfa.records import accepts, header, nodes, partitions, questions, waits
 from spaseq.matching.nfa.skip.compiled import _kernel as k
 from spaseq.matching.nfa.skip.compiled import _kernel_layout as lay
@@ -38,7 +38,7 @@ from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
-_START: Final = Room(1 << 12, 1 << 13, 1, 1)
+_START: Final = Capacity(1 << 12, 1 << 13, 1, 1)
 _FAMILIES: Final = 1 << 11
 
 
@@ -50,7 +50,7 @@ class Families:
         self._compiled = ordering.compiled
         self._options = options = ordering.options
         self._most = int(options[preferences.MOST])
-        self.runs: Memory = memory(self._compiled, _START, budget)
+        self.runs: RunMemory = memory(self._compiled, _START, budget)
         self.newest = self._nothing_new()
         self.rows: Ints = np.zeros(roster.SIZE + _FAMILIES * families.SIZE, dtype=np.int64)
         levels = options[preferences.LEVELS_END] - options[preferences.LEVELS]
@@ -84,9 +84,9 @@ class Families:
         buckets = 2 * (int(m[header.LIVE_BUCKETS]) + decided * (self._most + 1) + 2)
         is_known = buckets <= m[header.BUCKET_COUNT] and m[header.LIVE_PARTITIONS] < m[header.MOST_PARTITIONS]
         if waits > m[header.MOST_WAITS] or nodes > m[header.MOST_NODES] or not is_known:
-            self._move(Room(*map(max, Room(waits, nodes, 1, 1), _START)))
+            self._move(Capacity(*map(max, Capacity(waits, nodes, 1, 1), _START)))
 
-    def _move(self, room: Room) -> None:
+    def _move(self, room: Capacity) -> None:
         """Takes the runs that are alive into another memory."""
         old = self.runs
         self.runs = memory(self._compiled, room, self._budget, old)
@@ -129,7 +129,7 @@ class Preferred(NamedTuple):
     steps: Ints
 
 
-class OrderedKernel:
+class SkipMatcher:
     """The preferred matches of one query over all its partitions, in the order of ``Matcher``."""
 
     def __init__(
@@ -230,7 +230,7 @@ class OrderedKernel:
         """See ``Quick.gpms``."""
         return self._compiled.gpms
 
-    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
         """See ``Quick.expect``."""
         self._clock = clock
         return self._columns.expect(asked, clock)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import EventBatch, Stamp, concatenate
-from spaseq.matching.columns.chunk import Chunk
+from spaseq.matching.columns.chunk import SolvedBatch
 from spaseq.matching.nfa.skip.preference import Rank
 from spaseq.patterns.sharing import Values
 from spaseq.patterns.spectra.solutions import NO_SOLUTIONS, Solutions
@@ -53,7 +53,7 @@ class RankedEvents:
     def __init__(self, gpms: Sequence[str], rank: Rank, dictionary: Dictionary) -> None:
         self._gpms = gpms
         self._rank = rank
-        self._held: Chunk | None = None
+        self._held: SolvedBatch | None = None
         #: The position of the next event.
         self.next = 0
         self.held: list[HeldEvent] = []
@@ -125,13 +125,13 @@ class RankedEvents:
         self._held = None
         return self._ready(held)
 
-    def _ready(self, chunk: Chunk) -> Ready:
+    def _ready(self, chunk: SolvedBatch) -> Ready:
         start = self.next
         self.next += len(chunk.batch)
         return Ready(chunk.batch, start, dict(zip(self._gpms, chunk.solutions, strict=True)))
 
 
-def _chunk(batch: EventBatch, tables: Sequence[Solutions], events: Ints) -> Chunk:
+def _chunk(batch: EventBatch, tables: Sequence[Solutions], events: Ints) -> SolvedBatch:
     """Some events with their solutions, in this order; it keeps their terms."""
     places = np.full(len(batch), -1, dtype=np.int64)
     places[events] = np.arange(len(events))
@@ -146,7 +146,7 @@ def _chunk(batch: EventBatch, tables: Sequence[Solutions], events: Ints) -> Chun
             known[id(event)] = rows, at[rows]
         rows, at = known[id(event)]
         taken.append(Solutions(len(rows), at, {name: column[rows] for name, column in table.columns.items()}))
-    return Chunk(0, batch.take(events), tuple(taken), 0)
+    return SolvedBatch(0, batch.take(events), tuple(taken), 0)
 
 
 def _both(one: Solutions, other: Solutions, size: int) -> Solutions:

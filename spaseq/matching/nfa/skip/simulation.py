@@ -45,7 +45,7 @@ class Family:
     waiting: list[PreferredRun] = field(default_factory=list)
 
 
-class Ordered:
+class SkipSimulation:
     """Finds the matches of one sequence in one partition, see ``PartitionMatcher``.
 
     ``program`` is shared by the partitions of a query.

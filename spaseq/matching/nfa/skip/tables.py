@@ -14,15 +14,15 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import All, Conjunction, Not, SkipMode, Strategy
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.filters import _kernel_values as v
-from spaseq.matching.filters.postfix import Accumulator, BeyondTables, Site, with_nearer
-from spaseq.matching.filters.postfix import Step as Operation
+from spaseq.matching.filters.postfix import Accumulator, BeyondTables, FilterSite, with_nearer
+from spaseq.matching.filters.postfix import Instruction as Operation
 from spaseq.matching.interpreter.program import Gate
 from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa.records import accepts, gates, places
 from spaseq.matching.nfa.skip.compiled import _kernel_layout as out
 from spaseq.matching.nfa.skip.preference import open_bounds
 from spaseq.matching.nfa.skip.records import preferences
-from spaseq.matching.nfa.tables.analysis import Analysis, Compiled
+from spaseq.matching.nfa.tables.analysis import Analysis, NfaTables
 from spaseq.matching.nfa.tables.compiling import compile_tables
 from spaseq.matching.obstacles import Obstacle, subsequences
 from spaseq.terms.dictionary import Term
@@ -64,7 +64,7 @@ def beyond(pattern: SequencePattern) -> tuple[Obstacle, ...]:
     return found
 
 
-def _compiled(pattern: SequencePattern, intern: Callable[[Term], int]) -> Compiled:
+def _compiled(pattern: SequencePattern, intern: Callable[[Term], int]) -> NfaTables:
     """The tables of the runs kernel. Raises ``BeyondTables`` where runs may be preferred alike.
 
     Where a sequence is written out, once for each side of a ``|``, an event leads to several places, between
@@ -98,7 +98,7 @@ class Ordering:
     ``choices`` are the options of each place, in order of preference.
     """
 
-    compiled: Compiled
+    compiled: NfaTables
     options: v.Ints
     choices: tuple[tuple[Option, ...], ...]
 
@@ -159,7 +159,7 @@ def _rivals(analysis: Analysis, gate: Gate) -> Iterator[bool]:
         yield from (is_rival for _ in parts)
 
 
-def ordering(compiled: Compiled, mode: SkipMode, sliding: bool, members: MemberMasks) -> Ordering:
+def ordering(compiled: NfaTables, mode: SkipMode, sliding: bool, members: MemberMasks) -> Ordering:
     """The tables of the runs kernel, and the order of preference. Raises ``BeyondTables``."""
     analysis = compiled.analysis
     t = compiled.tables
@@ -224,7 +224,7 @@ def ordering(compiled: Compiled, mode: SkipMode, sliding: bool, members: MemberM
 class _Whose:
     """The members that have an option."""
 
-    def __init__(self, compiled: Compiled, members: MemberMasks) -> None:
+    def __init__(self, compiled: NfaTables, members: MemberMasks) -> None:
         self._members = members
         t = compiled.tables
         start = int(t[v.START])
@@ -236,7 +236,7 @@ class _Whose:
         return self._members.accepts[(option.at - self._accepts) // accepts.SIZE]
 
 
-def _choices(compiled: Compiled) -> Iterator[tuple[Option, ...]]:
+def _choices(compiled: NfaTables) -> Iterator[tuple[Option, ...]]:
     """The options of each place."""
     t, analysis = compiled.tables, compiled.analysis
     start = int(t[v.START])
@@ -257,12 +257,12 @@ def _choices(compiled: Compiled) -> Iterator[tuple[Option, ...]]:
 class _Alike:
     """What of a run in front of a gate is read from there on: runs that agree in it have the same future."""
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: NfaTables) -> None:
         self._analysis = analysis = compiled.analysis
         self._kleenes = {identity: i for i, identity in enumerate(analysis.kleenes)}
         # What is asked of a match as a whole is asked in its end.
         where = analysis.pattern.where
-        self._final = [step for item in where for step in analysis.steps(item, Site())]
+        self._final = [step for item in where for step in analysis.steps(item, FilterSite())]
 
     def rows(self, gate: Gate) -> list[tuple[int, int]]:
         """Where it stands in a wait, and how it is compared."""

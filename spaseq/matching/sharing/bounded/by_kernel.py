@@ -12,20 +12,20 @@ from typing import cast
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.model import StreamWindow
-from spaseq.matching.nfa.matches import Ints, Runs
+from spaseq.matching.nfa.matches import FoundRuns, Ints
 from spaseq.matching.nfa.tables.analysis import Analysis
 from spaseq.matching.sharing.bounded.ledgers import Ledgers, weights
 from spaseq.matching.sharing.bounded.member import BoundedMember
-from spaseq.matching.sharing.bounded.together import BoundedGroup, Together, query_of
-from spaseq.matching.sharing.by_kernel import Gathering, KernelGroup
+from spaseq.matching.sharing.bounded.together import BoundedGroup, SharedShedding, query_of
+from spaseq.matching.sharing.by_kernel import NfaGroup, SharedNfa
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.merge import Tables
 from spaseq.matching.sharing.part import Lot
-from spaseq.matching.shedding.matcher import Shedding
+from spaseq.matching.shedding.matcher import SheddingNfa
 from spaseq.matching.shedding.rates import Queries
 
 
-class SheddingGroup(BoundedGroup, KernelGroup):
+class SheddingGroup(BoundedGroup, NfaGroup):
     """Members as runs of one kernel, which sheds some."""
 
     _kernel: SheddingTogether
@@ -34,13 +34,13 @@ class SheddingGroup(BoundedGroup, KernelGroup):
         own = [cast("BoundedMember", member) for member in members]
         return self.keep(SheddingTogether(self, self._tables, own, self.widest), own)
 
-    def _lot(self, runs: Runs, begins: Ints) -> Lot:
+    def _lot(self, runs: FoundRuns, begins: Ints) -> Lot:
         lot = super()._lot(runs, begins)
         self._kernel.find(lot, len(runs.ways))
         return lot
 
 
-class SheddingTogether(Shedding, Gathering, Together):
+class SheddingTogether(SheddingNfa, SharedNfa, SharedShedding):
     """The kernel of a group that keeps a bound."""
 
     def __init__(

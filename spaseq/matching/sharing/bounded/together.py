@@ -14,11 +14,11 @@ from spaseq.matching.columns.matcher import UnsolvedError
 from spaseq.matching.model import StreamWindow
 from spaseq.matching.sharing.bounded.ledgers import bound_of
 from spaseq.matching.sharing.bounded.member import BoundedMember
-from spaseq.matching.sharing.group import Group
+from spaseq.matching.sharing.group import PrefixGroup
 from spaseq.matching.shedding.query import BoundedQuery, Many
 from spaseq.patterns.spectra.solutions import Solutions
 
-_Whole = TypeVar("_Whole", bound="Together")
+_Whole = TypeVar("_Whole", bound="SharedShedding")
 
 
 def query_of(
@@ -30,7 +30,7 @@ def query_of(
     return BoundedQuery(pattern, first.dictionary, first.context, window, bound_of(members), many)
 
 
-class Together(ABC):
+class SharedShedding(ABC):
     """What runs a group: a matcher that gathers matches, keeps a bound, and is this, too."""
 
     _bound: Bound
@@ -74,7 +74,7 @@ class Together(ABC):
         self.tell()
 
 
-class BoundedGroup(Group):
+class BoundedGroup(PrefixGroup):
     """A group that keeps a bound; what it is otherwise is the next of its classes.
 
     Members get matches as they are found: to make these is a part of what events take.
@@ -82,7 +82,7 @@ class BoundedGroup(Group):
 
     def keep(self, whole: _Whole, members: Sequence[BoundedMember]) -> _Whole:
         """What runs all of them is made."""
-        self._whole: Together = whole
+        self._whole: SharedShedding = whole
         self._members = members
         # Only now: members that are told earlier would leave a group that does not exist, and hide an error
         # or an interrupt.
