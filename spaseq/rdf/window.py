@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _BatchPart:
     """A batch of events, the first at position ``start``, and their ``places`` on the window's axis."""
 
     start: int
@@ -59,7 +59,7 @@ class Recent:
     def __init__(self, window: Window) -> None:
         self._declared = window
         self._window: StreamWindow | None = None
-        self._parts: deque[_Part] = deque()
+        self._parts: deque[_BatchPart] = deque()
         self._count = 0
         self._lock = threading.Lock()
 
@@ -68,7 +68,7 @@ class Recent:
         with self._lock:
             if self._window is None:
                 self._window = stream_window(self._declared, batch.clock is Clock.TICKS, int(batch.time[0]))
-            part = _Part(self._count, batch, self._window.places(batch, self._count))
+            part = _BatchPart(self._count, batch, self._window.places(batch, self._count))
             self._count += len(batch)
             self._parts.append(part)
             self._drop(int(part.places[-1]))

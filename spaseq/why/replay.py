@@ -25,7 +25,7 @@ from spaseq.terms.dictionary import Dictionary
 from spaseq.why.diagnosis import EdgeCount, FilterCount, StateCount
 from spaseq.why.evidence import Evidence
 from spaseq.why.filters import Tally
-from spaseq.why.trace import Trace, TracedRuns, trace_of
+from spaseq.why.trace import RunTrace, TracedRuns, trace_of
 
 #: The most partial matches that a replay keeps.
 LIMITS: Final = Limits(partial_matches=5_000)
@@ -196,7 +196,7 @@ class _Watched:
         yield from self.pipeline.answers.read(found)
         self.events += 1
 
-    def trace(self) -> Trace:
+    def trace(self) -> RunTrace:
         """Count what becomes of partial matches from now on."""
         pattern, context = self.pipeline.pattern, self.pipeline.context
         trace = trace_of(pattern)

@@ -36,7 +36,7 @@ class _Visit:
 
 
 @dataclass(slots=True)
-class Trace:
+class RunTrace:
     """The counts of an automaton, for all partitions together; for an ALL's operands only their matches."""
 
     nfa: NFA
@@ -104,13 +104,13 @@ def _ways(nfa: NFA, state: int, place: ProgramState) -> Iterator[tuple[Edge, Gat
             yield edge, way
 
 
-def trace_of(pattern: SequencePattern) -> Trace:
+def trace_of(pattern: SequencePattern) -> RunTrace:
     """Return a trace of a sequence.
 
     Partial matches are not indexed by keys, so that events that do not join are counted as rejected.
     """
     nfa = compile_pattern(pattern).everywhere(_keyless)
-    return Trace(nfa, RunsProgram(nfa))
+    return RunTrace(nfa, RunsProgram(nfa))
 
 
 def _keyless(nfa: NFA) -> NFA:
@@ -121,7 +121,7 @@ class TracedRuns(Interpreter):
     """The matcher ``interpreter`` with counts."""
 
     def __init__(
-        self, trace: Trace, pattern: SequencePattern, context: Context, window: StreamWindow
+        self, trace: RunTrace, pattern: SequencePattern, context: Context, window: StreamWindow
     ) -> None:
         super().__init__(trace.program, pattern, context, window)
         self._trace = trace
@@ -144,7 +144,7 @@ class _Traced(RunMachine):
     operand may complete.
     """
 
-    def __init__(self, trace: Trace, context: Context, window: StreamWindow, single: bool) -> None:
+    def __init__(self, trace: RunTrace, context: Context, window: StreamWindow, single: bool) -> None:
         self._trace = trace
         self._visit_of: dict[int, _Visit] = {}
         self._here: _Visit | None = None

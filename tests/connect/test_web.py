@@ -14,7 +14,7 @@ import spaseq
 from spaseq.connect import reconnect
 from spaseq.connect.clients.http import HttpClient
 from spaseq.connect.live import Ending
-from spaseq.connect.sinks import Record, open_sink
+from spaseq.connect.sinks import SinkRecord, open_sink
 from spaseq.errors import SourceError
 from spaseq.sources import BadEvent
 from tests.connect.conftest import Tls
@@ -154,7 +154,7 @@ def test_no_log_has_the_credentials(caplog: pytest.LogCaptureFixture) -> None:
         assert found(f"ws://127.0.0.1:{other.port}/e?{options}", limited(1)) == [0]
     with http(Answer(status=200)) as server:
         sink = open_sink(f"http://127.0.0.1:{server.port}/in?token=hush&query=key%3Dhush")
-        sink.write([Record("q", 1, b"{}\n")])
+        sink.write([SinkRecord("q", 1, b"{}\n")])
         sink.close()
         assert server.paths == ["/in?key=hush"]
     # The servers of these tests log, too.

@@ -142,11 +142,11 @@ def run(
         for warning in dict.fromkeys(w for prepared in queries.values() for w in prepared.warnings):
             warn(warning)
         # Imported here: it loads the engine.
-        from spaseq.cli.running.execution import Asked, execute
+        from spaseq.cli.running.execution import RunRequest, execute
 
         sources, graphs = inputs(queries, streams, kb, catalog)
         execute(
-            Asked(
+            RunRequest(
                 queries=queries,
                 sources=sources,
                 graphs=graphs,

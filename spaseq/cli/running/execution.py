@@ -37,7 +37,7 @@ from spaseq.results.match import Match
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunRequest:
     """The options of a run, with queries and sources read.
 
     ``queries`` by the paths of their files, ``sources`` by the IRIs of their streams; ``out`` a path or a
@@ -96,7 +96,7 @@ class Asked:
         return self.form or (Format.NDJSON if self.url else Format.TABLE)
 
 
-def execute(asked: Asked) -> None:
+def execute(asked: RunRequest) -> None:
     """Run the queries until their streams end. Raises UsageError for options that exclude each other."""
     _check_output(asked)
     if asked.matcher is not None:
@@ -109,7 +109,7 @@ def execute(asked: Asked) -> None:
         _run_here(asked, report)
 
 
-def _check_output(asked: Asked) -> None:
+def _check_output(asked: RunRequest) -> None:
     if asked.url:
         check_records(asked.format, asked.queries)
     elif asked.has_several:
@@ -121,7 +121,7 @@ def _check_output(asked: Asked) -> None:
             raise UsageError(f"-f {error}") from None
 
 
-def _run_on_spark(asked: Asked, report: Report) -> None:
+def _run_on_spark(asked: RunRequest, report: Report) -> None:
     if asked.state is not None:
         raise UsageError("--state is for --engine local: --checkpoint DIR is for --engine spark")
     if asked.checkpoint is not None and (asked.latency is not None or asked.memory is not None):
@@ -176,7 +176,7 @@ def _named(name: str, matches: Generator[Match, None, None]) -> Found:
             yield name, match
 
 
-def _run_here(asked: Asked, report: Report) -> None:
+def _run_here(asked: RunRequest, report: Report) -> None:
     if asked.checkpoint is not None:
         raise UsageError("--checkpoint is for --engine spark: --state FILE is for --engine local")
     if asked.follow:

@@ -17,7 +17,7 @@ from pyoxigraph import Quad, RdfFormat, Triple, parse
 
 from spaseq.chunks import (
     Chunk,
-    Extent,
+    ChunkExtent,
     decode,
     encode,
     extent,
@@ -57,7 +57,7 @@ class _Kept:
     """A chunk: its bytes, what they say of themselves, its number, and what it is, if somebody has looked."""
 
     data: bytes
-    extent: Extent
+    extent: ChunkExtent
     number: int
     chunk: Chunk | None = None
 
@@ -165,7 +165,7 @@ class Bucket:
             self._keep(data, extent(data), rest)
         return letters
 
-    def _keep(self, data: bytes, said: Extent, chunk: Chunk | None = None) -> None:
+    def _keep(self, data: bytes, said: ChunkExtent, chunk: Chunk | None = None) -> None:
         self._kept.append(_Kept(data, said, self._count, chunk))
         self._count += 1
 
