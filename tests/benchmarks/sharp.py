@@ -15,10 +15,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 from pyoxigraph import Literal
-from spaseq.kept import Bound, Policy, Pool, WorkClock
 
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
+from spaseq.bounds import Bound, Policy, Pool, WorkClock
 from spaseq.errors import SpaseqWarning
 from spaseq.events import Clock, EventBatch
 from spaseq.language.reading.parser import parse

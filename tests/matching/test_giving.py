@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaseq.matching.columns.blocks.plain import EventSite, Sites
-from spaseq.matching.sharing.part import Giving, Lot, PlainSites
+from spaseq.matching.sharing.giving import Giving, Lot, PlainSites
 
 _MEMBERS = 3
 _SITES = 4

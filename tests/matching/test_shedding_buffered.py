@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import Literal
-from spaseq.kept import Bound, Policy, Pool, WorkClock
 
 from spaseq import Engine
 from spaseq.automaton.pattern import SequencePattern
+from spaseq.bounds import Bound, Policy, Pool, WorkClock
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.events import Clock, EventBatch
 from spaseq.language import prepare

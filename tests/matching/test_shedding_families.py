@@ -12,11 +12,11 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from spaseq.kept import Bound, Policy, Pool, WorkClock
 
 from spaseq import Engine
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
+from spaseq.bounds import Bound, Policy, Pool, WorkClock
 from spaseq.engine.handle import Handle
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.language import prepare

@@ -51,8 +51,9 @@ from spaseq.why.evidence import Evidence
 from spaseq.why.sample import Sample
 
 if TYPE_CHECKING:
+    from spaseq.matching.sharing.by_tecs import TecsMember
     from spaseq.matching.sharing.cohort import Cohort
-    from spaseq.matching.sharing.member import Enumerated, Member
+    from spaseq.matching.sharing.member import Member
 
 
 class Pipeline:
@@ -428,7 +429,7 @@ class Pipeline:
         """Its matches come from others from now on."""
         if self.unread is not None and self.matcher is not member and is_enumerating(member):
             assert is_enumerating(self.matcher)
-            cast("Enumerated", member).instead_of(self.matcher)
+            cast("TecsMember", member).instead_of(self.matcher)
             self.unread.move(member)
         self._count_alone()
         self.matcher, self._quick = member, None

@@ -15,7 +15,7 @@ from spaseq.matching.context import Context, Rows
 from spaseq.matching.interpreter.program import RunsProgram, gpms_of
 from spaseq.matching.interpreter.state import Gap, MatchEnd, PartialMatch, chosen
 from spaseq.matching.model import Choice, Found, Occurrence, StreamWindow
-from spaseq.matching.search import Entry, Leading, Mark, Partial, Prospects, Search, follow, horizon
+from spaseq.matching.search import Entry, Leading, Mark, Partial, Prospects, SequenceSearch, follow, horizon
 
 # What a matcher remembers of past events: for negations, and to read an ``ALL`` again.
 
@@ -131,7 +131,7 @@ def _time(event: Occurrence) -> int:
 # follows it), put to the events of the gap alone.
 
 
-class _Question(Search):
+class _Question(SequenceSearch):
     """A search among the events of one gap."""
 
     def could(self, mark: Mark, strategy: Strategy | None, node: Node, wanted: Sequence[Choice]) -> bool:

@@ -25,7 +25,7 @@ from spaseq.matching.lazy.plans import Item
 from spaseq.matching.lazy.records import outcome
 from spaseq.matching.model import Found, Occurrence, StreamWindow, distinct
 from spaseq.matching.nfa.matches import plain_kleenes
-from spaseq.matching.search import Events, Partial, Search, found_of
+from spaseq.matching.search import Events, Partial, SequenceSearch, found_of
 from spaseq.terms.dictionary import Dictionary
 
 # What a candidate match means, exactly: a search, with nothing to choose from but its events.
@@ -96,7 +96,7 @@ class ExactMatch:
                     yield Occurrence(stamp, position, solutions, chunk.batch, index, chunk)
 
 
-class _ToldMatch(Search):
+class _ToldMatch(SequenceSearch):
     """A search that knows which events to choose; what must not be is looked for among all events."""
 
     #: The events to choose, one after the other, if that is their order.

@@ -16,7 +16,7 @@ from spaseq.matching.context import Context, Rows
 from spaseq.matching.host import Key
 from spaseq.matching.model import Choice, Found, Occurrence, StreamWindow
 from spaseq.matching.nfa.tables.analysis import GateCandidate, NfaTables
-from spaseq.matching.search import Events, Partial, Search
+from spaseq.matching.search import Events, Partial, SequenceSearch
 
 # What runs of the kernel are to ``Context``.
 
@@ -174,7 +174,7 @@ class ExactRun:
                     yield Occurrence(stamp, position, solutions, batch, index, chunk)
 
 
-class _ToldRun(Search):
+class _ToldRun(SequenceSearch):
     """A search that knows which events to choose; what must not be is looked for among all events."""
 
     #: Stands for the events to choose.

@@ -22,10 +22,10 @@ from spaseq.matching.lazy.plans import plans
 from spaseq.matching.lazy.records import outcome
 from spaseq.matching.lazy.tables import LazyTables, compile_all
 from spaseq.matching.model import StreamWindow
+from spaseq.matching.sharing.giving import Giving, Lot, PlainSites
 from spaseq.matching.sharing.group import PrefixGroup
-from spaseq.matching.sharing.member import Member
+from spaseq.matching.sharing.member import GroupPart, Member
 from spaseq.matching.sharing.merge import together
-from spaseq.matching.sharing.part import Giving, GroupPart, Lot, PlainSites
 from spaseq.matching.templates.form import ByOutline
 from spaseq.patterns.spectra.solutions import Solutions
 

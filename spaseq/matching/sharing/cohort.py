@@ -64,15 +64,17 @@ class Cohort:
         """One query more; None if it can share no partial match. ``bound``: the bounds that it has."""
         # Imported only here, because compiled code takes a while to load.
         from spaseq.matching.sharing.bounded.member import BoundedMember
+        from spaseq.matching.sharing.by_skip import SkipMember
+        from spaseq.matching.sharing.by_tecs import TecsMember
         from spaseq.matching.sharing.canonical import AskedBeginning, beginning, under_common_names
-        from spaseq.matching.sharing.member import Enumerated, Member, Waiting
+        from spaseq.matching.sharing.member import Member
 
         asked = {name: AskedBeginning(gpm.number, gpm.names) for name, gpm in gpms.items()}
         begins = beginning(pattern, asked)
         if begins is None:
             return None
         numbers = self._elements.numbers
-        make = Enumerated if matcher == "tecs" else Member if pattern.query.skip is None else Waiting
+        make = TecsMember if matcher == "tecs" else Member if pattern.query.skip is None else SkipMember
         if bound is not None:
             make = BoundedMember
         common = partial(under_common_names, pattern, asked, numbers)
@@ -202,12 +204,12 @@ def _together(members: Mapping[Member, int], reached: int) -> None:
 
 def _of(member: Member) -> type[PrefixGroup]:
     """The groups that a member can be in."""
-    from spaseq.matching.sharing.bounded.by_kernel import SheddingGroup
     from spaseq.matching.sharing.bounded.by_lazy import SheddingLazyGroup
-    from spaseq.matching.sharing.by_enumeration import TecsGroup
-    from spaseq.matching.sharing.by_kernel import NfaGroup
+    from spaseq.matching.sharing.bounded.by_nfa import SheddingGroup
     from spaseq.matching.sharing.by_lazy import LazyGroup
-    from spaseq.matching.sharing.by_ordered import SkipGroup
+    from spaseq.matching.sharing.by_nfa import NfaGroup
+    from spaseq.matching.sharing.by_skip import SkipGroup
+    from spaseq.matching.sharing.by_tecs import TecsGroup
 
     if member.skips:
         return SkipGroup

@@ -21,8 +21,7 @@ from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.matcher import PushedPattern, Solve
 from spaseq.matching.model import StreamWindow
-from spaseq.matching.sharing.member import Member
-from spaseq.matching.sharing.part import GroupPart
+from spaseq.matching.sharing.member import GroupPart, Member
 from spaseq.patterns.discrimination import Discrimination, needs
 from spaseq.patterns.evaluator import GpmEvaluator
 from spaseq.patterns.sharing import Values, renamed_columns

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from functools import cached_property
+from typing import Final, cast
 
 import numpy as np
 
@@ -20,12 +21,12 @@ from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.plain import Sites
+from spaseq.matching.columns.matcher import Enumerating
 from spaseq.matching.interpreter.program import ProgramState, RunsProgram
 from spaseq.matching.sharing.canonical import start
 from spaseq.matching.sharing.group import PrefixGroup
-from spaseq.matching.sharing.member import Member
+from spaseq.matching.sharing.member import GroupPart, Member
 from spaseq.matching.sharing.merge import Merged, merge
-from spaseq.matching.sharing.part import GroupPart
 from spaseq.matching.tecs.automaton import (
     Configuration,
     DeterministicAutomaton,
@@ -139,6 +140,8 @@ class TecsGroup(PrefixGroup):
 
 class TecsPart(GroupPart):
     """A member: the roots that are its own, and the matches of these."""
+
+    group: PrefixGroup
 
     def __init__(
         self,
@@ -293,3 +296,77 @@ class _Trie(DeterministicAutomaton):
         if live != self._live:
             self._live = live
             self.describe()
+
+
+class TecsMember(Member):
+    """A member with roots; its matches are enumerated from them on demand."""
+
+    #: What evaluated it before it had a part in a group, as long as that has matches.
+    _before: Enumerating | None = None
+
+    @property
+    def can_share(self) -> bool:
+        # What a match has of such an event has to be told apart.
+        common = self._common
+        return common is not None and len(set(common.gpms.values())) == len(common.gpms)
+
+    @cached_property
+    def _parts(self) -> deque[TecsPart]:
+        """The parts that may have roots; the last one gets new roots."""
+        return deque()
+
+    @property
+    def has_found(self) -> bool:
+        return any(part.has_found for part in self._parts)
+
+    @property
+    def waiting(self) -> int:
+        """How many of the roots are not enumerated to their end."""
+        before = 0 if self._before is None else self._before.waiting
+        return before + sum(part.waiting for part in self._parts)
+
+    def instead_of(self, matcher: Enumerating) -> None:
+        """Continue where a matcher of its own stops; some of its matches may not be enumerated yet."""
+        self._before = matcher
+
+    def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
+        """Takes events, and enumerates nothing."""
+        del solutions  # the group has its own
+        for part in self._parts:
+            part.reveal(start + len(batch))
+        self.check()
+
+    def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
+        self.take(batch, start, solutions)
+        return self.unread()
+
+    def unread(self) -> Iterator[Block]:
+        """Yield the matches that were not read, including matches found meanwhile."""
+        if self._before is not None:
+            yield from self._before.unread()
+            self._before = None
+        while self._parts:
+            yield from self._parts[0].unread()
+            if len(self._parts) == 1:
+                return
+            self._parts.popleft()
+
+    def divide(self, by_key: bool, keys: Collection[int] | None = None) -> Iterator[tuple[int, Portion]]:
+        """Give away the matches that were not read: see ``Enumerating``."""
+        for part in self._parts:
+            yield from part.divide(by_key, keys)
+
+    def drop(self) -> None:
+        """Forget the matches that were not read."""
+        self._before = None
+        for part in self._parts:
+            part.drop()
+
+    def leave(self, position: int) -> None:
+        super().leave(position)
+        for part in self._parts:
+            part.leave()
+
+    def move(self, since: int) -> None:
+        super().move(since)
+        self._parts.append(cast(TecsPart, self._part))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +24,10 @@ from spaseq.matching.nfa.skip.records import preferences
 from spaseq.matching.nfa.skip.tables import MemberMasks, OptionStep, Ordering, ordering
 from spaseq.matching.nfa.tables.compiling import compile_tables, like_tables
 from spaseq.matching.sharing.canonical import start
+from spaseq.matching.sharing.giving import Giving, Lot, PlainSites
 from spaseq.matching.sharing.group import PrefixGroup
-from spaseq.matching.sharing.member import Member
+from spaseq.matching.sharing.member import GroupPart, Member
 from spaseq.matching.sharing.merge import Tables, tables
-from spaseq.matching.sharing.part import Giving, GroupPart, Lot, PlainSites
 from spaseq.patterns.spectra.solutions import Solutions
 
 Ints = npt.NDArray[np.int64]
@@ -268,3 +269,32 @@ def _some(found: Preferred, offsets: Ints, numbers: Ints) -> Preferred:
         depths,
         found.steps[events],
     )
+
+
+class SkipMember(Member):
+    """A member with matches that may wait for time to pass."""
+
+    @property
+    def waits(self) -> bool:
+        return True
+
+    def advance(self, time: int) -> Iterator[Block]:
+        """Time has come to ``time``: yields the matches that waited for that."""
+        self._own.group.advance(time)
+        while self._found and (due := self._found[0].time) is not None and due <= time:
+            yield from self._found.popleft().blocks
+        self.check()
+
+    def close(self) -> Iterator[Block]:
+        """No event will come any more: every window ends."""
+        self._own.group.close()
+        while self._found:
+            yield from self._found.popleft().blocks
+        self.check()
+
+    def settled(self, time: int) -> int:
+        return self._own.group.settled(self._own, time)
+
+    @property
+    def _own(self) -> SkipPart:
+        return cast(SkipPart, self._part)

@@ -17,10 +17,10 @@ from spaseq.matching.nfa.tables.analysis import Analysis
 from spaseq.matching.sharing.bounded.ledgers import Ledgers, weights
 from spaseq.matching.sharing.bounded.member import BoundedMember
 from spaseq.matching.sharing.bounded.together import BoundedGroup, SharedShedding, query_of
-from spaseq.matching.sharing.by_kernel import NfaGroup, SharedNfa
+from spaseq.matching.sharing.by_nfa import NfaGroup, SharedNfa
+from spaseq.matching.sharing.giving import Lot
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.merge import Tables
-from spaseq.matching.sharing.part import Lot
 from spaseq.matching.shedding.matcher import SheddingNfa
 from spaseq.matching.shedding.rates import Queries
 

@@ -21,10 +21,10 @@ from spaseq.matching.nfa.matches import FoundRuns, Ints, RunMatches, unrolled
 from spaseq.matching.nfa.records import gates, header, places
 from spaseq.matching.nfa.tables.compiling import compile_tables, like_tables
 from spaseq.matching.sharing.canonical import start
+from spaseq.matching.sharing.giving import Giving, Lot, PlainSites
 from spaseq.matching.sharing.group import PrefixGroup
-from spaseq.matching.sharing.member import Member
+from spaseq.matching.sharing.member import GroupPart, Member
 from spaseq.matching.sharing.merge import Tables, tables
-from spaseq.matching.sharing.part import Giving, GroupPart, Lot, PlainSites
 from spaseq.patterns.spectra.solutions import Solutions
 
 
