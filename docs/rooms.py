@@ -43,7 +43,7 @@ KNOWN: Final = {
 }
 
 #: Packages that few may import, and which: a fault in the judge would be one of what it judges, too.
-GUARDED: Final = {"spaseq.matching.reference": {"spaseq.matching.evaluators"}}
+GUARDED: Final = {"spaseq.matching.reference": {"spaseq.matching.planner"}}
 
 #: A module of fewer lines must have two users; but of these that have one, the user has no room for it. A
 #: record of kernels has a module of its own, however small it is: its name is the record's.

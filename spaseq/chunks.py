@@ -179,7 +179,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class ChunkExtent:
     """What a packed chunk says of itself: its first and last time, and how many events it has.
 
     ``again``: the positions of events that another bucket has too, and tells of if they are late.
@@ -285,7 +285,7 @@ class _Columns:
 
 
 def encode(chunk: Chunk, *, with_triples: bool = False, again: Ids = _NONE) -> bytes:
-    """A chunk as bytes; at least one event. ``again``: see ``Extent``."""
+    """A chunk as bytes; at least one event. ``again``: see ``ChunkExtent``."""
     batch = chunk.batch
     events, terms = _Columns(), _Columns()
     gpms = {
@@ -318,11 +318,11 @@ def encode(chunk: Chunk, *, with_triples: bool = False, again: Ids = _NONE) -> b
     return pack(header, {name: narrow(array) for name, array in arrays.items()})
 
 
-def extent(data: bytes) -> Extent:
+def extent(data: bytes) -> ChunkExtent:
     """What a packed chunk says of itself. Raises EngineError for one that is damaged."""
     header = unpack_header(data)
     with unpacking():
-        return Extent(header["begin"], header["last"], header["events"], tuple(header["again"]))
+        return ChunkExtent(header["begin"], header["last"], header["events"], tuple(header["again"]))
 
 
 def decode(data: bytes, dictionary: Dictionary) -> Chunk:

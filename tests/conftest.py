@@ -54,7 +54,7 @@ def examples(many: int) -> int:
 
 
 #: The matchers whose kernels are compiled first, by the process that does it.
-WARMED = (("kernel", "enumeration", "parameterized"), ("ordered", "lazy", "bounded"))
+WARMED = (("nfa", "tecs", "kmp"), ("skip", "lazy", "bounded"))
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -295,32 +295,32 @@ def test_no_command_shows_the_help() -> None:
     assert "explain" in result.output
 
 
-# --- evaluators ------------------------------------------------------------------------------------
+# --- matchers ------------------------------------------------------------------------------------
 
 
-def test_every_evaluator_finds_the_same(here: Path) -> None:
-    """``:`` for enumeration; what ``explain`` says is one of them."""
+def test_every_matcher_finds_the_same(here: Path) -> None:
+    """``:`` for ``tecs``; what ``explain`` says is one of them."""
     (here / "any.rq").write_text(QUERY.replace("SEQ(A ; B)", "SEQ(A : B)"))
     found = {
-        name: run("-s", "S1=s.nq", "-f", "csv", "--evaluator", name, query="any.rq")
-        for name in ("enumeration", "lazy", "kernel", "runs", "reference")
+        name: run("-s", "S1=s.nq", "-f", "csv", "--matcher", name, query="any.rq")
+        for name in ("tecs", "lazy", "nfa", "interpreter", "reference")
     }
     assert {result.exit_code for result in found.values()} == {0}
     assert len({"".join(sorted(result.stdout.splitlines())) for result in found.values()}) == 1
-    assert len(found["kernel"].stdout.splitlines()) > 1
+    assert len(found["nfa"].stdout.splitlines()) > 1
 
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["magic"], "error: --evaluator: no evaluator is called 'magic': there are parameterized, enumer"),
-        (["enumeration"], "error: --evaluator: the evaluator 'enumeration' can run this query only if "),
-        (["kernel", "--engine", "spark"], "error: --evaluator is for --engine local"),
+        (["magic"], "error: --matcher: no matcher is called 'magic': there are kmp, tecs, lazy, "),
+        (["tecs"], "error: --matcher: the matcher 'tecs' can run this query only if "),
+        (["nfa", "--engine", "spark"], "error: --matcher is for --engine local"),
     ],
 )
-def test_an_evaluator_that_cannot(arguments: list[str], message: str) -> None:
-    result = run("-s", "S1=s.nq", "--evaluator", *arguments)
+def test_an_matcher_that_cannot(arguments: list[str], message: str) -> None:
+    result = run("-s", "S1=s.nq", "--matcher", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith(message)
     assert len(result.stderr.splitlines()) == 1
@@ -477,7 +477,7 @@ def test_check() -> None:
 def test_explain(here: Path) -> None:
     text = spaseq("explain", "q.rq")
     assert "A ; B" in text.stdout
-    assert "evaluator" in text.stdout
+    assert "matcher" in text.stdout
     assert json.loads(spaseq("explain", "q.rq", "-f", "json").stdout)["streams"] == {"S1": f"{EX}s"}
     assert spaseq("explain", "q.rq", "-f", "dot").stdout.startswith("digraph")
     assert spaseq("explain", "q.rq", "-f", "svg", "-o", "a.svg").stdout == ""

@@ -150,7 +150,7 @@ def test_a_query_over_a_limit_ends_alone(here: Path) -> None:
         .replace("DEFINE GPM A ON S1 { ?x ex:v ?v }", "")
         .replace("?x ?v ?w", "?x ?w")
     )
-    limited = ("--evaluator", "runs", "--limit", "partial-matches=3")
+    limited = ("--matcher", "interpreter", "--limit", "partial-matches=3")
     result = spaseq("run", "long.rq", "last.rq", "-s", "S1=s.nq", "-f", "csv", *limited)
     assert result.exit_code == 1
     assert result.stdout.splitlines()[-1].startswith(f"last.rq,{EX}x")

@@ -135,14 +135,14 @@ def test_a_kernel_is_compiled_anew_when_what_it_is_made_of_changes_and_only_then
                     file,
                     node.module,
                 )
-    terms, ordered = (
+    terms, skip = (
         package / "terms" / "_table_kernel.py",
-        package / "matching" / "ordered" / "compiled" / "_kernel.py",
+        package / "matching" / "nfa" / "skip" / "compiled" / "_kernel.py",
     )
-    assert ordered not in _jit._read(terms)[1]
+    assert skip not in _jit._read(terms)[1]
     walk = package / "matching" / "tecs" / "compiled" / "_kernel_walk.py"
     assert walk.with_name("_kernel_node.py") in _jit._read(walk)[1], "a module that is used by its name"
-    assert _jit._stamp(terms) != _jit._stamp(ordered)
+    assert _jit._stamp(terms) != _jit._stamp(skip)
 
 
 PARTS = """

@@ -49,13 +49,13 @@ SCENARIOS = [
 
 
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
-@pytest.mark.parametrize("evaluator", ["reference", "runs"])
+@pytest.mark.parametrize("matcher", ["reference", "interpreter"])
 @pytest.mark.parametrize(("query", "data", "expected"), SCENARIOS)
-def test_one_stream(folder: Path, query: str, data: str, expected: list[list[int]], evaluator: str) -> None:
+def test_one_stream(folder: Path, query: str, data: str, expected: list[list[int]], matcher: str) -> None:
     found = spaseq.run(
         (folder / query).read_text(),
         {"S1": f"{folder / data}?triples=2&time=arrival"},
-        evaluator=evaluator,
+        matcher=matcher,
     )
     assert sorted(map(numbers, found)) == expected
 

@@ -13,12 +13,12 @@ from spaseq import Engine
 S = "http://example.org/s"
 #: By matcher, a sequence, what B asks besides, and what follows WHERE.
 QUERIES = {
-    "kernel": ("A ; !N ; B+ ; C", "FILTER(?b > ?a)", ""),
+    "nfa": ("A ; !N ; B+ ; C", "FILTER(?b > ?a)", ""),
     "bounded": ("A ; B+ ; C", "FILTER(?b > ?a)", ""),
-    "ordered": ("A , B+[,] , C", "FILTER(?b > ?a)", "AFTER MATCH SKIP PAST LAST EVENT"),
-    "enumeration": ("A : B+[:] : C", "", ""),
+    "skip": ("A , B+[,] , C", "FILTER(?b > ?a)", "AFTER MATCH SKIP PAST LAST EVENT"),
+    "tecs": ("A : B+[:] : C", "", ""),
     "lazy": ("A : B : C", "FILTER(?b > ?a)", ""),
-    "parameterized": ("A , B , C", "FILTER(?b != ?a)", ""),
+    "kmp": ("A , B , C", "FILTER(?b != ?a)", ""),
 }
 GPMS = {"A": "?x a :a ; :v ?a .", "B": "?y a :b ; :v ?b .", "C": "?z a :c ; :v ?c .", "N": "?n a :n ."}
 
@@ -29,13 +29,13 @@ def warm(matcher: str) -> int:
     bound = timedelta(days=1) if matcher == "bounded" else None
     asked = GPMS | {"B": f"{GPMS['B']} {condition}"}
     gpms = " ".join(f"DEFINE GPM {name} ON S {{ {asked[name]} }}" for name in GPMS if name in sequence)
-    engine = Engine(evaluator="kernel" if bound else matcher, latency=bound)
+    engine = Engine(matcher="nfa" if matcher in ("bounded", "skip") else matcher, latency=bound)
     found = engine.register(
         f"PREFIX : <http://example.org/> SELECT * WITHIN 9 SECONDS SLIDING FROM STREAM S <{S}> "
         f"WHERE {{ SEQ({sequence}) {gpms} }} {tail}"
     )
     ns = "http://example.org/"
-    many = 60 if matcher == "enumeration" else 600
+    many = 60 if matcher == "tecs" else 600
     events = [(f"<urn:e{i}> a <{ns}{'abc'[i % 3]}> ; <{ns}v> {i} .", i) for i in range(many)]
     for graph, time in events[:9]:
         engine.push(S, graph, time)

@@ -1,4 +1,4 @@
-"""The sequence of a query in normal form: what the evaluators and the automaton are built from.
+"""The sequence of a query in normal form: what the matchers and the automaton are built from.
 
 Every place of the sequence gets an identity, every Kleene closure knows which variables are its own
 (*group variables*: semantics, section 4), every GPM is cut into what one event decides alone and the

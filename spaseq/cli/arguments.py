@@ -76,22 +76,22 @@ class PathsEngine(StrEnum):
     GRAPHFRAMES = "graphframes"
 
 
-def check_evaluator(name: str, query: Query, engine: RunEngine, file: str | None = None) -> None:
+def check_matcher(name: str, query: Query, engine: RunEngine, file: str | None = None) -> None:
     """Raise ``UsageError`` if the matcher of that name cannot run the query there.
 
     ``file``: the file of the query, if there are several.
     """
     if engine is not RunEngine.LOCAL:
-        raise UsageError("--evaluator is for --engine local")
+        raise UsageError("--matcher is for --engine local")
     # Imported here: most runs leave the choice to the planner.
     from spaseq.automaton.normal import normalise
-    from spaseq.matching.evaluators import check
+    from spaseq.matching.planner import check
 
     try:
         check(name, normalise(query))
     except EngineError as error:
         where = "" if file is None else f"{file}: "
-        raise UsageError(f"--evaluator: {where}{error}") from None
+        raise UsageError(f"--matcher: {where}{error}") from None
 
 
 def duration(text: str) -> timedelta:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spaseq.patterns.kb import KnowledgeBase
 
 
-class Explanation(StrEnum):
+class ExplainFormat(StrEnum):
     """Output formats of ``explain``."""
 
     TEXT = "text"
@@ -37,11 +37,11 @@ def explain(
     kb: Graphs = None,
     catalog: Catalog = None,
     format_: Annotated[
-        Explanation, typer.Option("-f", "--format", help="Words, or a drawing of the automaton, or JSON.")
-    ] = Explanation.TEXT,
+        ExplainFormat, typer.Option("-f", "--format", help="Words, or a drawing of the automaton, or JSON.")
+    ] = ExplainFormat.TEXT,
     out: OutputFile = None,
 ) -> None:
-    """Say how a query will be run: what is pushed where, the automaton, the evaluator and why.
+    """Say how a query will be run: what is pushed where, the automaton, the matcher and why.
 
     For several queries, say what they share: which queries run as one over a table of their constants, and
     which share partial matches, with their common automaton and the queries at each state.
@@ -77,51 +77,51 @@ def explain(
             out.write_text(f"{text}\n", encoding="utf-8")
 
 
-def _analyzed(query: Query, form: Explanation, given: dict[str, Source], graphs: KnowledgeBase) -> str:
+def _analyzed(query: Query, form: ExplainFormat, given: dict[str, Source], graphs: KnowledgeBase) -> str:
     from spaseq.cli import analyze
     from spaseq.connect import LiveSource
     from spaseq.matching.plan import explain as plan
 
-    if form is Explanation.DOT:
+    if form is ExplainFormat.DOT:
         raise UsageError("--analyze writes text, svg or json")
     if any(isinstance(source.location, LiveSource) for source in given.values()):
         raise UsageError("--analyze reads its streams to their end, and a live source has no end")
     explanation, diagnosis = plan(query), analyze.analyze(query, given, graphs)
     match form:
-        case Explanation.SVG:
+        case ExplainFormat.SVG:
             return analyze.as_svg(explanation, diagnosis)
-        case Explanation.JSON:
+        case ExplainFormat.JSON:
             return analyze.as_json(explanation, diagnosis)
         case _:
             return analyze.as_text(explanation, diagnosis)
 
 
-def _explained(query: Query, form: Explanation) -> str:
+def _explained(query: Query, form: ExplainFormat) -> str:
     from spaseq.automaton import draw
     from spaseq.matching.plan import explain as plan
 
     plan_ = plan(query)
     match form:
-        case Explanation.TEXT:
+        case ExplainFormat.TEXT:
             return str(plan_)
-        case Explanation.DOT:
+        case ExplainFormat.DOT:
             return draw.dot(plan_.nfa)
-        case Explanation.SVG:
+        case ExplainFormat.SVG:
             return draw.svg(plan_.nfa)
-        case Explanation.JSON:
+        case ExplainFormat.JSON:
             return json.dumps(plan_.as_json(), ensure_ascii=False, indent=2)
 
 
-def _explained_together(queries: dict[str, Query], form: Explanation) -> str:
-    if form is Explanation.DOT:
+def _explained_together(queries: dict[str, Query], form: ExplainFormat) -> str:
+    if form is ExplainFormat.DOT:
         raise UsageError("several queries are drawn as text, svg or json")
     from spaseq.matching.sharing.plan import explain_all
 
     plan = explain_all(queries)
     match form:
-        case Explanation.SVG:
+        case ExplainFormat.SVG:
             return plan.svg()
-        case Explanation.JSON:
+        case ExplainFormat.JSON:
             return json.dumps(plan.as_json(), ensure_ascii=False, indent=2)
         case _:
             return str(plan)

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from spaseq.bounds import Policy
 from spaseq.cli.arguments import latency, often, size
-from spaseq.effort import Policy
 
 QueryFile = Annotated[
     Path, typer.Argument(metavar="QUERY", help="A file with a SPAseq query.", show_default=False)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from spaseq.bounds import Policy
 from spaseq.cli.arguments import (
     UsageError,
     duration,
@@ -16,7 +17,6 @@ from spaseq.cli.arguments import (
 from spaseq.cli.console import complain, reporting, warn
 from spaseq.cli.options import LatencyOption, LimitOptions, MemoryOption, PolicyOption, Shapes
 from spaseq.cli.queries import inputs, read_all
-from spaseq.effort import Policy
 from spaseq.errors import EngineError, SpaseqError
 from spaseq.language import prepare
 

@@ -30,7 +30,7 @@ _INFLIGHT: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SinkRecord:
     """A match to be sent: the name of its query, its number there (from 1), and its bytes."""
 
     query: str
@@ -48,7 +48,7 @@ class Sink(Protocol):
     def delivered(self) -> int:
         """Return how many records are known to be delivered."""
 
-    def write(self, records: Sequence[Record]) -> None:
+    def write(self, records: Sequence[SinkRecord]) -> None:
         """Send records, in order; they may not be delivered yet on return."""
 
     def flush(self) -> None:
@@ -78,7 +78,7 @@ def failed(address: Address, delivered: int, why: str) -> SinkError:
     return SinkError(f"{address}: {why}; {delivered} records were delivered before", delivered=delivered)
 
 
-def key_and_headers(record: Record) -> tuple[bytes | None, list[tuple[str, bytes]]]:
+def key_and_headers(record: SinkRecord) -> tuple[bytes | None, list[tuple[str, bytes]]]:
     """Return the key and headers of a Kafka message: the query, which decides its partition; the record's
     number.
     """
@@ -118,7 +118,7 @@ class _KafkaSink:
                 address, 0, f"no broker answers within {seconds:g} s ({error.args[0].str()})"
             ) from None
 
-    def write(self, records: Sequence[Record]) -> None:
+    def write(self, records: Sequence[SinkRecord]) -> None:
         for record in records:
             key, headers = key_and_headers(record)
             while True:
@@ -193,7 +193,7 @@ class _MqttSink:
             self.close()
             raise
 
-    def write(self, records: Sequence[Record]) -> None:
+    def write(self, records: Sequence[SinkRecord]) -> None:
         from paho.mqtt.packettypes import PacketTypes
         from paho.mqtt.properties import Properties
 
@@ -266,8 +266,8 @@ class _HttpSink:
             httpx.Request, "POST", address.url, extensions={"timeout": httpx.Timeout(seconds).as_dict()}
         )
 
-    def write(self, records: Sequence[Record]) -> None:
-        batch: list[Record] = []
+    def write(self, records: Sequence[SinkRecord]) -> None:
+        batch: list[SinkRecord] = []
         size = 0
         for record in records:
             if batch and size + len(record.value) > _REQUEST:
@@ -284,7 +284,7 @@ class _HttpSink:
     def close(self) -> None:
         self._transport.close()
 
-    def _post(self, records: Sequence[Record]) -> None:
+    def _post(self, records: Sequence[SinkRecord]) -> None:
         body = b"".join(record.value for record in records)
         first = records[0]
         headers = self._headers | {"Idempotency-Key": f"{_latin(first.query)}/{first.number}"}

@@ -11,7 +11,7 @@ from spaseq.connect.address import Address
 from spaseq.connect.clients._extra import required
 from spaseq.connect.clients.kafka import configuration
 from spaseq.connect.live import CONNECT
-from spaseq.connect.sinks import PATIENCE, Record, failed, key_and_headers
+from spaseq.connect.sinks import PATIENCE, SinkRecord, failed, key_and_headers
 from spaseq.errors import SinkError, SourceError
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class Transactions:
             self.close()
             raise
 
-    def send(self, records: Sequence[Record], count: int) -> None:
+    def send(self, records: Sequence[SinkRecord], count: int) -> None:
         """Send records in one transaction, after which there are ``count`` in all. Raises SinkError."""
         deadline = time.monotonic() + self._patience
         while True:
@@ -104,7 +104,7 @@ class Transactions:
             raise failed(self._address, 0, why) from None
         self.count = at.offset if at.offset >= 0 else None
 
-    def _transaction(self, records: Sequence[Record], count: int, deadline: float) -> None:
+    def _transaction(self, records: Sequence[SinkRecord], count: int, deadline: float) -> None:
         producer = self._producer
         producer.begin_transaction()
         for record in records:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from io import BytesIO
 from typing import Final
 
-from spaseq.connect.sinks import Record, Sink
+from spaseq.connect.sinks import Sink, SinkRecord
 from spaseq.errors import FormatError, SinkError
 from spaseq.language.syntax import Query
 from spaseq.results import Format, ResultWriter, check_format, writer
@@ -66,14 +66,14 @@ class RecordWriter(ResultWriter):
         if not self._has_failed:
             self._sink.flush()
 
-    def _send(self, records: Sequence[Record]) -> None:
+    def _send(self, records: Sequence[SinkRecord]) -> None:
         try:
             self._sink.write(records)
         except SinkError:
             self._has_failed = True
             raise
 
-    def _record(self, match: Match) -> Record:
+    def _record(self, match: Match) -> SinkRecord:
         self._buffer.seek(0)
         self._buffer.truncate()
         self._inner.match(match)
@@ -81,4 +81,4 @@ class RecordWriter(ResultWriter):
         self._number += 1
         if self._form is Format.NDJSON:
             value = f'{{"query":{dump(self._name)},"number":{self._number},'.encode() + value[1:]
-        return Record(self._name, self._number, value)
+        return SinkRecord(self._name, self._number, value)

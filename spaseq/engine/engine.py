@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pyoxigraph as ox
 
-from spaseq.effort import Policy
+from spaseq.bounds import Policy
 from spaseq.engine.arguments import (
     EventGraph,
     FarTimeError,
@@ -59,7 +59,7 @@ class Engine:
     or ``late``; unless a callable hears of it, the first of a stream and kind is a ``SpaseqWarning``.
     ``shapes``: SHACL shapes: a file, an rdflib graph or Turtle text. Events that do not conform to them are
     bad events, with SHACL's message; ``nonconforming`` counts them.
-    ``evaluator`` names the evaluator to use instead of the planned one. A query that would take more than
+    ``matcher`` names the matcher to use instead of the planned one. A query that would take more than
     ``limits`` ends, and its handle says why. Before that, at a bound, it sheds partial matches, by
     ``policy``, and may find fewer matches, but no false ones: ``latency`` is for each query the time from
     when it turns to an event until all is found that this completes, on average over some events, by
@@ -94,7 +94,7 @@ class Engine:
         max_ahead: timedelta | None = None,
         strict: bool = False,
         dead_letters: DeadLetters | str | Path | None = None,
-        evaluator: str | None = None,
+        matcher: str | None = None,
         limits: Limits = Limits(),
         latency: timedelta | None = None,
         memory: int | None = None,
@@ -115,7 +115,7 @@ class Engine:
         self._core = core = Core(limits, lateness, dead_letters, strict)
         self.turn = core.turn
         self._dispatcher, self._rejects, self._dictionary = core.dispatcher, core.rejects, core.dictionary
-        self._registry = Registry(core, self._kb, evaluator)
+        self._registry = Registry(core, self._kb, matcher)
         self._streams = Streams(core)
         self._pushing = Pushing(core, max_ahead)
         self._reading = Reading(core, idle, None if wall_clock is None else WallClock(wall_clock, lateness))
@@ -162,7 +162,7 @@ class Engine:
         this name its handle is returned, which calls ``on_match`` from now on; another query of the name (or
         other bounds) is refused, or, with ``replace``, cancelled, and this one starts in its place.
         """
-        effort = self._bounds.of(latency, weight)
+        bound = self._bounds.of(latency, weight)
         prepared = as_query(query, self._core.limits)
         self.turn.check()
         handle: Handle | None = None
@@ -171,10 +171,10 @@ class Engine:
                 self._core.check_open()
                 self._core.catch_up()
                 if name is not None or self.is_durable:
-                    named = self._registry.register(prepared, on_match, effort, name, replace)
+                    named = self._registry.register(prepared, on_match, bound, name, replace)
                     self._core.end()
                     return named
-                handle = self._registry.add(prepared, on_match, effort)
+                handle = self._registry.add(prepared, on_match, bound)
         except KeyboardInterrupt:
             if handle is not None:  # the caller does not get it
                 handle.cancel()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyoxigraph import NamedNode
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort, Policy, Pool, clock_given, latency_given, policy_given, weight_given
+from spaseq.bounds import Bound, Policy, Pool, clock_given, latency_given, policy_given, weight_given
 from spaseq.engine.core import Core
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.cuts import begins_anew
@@ -51,13 +51,13 @@ class Bounds:
         """Whether there are any, whatever a query says for itself."""
         return self._latency is not None or self._pool is not None
 
-    def of(self, latency: timedelta | None, weight: float) -> Effort | None:
+    def of(self, latency: timedelta | None, weight: float) -> Bound | None:
         """The bounds of a query; None if it has none."""
         weight = weight_given(weight)
-        bound = self._latency if latency is None else latency_given(latency)
-        if bound is None and self._pool is None:
+        seconds = self._latency if latency is None else latency_given(latency)
+        if seconds is None and self._pool is None:
             return None
-        return Effort(bound, self._pool, weight, self._policy, self._clock)
+        return Bound(seconds, self._pool, weight, self._policy, self._clock)
 
 
 #: What a query may take, as far as it is its own; None if it has no bounds.
@@ -67,9 +67,9 @@ _Bound = tuple[float | None, float] | None
 class Registry:
     """The queries of an engine. ``named``: the handles of those that have a name."""
 
-    def __init__(self, core: Core, kb: KnowledgeBase, evaluator: str | None) -> None:
+    def __init__(self, core: Core, kb: KnowledgeBase, matcher: str | None) -> None:
         self._core = core
-        self._kb, self._evaluator = kb, evaluator
+        self._kb, self._matcher = kb, matcher
         self.named: dict[str, Handle] = {}
         # Under which bounds they were registered.
         self._under: dict[str, _Bound] = {}
@@ -90,7 +90,7 @@ class Registry:
 
         core = self._core
         core.turn.used = True  # a file that is open is not for a process that is forked off
-        settings = Settings(str(lateness), self._evaluator or "")
+        settings = Settings(str(lateness), self._matcher or "")
         state = State(path, every_given(every), settings, core.dispatcher, core.rejects, core.dictionary)
         try:
             with core.turn.deferral, core.turn.lock:
@@ -118,7 +118,7 @@ class Registry:
         self,
         query: Query,
         on_match: OnMatch | None,
-        effort: Effort | None,
+        bound: Bound | None,
         name: str | None,
         is_replaced: bool,
     ) -> Handle:
@@ -127,9 +127,9 @@ class Registry:
 
         name, state = name_given(name), self._core.state
         known = self.named.get(name)
-        bound = None if effort is None else (effort.latency, effort.weight)
+        given = None if bound is None else (bound.latency, bound.weight)
         if known is not None and not known.is_cancelled:
-            is_same = known.query == query and self._under.get(name) == bound
+            is_same = known.query == query and self._under.get(name) == given
             if is_same and not (is_replaced and known.is_over):
                 known.call(on_match)
                 self._core.perform(known.deliver)
@@ -141,15 +141,15 @@ class Registry:
                     "or say replace=True to end that one and start this one in its place"
                 )
         if state is not None:
-            if effort is not None:
+            if bound is not None:
                 raise EngineError(UNREPEATED)
             repeatable(query)
         before = known if known is not None and not known.is_cancelled else None
         if state is None:
-            handle = self.named[name] = self.add(query, on_match, effort)
+            handle = self.named[name] = self.add(query, on_match, bound)
         else:
             handle = state.register(name, query, lambda: self.add(query, on_match, outlives=True))
-        self._under[name] = bound
+        self._under[name] = given
         if before is not None:
             before.cancel()
         return handle
@@ -158,7 +158,7 @@ class Registry:
         self,
         prepared: Query,
         on_match: OnMatch | None,
-        effort: Effort | None = None,
+        bound: Bound | None = None,
         start: int | None = None,
         *,
         outlives: bool = False,
@@ -167,7 +167,7 @@ class Registry:
         core = self._core
         self._kb.require(prepared, self.gone)
         kb = self._kb.restrict(prepared.knowledge)
-        own = form(prepared) if self._evaluator is None and effort is None else None
+        own = form(prepared) if self._matcher is None and bound is None else None
         # Where the partitions of one that is a part of many began anew nobody knows.
         is_alone = own is None or (outlives and begins_anew(prepared))
         key = None if own is None or is_alone else (*own.key, start)
@@ -186,11 +186,11 @@ class Registry:
             prepared,
             core.dictionary,
             kb,
-            self._evaluator,
+            self._matcher,
             core.sharing,
             start,
             limits=core.limits,
-            effort=effort,
+            bound=bound,
         )
         if outlives:
             pipeline.answers.outlive()

@@ -12,8 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Final
 
+from spaseq.bounds import Policy, Shed, in_ms
 from spaseq.connect import LiveSource, parse_location
-from spaseq.effort import Policy, Shed, in_ms
 from spaseq.engine.engine import Engine
 from spaseq.engine.handle import Handle
 from spaseq.engine.reading import Held, Source, Steps
@@ -71,7 +71,7 @@ def run(
     wall_clock: Callable[[], float] | None = None,
     strict: bool = False,
     dead_letters: DeadLetters | str | Path | None = None,
-    evaluator: str | None = None,
+    matcher: str | None = None,
     limits: Limits = Limits(),
     latency: timedelta | None = None,
     memory: int | None = None,
@@ -97,7 +97,7 @@ def run(
         wall_clock=wall_clock,
         strict=strict,
         dead_letters=dead_letters,
-        evaluator=evaluator,
+        matcher=matcher,
         limits=limits,
         latency=latency,
         memory=memory,

@@ -9,7 +9,7 @@ from typing import Final
 from weakref import ref
 
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import Unenumerated
+from spaseq.matching.columns.matcher import Unenumerated
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match, view
 
@@ -143,7 +143,7 @@ class Undelivered:
 
 
 class Unread:
-    """The matches that an evaluator has completed and not enumerated. More come while some are read."""
+    """The matches that a matcher has completed and not enumerated. More come while some are read."""
 
     def __init__(self, found: Unenumerated, read: Callable[[Iterable[Block]], Iterator[MatchBatch]]) -> None:
         """``read`` makes of blocks what users see."""
@@ -166,14 +166,14 @@ class Unread:
         return batch
 
     def _read_all(self) -> Iterator[MatchBatch]:
-        """What there is, and then what another evaluator has that took the place of the first meanwhile."""
+        """What there is, and then what another matcher has that took the place of the first meanwhile."""
         found = None
         while found is not self._found:
             found = self._found
             yield from self._read(found.unread())
 
     def move(self, found: Unenumerated) -> None:
-        """Further ones are another evaluator's, which has those that were not enumerated, too."""
+        """Further ones are another matcher's, which has those that were not enumerated, too."""
         self._found = found
 
     def drop(self) -> None:

@@ -57,7 +57,7 @@ def function(
     batch, including arguments that ``IF``, ``||`` or ``&&`` would skip. If it fails, its halves are called.
     The arrays have length one where solutions are evaluated one by one: events that are pushed alone, SELECT
     and its modifiers, subqueries with GROUP BY or LIMIT, property paths with ``*`` or ``+``, expressions with
-    EXISTS, and the matchers ``runs`` and ``reference`` between GPMs.
+    EXISTS, and the matchers ``interpreter`` and ``reference`` between GPMs.
 
     ``deterministic``: ``f`` returns the same for the same arguments, so that results may be cached. A query
     with a non-deterministic function shares nothing with other queries; with a state, ``f`` cannot be used in

@@ -231,7 +231,7 @@ class Filters:
 # Ω: the solutions of a match so far, and how an event, an iteration or a filter changes them.
 #
 # This is section 3 of the semantics, and the part of section 4 on Kleene closures, as functions from
-# rows to rows: ``X(e, Ω) = F(Ω ⋈ [[P]])``. All evaluators share it.
+# rows to rows: ``X(e, Ω) = F(Ω ⋈ [[P]])``. All matchers share it.
 
 Rows = tuple[Row, ...]
 
@@ -243,7 +243,7 @@ _MANY: Final = 64
 
 
 class Context(Filters):
-    """The operations on rows for one query. ``budget`` is what its evaluator may keep."""
+    """The operations on rows for one query. ``budget`` is what its matcher may keep."""
 
     def __init__(
         self,

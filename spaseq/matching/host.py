@@ -1,4 +1,4 @@
-"""One query's matching: its partitions, EMIT and CONSUME, around an evaluator for each partition."""
+"""One query's matching: its partitions, EMIT and CONSUME, around a matcher for each partition."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from spaseq.automaton.pattern import (
 from spaseq.events import BEGINNING, END, Stamp
 from spaseq.language.syntax import Consume, Emit
 from spaseq.limits import UNLIMITED, Budget
-from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Solution
+from spaseq.matching.model import Found, Occurrence, PartitionMatcher, Solution, StreamWindow
 
 #: Where an event stands among all: its time, its stream's place in the order of IRIs, its arrival number.
 Order = tuple[int, ...]
@@ -39,11 +39,11 @@ _PARTITION: Final = 4_096
 
 @dataclass(slots=True)
 class _Partition:
-    evaluator: Evaluator
+    matcher: PartitionMatcher
     newest: Occurrence
     # Matches that EMIT cannot judge yet, since more with the same last event may come.
     held: list[Found]
-    # What its evaluator keeps, as last counted.
+    # What its matcher keeps, as last counted.
     kept: tuple[int, int] = (0, 0)
 
 
@@ -66,17 +66,17 @@ class _Moments:
     not have been shown.
     """
 
-    def __init__(self, pattern: SequencePattern, bounds: Bounds) -> None:
-        self._bounds = bounds
+    def __init__(self, pattern: SequencePattern, window: StreamWindow) -> None:
+        self._window = window
         limits = {node.limit for node in walk(pattern.root) if isinstance(node, Absent | Within)}
-        self._lasts = sorted({bounds.lasts(limit) for limit in limits if limit is not None})
+        self._lasts = sorted({window.lasts(limit) for limit in limits if limit is not None})
         # By what ends then: the windows, then each limit of time.
         self._coming: list[deque[int]] = [deque() for _ in range(1 + len(self._lasts))]
 
     def add(self, occurrence: Occurrence) -> None:
         """An event is there."""
         time = occurrence.time
-        ends = [self._bounds.closing(occurrence), *(time + last for last in self._lasts)]
+        ends = [self._window.closing(occurrence), *(time + last for last in self._lasts)]
         for coming, end in zip(self._coming, ends, strict=True):
             if not coming or coming[-1] <= end:
                 coming.append(end + 1)
@@ -91,9 +91,9 @@ class _Moments:
 
 
 class Matcher:
-    """Routes occurrences to the evaluators of their partitions and selects among the matches found.
+    """Routes occurrences to the matchers of their partitions and selects among the matches found.
 
-    ``make`` builds an evaluator for one partition; ``budget`` is what all may keep together. ``order`` says
+    ``make`` builds a matcher for one partition; ``budget`` is what all may keep together. ``order`` says
     where an event stands among all, and ``texts`` where a partition stands among those of an event; unless
     given, ids are in their order.
     """
@@ -101,8 +101,8 @@ class Matcher:
     def __init__(
         self,
         pattern: SequencePattern,
-        bounds: Bounds,
-        make: Callable[[], Evaluator],
+        window: StreamWindow,
+        make: Callable[[], PartitionMatcher],
         budget: Budget | None = None,
         order: InOrder = tuple,
         texts: KeyOrder = tuple,
@@ -115,13 +115,13 @@ class Matcher:
         self._consume = query.consume is Consume.ANY
         # Matches may have to wait, for the end of their window at the latest.
         self._trails = may_trail(pattern.root) or query.skip is not None
-        self._bounds = bounds
+        self._window = window
         self._make = make
         self._order = order
         self._texts = texts
         self._partitions: OrderedDict[Key, _Partition] = OrderedDict()
         self._open: deque[Occurrence] = deque()
-        self._moments = _Moments(pattern, bounds) if self._trails and not bounds.counted else None
+        self._moments = _Moments(pattern, window) if self._trails and not window.counted else None
         # All up to there on the window's axis is there.
         self._at = BEGINNING
         self.watcher: Watcher | None = None
@@ -133,7 +133,7 @@ class Matcher:
 
     def push(self, occurrence: Occurrence) -> Iterator[tuple[Key, Found]]:
         """Takes the next event; yields the matches that are now certain, each with its partition."""
-        yield from self._advance(self._bounds.measure(occurrence) - 1, occurrence.time)
+        yield from self._advance(self._window.measure(occurrence) - 1, occurrence.time)
         if self.watcher is not None:
             self.watcher.saw(occurrence.stamp)
         if self._trails:
@@ -142,8 +142,8 @@ class Matcher:
             self._moments.add(occurrence)
         for key, seen in self._split(occurrence):
             partition = self._partition(key, seen)
-            found = partition.evaluator.push(seen)
-            kept = partition.evaluator.kept
+            found = partition.matcher.push(seen)
+            kept = partition.matcher.kept
             if kept != partition.kept:
                 self._count(partition, kept)
             if found:
@@ -157,11 +157,11 @@ class Matcher:
     def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
         """Time has come to ``time``: yields the matches that are certain thereby."""
         # It does not end a window that counts events, but what is absent for a time is decided.
-        yield from self._advance(self._at if self._bounds.counted else time - 1, time)
+        yield from self._advance(self._at if self._window.counted else time - 1, time)
 
     def close(self) -> Iterator[tuple[Key, Found]]:
         """No event will come any more: every window ends."""
-        last = max((self._bounds.closing(p.newest) for p in self._partitions.values()), default=None)
+        last = max((self._window.closing(p.newest) for p in self._partitions.values()), default=None)
         if last is not None:
             yield from self._advance(last, END)
 
@@ -176,7 +176,7 @@ class Matcher:
         """Drop the partial matches of a partition, and the matches that EMIT has not decided yet."""
         partition = self._partitions.get(key)
         if partition is not None:
-            partition.evaluator.drop()
+            partition.matcher.drop()
             partition.held.clear()
 
     def _count(self, partition: _Partition, kept: tuple[int, int]) -> None:
@@ -202,18 +202,18 @@ class Matcher:
         self._at = at
         if self._trails:
             for key, partition in list(self._partitions.items()):
-                found = partition.evaluator.advance(at, time)
+                found = partition.matcher.advance(at, time)
                 yield from self._deliver(key, partition, found, self._hold)
-                due = [f for f in partition.held if self._bounds.closing(f.last) <= at]
+                due = [f for f in partition.held if self._window.closing(f.last) <= at]
                 if due:
-                    partition.held = [f for f in partition.held if self._bounds.closing(f.last) > at]
+                    partition.held = [f for f in partition.held if self._window.closing(f.last) > at]
                     yield from self._deliver(key, partition, due, hold=False)
-            while self._open and self._bounds.closing(self._open[0]) <= at:
+            while self._open and self._window.closing(self._open[0]) <= at:
                 self._open.popleft()
         # Partitions stand in the order of their newest event, so the idle ones are in front.
         while self._partitions:
             key, partition = next(iter(self._partitions.items()))
-            if self._bounds.closing(partition.newest) > at:
+            if self._window.closing(partition.newest) > at:
                 break
             del self._partitions[key]
             self._count(partition, (0, 0))
@@ -271,7 +271,7 @@ class Matcher:
 def delivered(emit: Emit, found: Iterable[Found], order: InOrder) -> list[Found]:
     """What is delivered of one partition's matches: by their last event, then by their events.
 
-    So that every evaluator delivers them in the same order.
+    So that every matcher delivers them in the same order.
     """
     chosen = (select(emit, same, order) for same in _by_last_event(found, order))
     return [match for same in chosen for match in sorted(same, key=attrgetter("path"))]

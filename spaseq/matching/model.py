@@ -130,7 +130,7 @@ def _order(occurrence: Occurrence) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class StreamWindow:
     """A query's window over one streamset (semantics, section 5).
 
     ``size`` counts time units of the stream's clock, or events when ``counted``; ``start`` is t0:
@@ -205,18 +205,18 @@ class Bounds:
         return self.begins(self.measure(first)) + self.size - 1
 
 
-def bounds(window: Window, ticks: bool, start: int) -> Bounds:
+def stream_window(window: Window, ticks: bool, start: int) -> StreamWindow:
     """Return the window of a query with its first event at ``start``; with ``ticks``, a second is a tick.
 
     Raises ``EngineError`` for tumbling windows that would begin between two times of the clock.
     """
     sliding = window.kind is WindowKind.SLIDING
     if UNITS[window.unit] is None:
-        return Bounds(int(window.size), True, sliding, 0, ticks)
+        return StreamWindow(int(window.size), True, sliding, 0, ticks)
     length = Duration(window.size, window.unit)
     size = length.on(ticks)
     if sliding:
-        return Bounds(size, False, True, start, ticks)
+        return StreamWindow(size, False, True, start, ticks)
     exact = length.microseconds / (1_000_000 if ticks else 1)
     if exact < 1:
         size = 1  # no window holds two times
@@ -226,7 +226,7 @@ def bounds(window: Window, ticks: bool, start: int) -> Bounds:
             f"WITHIN {length} TUMBLING is {decimal(exact)} {clock}: its windows must begin at whole {clock}; "
             "SLIDING can be any length"
         )
-    return Bounds(size, False, False, start, ticks)
+    return StreamWindow(size, False, False, start, ticks)
 
 
 def finer_ticks(window: Window, time: int) -> str | None:
@@ -250,7 +250,7 @@ def finer_ticks(window: Window, time: int) -> str | None:
     return None
 
 
-class Evaluator(Protocol):
+class PartitionMatcher(Protocol):
     """Finds the matches of one sequence in one partition.
 
     Occurrences come in processing order. Every match is returned once: by the ``push`` of the last

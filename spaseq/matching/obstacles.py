@@ -1,4 +1,4 @@
-"""What keeps a query from an evaluator, and where in its text that stands."""
+"""What keeps a query from a matcher, and where in its text that stands."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """What an evaluator demands, and what of a query is otherwise; ``span`` says where it stands."""
+    """What a matcher demands, and what of a query is otherwise; ``span`` says where it stands."""
 
     demand: str
     here: str
@@ -64,7 +64,7 @@ class Obstacle:
 
 
 class Feature(StrEnum):
-    """What a query may ask for that not every evaluator can do, as demands name it."""
+    """What a query may ask for that not every matcher can do, as demands name it."""
 
     ZERO = "no X{0,m}"
     WITHIN = "no WITHIN inside the sequence"
@@ -212,5 +212,5 @@ def other_operators(seq: Seq, wanted: Strategy) -> Iterator[Obstacle]:
 
 
 def filter_of(item: Filter, demand: str) -> Obstacle:
-    """A filter that is not as an evaluator demands."""
+    """A filter that is not as a matcher demands."""
     return Obstacle(demand, f"FILTER({print_expression(item.condition)})", item.span)

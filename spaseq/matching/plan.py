@@ -16,8 +16,8 @@ from spaseq.language import as_query
 from spaseq.language.syntax import Filter, Group, OwnFunction, Query, Window
 from spaseq.language.syntax.durations import decimal
 from spaseq.language.syntax.printing import print_expression
-from spaseq.matching.evaluators import UnderBound, choose, under_bound
 from spaseq.matching.obstacles import Obstacle, in_words
+from spaseq.matching.planner import UnderBound, choose, under_bound
 from spaseq.patterns.expressions.walk import own_calls
 from spaseq.patterns.spectra.joins import covers
 
@@ -39,7 +39,7 @@ class GpmPlan:
 class Explanation:
     """A query's plan. ``str`` shows it to people, ``as_json`` to programs.
 
-    ``otherwise``: the evaluators that would be better, each with all that keeps the query from it. ``bound``:
+    ``otherwise``: the matchers that would be better, each with all that keeps the query from it. ``bound``:
     what it does where it has a bound (``Engine(latency=…, memory=…)``). ``functions``: the user's, by
     IRI, and how each is called.
     """
@@ -52,7 +52,7 @@ class Explanation:
     gpms: tuple[GpmPlan, ...]
     where: tuple[tuple[str, str], ...]
     nfa: NFA
-    evaluator: str
+    matcher: str
     reason: str
     otherwise: tuple[tuple[str, tuple[Obstacle, ...]], ...]
     bound: UnderBound
@@ -80,9 +80,9 @@ class Explanation:
             ],
             "where": [{"filter": text, "at": place} for text, place in self.where],
             "automaton": as_json(self.nfa),
-            "evaluator": {"name": self.evaluator, "reason": self.reason},
+            "matcher": {"name": self.matcher, "reason": self.reason},
             "otherwise": [
-                {"evaluator": name, "if": [_as_json(obstacle) for obstacle in obstacles]}
+                {"matcher": name, "if": [_as_json(obstacle) for obstacle in obstacles]}
                 for name, obstacles in self.otherwise
             ],
             "bound": {
@@ -115,7 +115,7 @@ class Explanation:
         for text, place in self.where:
             yield f"WHERE FILTER({text}) {place}"
         yield from _automaton(self.nfa, "automaton")
-        yield f"evaluator  {self.evaluator}: {self.reason}"
+        yield f"matcher    {self.matcher}: {self.reason}"
         for name, obstacles in self.otherwise:
             yield f"otherwise  {name}, if"
             for words in in_words(obstacles):
@@ -137,7 +137,7 @@ class Explanation:
 
 
 def explain(query: str | Query) -> Explanation:
-    """How a query will be run: what is asked where, its automaton, which evaluator it gets and why.
+    """How a query will be run: what is asked where, its automaton, which matcher it gets and why.
 
     Raises what ``prepare`` does.
     """
@@ -158,7 +158,7 @@ def explain(query: str | Query) -> Explanation:
         ),
         where=tuple((print_expression(f.condition), _place(f, nfa)) for f in pattern.where),
         nfa=nfa,
-        evaluator=choice.name,
+        matcher=choice.name,
         reason=choice.reason,
         otherwise=choice.otherwise,
         bound=under_bound(pattern),

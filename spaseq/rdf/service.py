@@ -56,7 +56,7 @@ _TRIPLES: Final = 500_000
 
 
 @dataclass(slots=True, eq=False)
-class _Kept:
+class _HeldMatch:
     """A match until it is described; then only its rows are kept, not its events' graphs.
 
     ``came``: how many triples had arrived when it was found.
@@ -94,7 +94,7 @@ class Service:
         self.on_match: Callable[[Match], None] | None = None
         # The last of them are not described until a block needs them; ``_since``: when the first of those was
         # found.
-        self._kept: deque[_Kept] = deque()
+        self._kept: deque[_HeldMatch] = deque()
         self._since: int | None = None
         self._came = 0
         self._store = QuadStore()
@@ -132,7 +132,7 @@ class Service:
     def add(self, match: Match) -> None:
         """Keep a match."""
         with self._lock:
-            self._kept.append(_Kept(self._came, match))
+            self._kept.append(_HeldMatch(self._came, match))
             if self._since is None:
                 self._since = self._came
             self._make_room()

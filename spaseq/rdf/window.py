@@ -29,7 +29,7 @@ from rdflib.term import Node
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.events import EARLIEST, Clock, EventBatch
 from spaseq.language.syntax import Window
-from spaseq.matching.model import Bounds, Ints, bounds
+from spaseq.matching.model import Ints, StreamWindow, stream_window
 from spaseq.rdf._quads import Pattern, Quad, QuadStore, Triple
 from spaseq.rdf.description import event_name, time_literal
 from spaseq.rdf.services import SCHEME, SERVICES
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _BatchPart:
     """A batch of events, the first at position ``start``, and their ``places`` on the window's axis."""
 
     start: int
@@ -57,18 +57,18 @@ class Recent:
     """
 
     def __init__(self, window: Window) -> None:
-        self._window = window
-        self._bounds: Bounds | None = None
-        self._parts: deque[_Part] = deque()
+        self._declared = window
+        self._window: StreamWindow | None = None
+        self._parts: deque[_BatchPart] = deque()
         self._count = 0
         self._lock = threading.Lock()
 
     def add(self, batch: EventBatch) -> None:
         """Add the next events, in processing order; remove events that left the window."""
         with self._lock:
-            if self._bounds is None:
-                self._bounds = bounds(self._window, batch.clock is Clock.TICKS, int(batch.time[0]))
-            part = _Part(self._count, batch, self._bounds.places(batch, self._count))
+            if self._window is None:
+                self._window = stream_window(self._declared, batch.clock is Clock.TICKS, int(batch.time[0]))
+            part = _BatchPart(self._count, batch, self._window.places(batch, self._count))
             self._count += len(batch)
             self._parts.append(part)
             self._drop(int(part.places[-1]))
@@ -76,13 +76,13 @@ class Recent:
     def now(self, time: int | None) -> list[tuple[int, EventBatch, int]]:
         """Return the events in the window at ``time`` or the newest event: position, batch, index in it."""
         with self._lock:
-            if self._bounds is None or not self._parts:
+            if self._window is None or not self._parts:
                 return []
             place = int(self._parts[-1].places[-1])
-            if time is not None and not self._bounds.counted:
-                place = max(place, time if self._bounds.sliding else self._bounds.index(time))
+            if time is not None and not self._window.counted:
+                place = max(place, time if self._window.sliding else self._window.index(time))
             self._drop(place)
-            oldest = max(EARLIEST, place - self._bounds.reach)
+            oldest = max(EARLIEST, place - self._window.reach)
             return [
                 (part.start + i, part.batch, i)
                 for part in self._parts
@@ -95,8 +95,8 @@ class Recent:
             self._parts.clear()
 
     def _drop(self, place: int) -> None:
-        assert self._bounds is not None
-        while self._parts and self._parts[0].places[-1] < place - self._bounds.reach:
+        assert self._window is not None
+        while self._parts and self._parts[0].places[-1] < place - self._window.reach:
             self._parts.popleft()
 
 

@@ -17,7 +17,7 @@ from spaseq.serve.errors import add_handlers
 from spaseq.serve.newest.letters import Letters
 from spaseq.serve.routes import graphs, health, matches, paths, queries, sparql, streams, trial
 from spaseq.serve.security import Guard
-from spaseq.serve.service import Service
+from spaseq.serve.service import ServerState
 from spaseq.serve.settings import Settings
 
 _PAGE: Final = Path(__file__).parent / "page"
@@ -35,7 +35,7 @@ class Application(FastAPI):
             redoc_url=None,
             lifespan=_life,
         )
-        self.service = self.state.service = Service(engine, settings, letters)
+        self.service = self.state.service = ServerState(engine, settings, letters)
         add_handlers(self)
         for part in (queries, trial, matches, streams, graphs, sparql, paths, health):
             self.include_router(part.router)
@@ -55,7 +55,7 @@ def create_app(engine: Engine, settings: Settings | None = None, letters: Letter
 
 @asynccontextmanager
 async def _life(app: FastAPI) -> AsyncIterator[None]:
-    service: Service = app.state.service
+    service: ServerState = app.state.service
     await service.start()
     try:
         yield

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 from spaseq.engine.asynchronous import Worker
 from spaseq.serve.errors import beyond
-from spaseq.serve.service import Service
+from spaseq.serve.service import ServerState
 
 T = TypeVar("T")
 
 
-async def asked(service: Service, ask: Callable[[], T]) -> T:
+async def asked(service: ServerState, ask: Callable[[], T]) -> T:
     """Return the result of a slow call. Its slot is free when it has ended, also if the client has left."""
     limits = service.settings.limits
     if service.asking >= limits.asking:
@@ -40,7 +40,7 @@ async def asked(service: Service, ask: Callable[[], T]) -> T:
         worker.end()
 
 
-def kept(service: Service, key: object, make: Callable[[], Any]) -> Any:
+def kept(service: ServerState, key: object, make: Callable[[], Any]) -> Any:
     """Return what ``make`` makes of the background graphs, cached for each version of them."""
     version = service.kb.version
     found = service.made.get(key)

@@ -31,9 +31,9 @@ class Sockets:
     def __init__(self, limits: ServeLimits) -> None:
         self.most = min(limits.sockets, _files() // 2)
         self._limits = limits
-        self._open: dict[Connection, None] = {}  # the oldest first
+        self._open: dict[TimedConnection, None] = {}  # the oldest first
 
-    def admit(self, connection: Connection) -> bool:
+    def admit(self, connection: TimedConnection) -> bool:
         """Return whether a new connection may stay."""
         if len(self._open) >= self.most:
             oldest = next((one for one in self._open if one.is_waiting), None)
@@ -44,7 +44,7 @@ class Sockets:
         self._open[connection] = None
         return True
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: TimedConnection) -> None:
         """Remove a closed connection."""
         self._open.pop(connection, None)
 
@@ -56,7 +56,7 @@ class Sockets:
                 connection.transport.abort()
 
 
-class Connection(H11Protocol):
+class TimedConnection(H11Protocol):
     """A connection with limited waiting times.
 
     ``since``: when it began to wait for its next request, or when ``is_overdue`` last saw that its client had

@@ -12,7 +12,7 @@ from spaseq.automaton.normal import normalise
 from spaseq.events import BatchBuilder, EventBatch, concatenate
 from spaseq.language.syntax import Query
 from spaseq.patterns.kb import KnowledgeBase
-from spaseq.serve.newest.recent import EVENTS, Kept, in_order
+from spaseq.serve.newest.recent import EVENTS, KeptEvent, in_order
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.evidence import Evidence
 from spaseq.why.replay import Traced, trace_newest
@@ -65,14 +65,14 @@ def count(
 def apart(evidence: Evidence, kb: KnowledgeBase) -> Evidence:
     """Return the evidence for another thread: with its own dictionary, and ``kb`` as background graphs."""
     sample, term, dictionary = evidence.sample, evidence.dictionary.term, Dictionary()
-    events: list[Kept] = []
+    events: list[KeptEvent] = []
     if sample is not None:
         streams = {stream: term(stream).value for stream in np.unique(sample.stream).tolist()}
-        events = [Kept(streams[stream], sample, i) for i, stream in enumerate(sample.stream.tolist())]
+        events = [KeptEvent(streams[stream], sample, i) for i, stream in enumerate(sample.stream.tolist())]
     return replace(evidence, sample=_copied(dictionary, events), dictionary=dictionary, kb=kb)
 
 
-def _copied(dictionary: Dictionary, events: list[Kept]) -> EventBatch | None:
+def _copied(dictionary: Dictionary, events: list[KeptEvent]) -> EventBatch | None:
     """Return events in order, with ids of another dictionary."""
     if not events:
         return None

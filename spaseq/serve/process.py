@@ -19,7 +19,7 @@ from spaseq.engine import AsyncEngine, Engine, Source
 from spaseq.errors import EngineError, SourceError, SpaseqError
 from spaseq.language.syntax import Query
 from spaseq.serve.app import Application
-from spaseq.serve.connections import BACKLOG, Connection, Quietly, Sockets, raise_files
+from spaseq.serve.connections import BACKLOG, Quietly, Sockets, TimedConnection, raise_files
 from spaseq.serve.errors import ApiError
 from spaseq.serve.newest.letters import Letters
 from spaseq.serve.security import Guard
@@ -53,7 +53,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 self.guard,
-                http=partial(Connection, sockets=self._sockets),  # type: ignore[arg-type]  # it makes one
+                http=partial(TimedConnection, sockets=self._sockets),  # type: ignore[arg-type]  # it makes one
                 backlog=BACKLOG,
                 host=settings.host,
                 port=settings.port,

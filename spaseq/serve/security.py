@@ -46,7 +46,7 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        guarded = _Guarded(send, scope)
+        guarded = _GuardedResponse(send, scope)
         most = self._settings.limits.connections
         try:
             if self._open >= most:
@@ -63,7 +63,7 @@ class Guard:
         finally:
             self._open -= 1
 
-    async def _timed(self, scope: Scope, receive: Receive, send: _Guarded) -> None:
+    async def _timed(self, scope: Scope, receive: Receive, send: _GuardedResponse) -> None:
         """Run a request with a timeout. A streaming request sets ``scope["spaseq.lasts"]`` and has its own.
 
         ``scope["spaseq.end"]`` is the deadline of other requests, on the monotonic clock.
@@ -126,7 +126,7 @@ class Guard:
             )
 
 
-class _Guarded:
+class _GuardedResponse:
     """Sends a response with the common headers, and records when it began."""
 
     def __init__(self, send: Send, scope: Scope) -> None:

@@ -23,9 +23,9 @@ from spaseq.results.writers._columns import columns
 from spaseq.serve.counting import Counted
 from spaseq.serve.errors import ApiError, beyond, told
 from spaseq.serve.latency import Latency
-from spaseq.serve.newest.history import History
+from spaseq.serve.newest.history import MatchHistory
 from spaseq.serve.newest.letters import Letters
-from spaseq.serve.newest.recent import Recent
+from spaseq.serve.newest.recent import RecentEvents
 from spaseq.serve.settings import Settings
 from spaseq.serve.sparql.process import SparqlProcess
 
@@ -46,14 +46,14 @@ _MOST: Final = 10.0
 
 
 @dataclass(slots=True)
-class Registered:
+class RegisteredQuery:
     """A registered query: its handle, its newest matches, and the task that reads these."""
 
     id: str
     name: str | None
     text: str
     handle: AsyncHandle
-    history: History
+    history: MatchHistory
     taking: asyncio.Task[None] | None = None
     #: The diagnosis of its first events, and how many these were.
     diagnosed: tuple[int, Any] | None = None
@@ -85,19 +85,19 @@ def described(query: Query, name: str | None, text: str) -> dict[str, Any]:
     }
 
 
-class Service:
+class ServerState:
     """The engine and the state of the server; all but the engine belongs to the event loop."""
 
     def __init__(self, engine: Engine, settings: Settings, letters: Letters) -> None:
         self.engine = AsyncEngine(engine)
         self.settings = settings
         self.letters = letters
-        self.queries: dict[str, Registered] = {}
+        self.queries: dict[str, RegisteredQuery] = {}
         self.readers = self.uploads = self.asking = self.trying = 0
         #: Identifies this run of the server: another run numbers its matches anew.
         self.run = secrets.token_hex(8)
         #: The events for trials and for SPARQL over windows. Used in the engine's turns only.
-        self.recent = Recent(settings.limits.window_events)
+        self.recent = RecentEvents(settings.limits.window_events)
         self.sparql = SparqlProcess(settings.limits)
         self.counting = asyncio.Lock()
         self.dropped = 0
@@ -125,7 +125,7 @@ class Service:
 
     # --- queries ------------------------------------------------------------------------------
 
-    async def register(self, query: Query, name: str | None) -> Registered:
+    async def register(self, query: Query, name: str | None) -> RegisteredQuery:
         """Register a query. With a state it needs a name, under which a restart has it again.
 
         Raises ``ApiError`` for a name that another query has, or may get as its id.
@@ -143,22 +143,22 @@ class Service:
             raise ApiError(409, "conflict", f"there is a query named {name!r}", hint="delete that one first")
         return self._add(name, await self.engine.register(query, name=name if self._is_durable else None))
 
-    def _add(self, name: str | None, handle: AsyncHandle, before: int = 0) -> Registered:
+    def _add(self, name: str | None, handle: AsyncHandle, before: int = 0) -> RegisteredQuery:
         """Add a query; ``before``: its matches that were read before this server began."""
         self._number += 1
         while (key := f"q{self._number}") in self._from_state:
             self._number += 1
-        history = History(self.settings.limits.matches, before)
-        found = self.queries[key] = Registered(key, name, handle.query.text, handle, history)
+        history = MatchHistory(self.settings.limits.matches, before)
+        found = self.queries[key] = RegisteredQuery(key, name, handle.query.text, handle, history)
         found.taking = asyncio.create_task(_take(found))
         return found
 
-    def known(self, key: str) -> Registered | None:
+    def known(self, key: str) -> RegisteredQuery | None:
         """Return the query of an id or a name, or None."""
         found = self.queries.get(key)
         return found or next((other for other in self.queries.values() if other.name == key), None)
 
-    def find(self, key: str) -> Registered:
+    def find(self, key: str) -> RegisteredQuery:
         """Return the query of an id or a name. Raises ``ApiError``."""
         found = self.known(key)
         if found is None:
@@ -166,7 +166,7 @@ class Service:
             raise ApiError(404, "not-found", f"unknown query {key[:100]!r}", hint=hint)
         return found
 
-    async def remove(self, found: Registered) -> None:
+    async def remove(self, found: RegisteredQuery) -> None:
         """End a query, and remove it."""
         self.queries.pop(found.id, None)
         found.history.close({"reason": "deleted"})
@@ -207,7 +207,7 @@ class Service:
         """Start in the running event loop; restore the queries of the engine's state."""
         streams = await self.engine.call(Engine.streams)
         had = any(stats.events for stats in streams.values())
-        self.recent = Recent(self.settings.limits.window_events, forgot=had)
+        self.recent = RecentEvents(self.settings.limits.window_events, forgot=had)
         await self.engine.call(lambda engine: engine.follow(self.recent.add))
         known = await self.engine.queries()
         self._from_state = frozenset(known)
@@ -261,7 +261,7 @@ def check_name(name: str | None) -> None:
         raise ApiError(400, "name", message, hint="a name that is not q and a number")
 
 
-async def _take(found: Registered) -> None:
+async def _take(found: RegisteredQuery) -> None:
     """Read matches as they arrive."""
     end: dict[str, Any] = {"reason": "done"}
     try:

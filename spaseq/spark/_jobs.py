@@ -44,7 +44,7 @@ class Options(TypedDict, total=False):
     clock: Clock | str | None
     lateness: timedelta | str
     buckets: int | None
-    evaluator: str | None
+    matcher: str | None
     kb_changed: KbChanged
     latency: timedelta | str | None
     memory: int | None
@@ -59,7 +59,7 @@ class Settings:
     clock: Clock | str | None = None
     lateness: timedelta | str = timedelta(0)
     buckets: int | None = None
-    evaluator: str | None = None
+    matcher: str | None = None
     kb_changed: KbChanged = "error"
     latency: timedelta | str | None = None
     memory: int | None = None
@@ -120,9 +120,9 @@ def job_of(
         )
     buckets = settings.buckets or (STREAM_BUCKETS if is_stream else partitions)
     latency = None if settings.latency is None else _length("latency", settings.latency)
-    bound = bound_of(pattern, latency, settings.memory, settings.evaluator)
+    bound = bound_of(pattern, latency, settings.memory, settings.matcher)
     job = Job(
-        text, clock, start, bucket_numbers(1 if group is not None else buckets), settings.evaluator,
+        text, clock, start, bucket_numbers(1 if group is not None else buckets), settings.matcher,
         is_stream=is_stream, topics=topics, graphs=contents(graphs) if is_stream else "", replays=replays,
         bound=bound, shapes=text_of(settings.shapes), functions=functions,
     )  # fmt: skip

@@ -25,7 +25,7 @@ from spaseq.terms.dictionary import Dictionary
 from spaseq.why.diagnosis import EdgeCount, FilterCount, StateCount
 from spaseq.why.evidence import Evidence
 from spaseq.why.filters import Tally
-from spaseq.why.trace import Trace, TracedRuns, trace_of
+from spaseq.why.trace import RunTrace, TracedRuns, trace_of
 
 #: The most partial matches that a replay keeps.
 LIMITS: Final = Limits(partial_matches=5_000)
@@ -182,7 +182,7 @@ class _Watched:
             query,
             evidence.dictionary,
             evidence.kb,
-            "runs",
+            "interpreter",
             start=begin,
             limits=LIMITS,
             make_context=partial(_Counting, tallies=self._tallies),
@@ -196,11 +196,11 @@ class _Watched:
         yield from self.pipeline.answers.read(found)
         self.events += 1
 
-    def trace(self) -> Trace:
+    def trace(self) -> RunTrace:
         """Count what becomes of partial matches from now on."""
         pattern, context = self.pipeline.pattern, self.pipeline.context
         trace = trace_of(pattern)
-        self.pipeline.evaluators = lambda window: lambda: TracedRuns(trace, pattern, context, window)
+        self.pipeline.matchers = lambda window: lambda: TracedRuns(trace, pattern, context, window)
         return trace
 
     def counts(self) -> tuple[FilterCount, ...]:

@@ -14,11 +14,11 @@ from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.interpreter.absence import Path
-from spaseq.matching.interpreter.evaluator import Runs
-from spaseq.matching.interpreter.machine import Gathering, Machine, Member
-from spaseq.matching.interpreter.program import GateEdge, Place, RunsProgram
+from spaseq.matching.interpreter.machine import AllGathering, Member, RunMachine
+from spaseq.matching.interpreter.matcher import Interpreter
+from spaseq.matching.interpreter.program import GateEdge, ProgramState, RunsProgram
 from spaseq.matching.interpreter.state import MatchEnd, PartialMatch, Wait
-from spaseq.matching.model import Bounds, Choice, Found, Occurrence
+from spaseq.matching.model import Choice, Found, Occurrence, StreamWindow
 from spaseq.why.diagnosis import EdgeCount, StateCount
 
 #: Reasons why a partial match ends, besides the strategy after it.
@@ -36,7 +36,7 @@ class _Visit:
 
 
 @dataclass(slots=True)
-class Trace:
+class RunTrace:
     """The counts of an automaton, for all partitions together; for an ALL's operands only their matches."""
 
     nfa: NFA
@@ -47,7 +47,7 @@ class Trace:
     visits: list[_Visit] = field(default_factory=list)
     states: dict[int, int] = field(default_factory=dict)
     edges: dict[int, Edge] = field(default_factory=dict)
-    bounds: Bounds | None = None
+    window: StreamWindow | None = None
     last: Occurrence | None = None
 
     def __post_init__(self) -> None:
@@ -71,8 +71,8 @@ class Trace:
             came[visit.state] += 1
             if visit.on:
                 on[visit.state] += 1
-            elif visit.first is not None and self.last is not None and self.bounds is not None:
-                ends = END if self.bounds.together(visit.first, self.last) else WINDOW
+            elif visit.first is not None and self.last is not None and self.window is not None:
+                ends = END if self.window.together(visit.first, self.last) else WINDOW
                 died[visit.state][visit.fate or ends] += 1
         states = tuple(
             StateCount(state, came[state], on[state], self.ended[state], dict(died[state]))
@@ -87,7 +87,7 @@ class Trace:
         return EdgeCount(edge.source, edge.target, label(edge), self.taken[edge], operands)
 
 
-def _ways(nfa: NFA, state: int, place: Place) -> Iterator[tuple[Edge, GateEdge]]:
+def _ways(nfa: NFA, state: int, place: ProgramState) -> Iterator[tuple[Edge, GateEdge]]:
     """Yield the edges out of a state, and the compiled form of each."""
     edges = list(nfa.leaving(state))
     for gate in place.gates:
@@ -104,37 +104,39 @@ def _ways(nfa: NFA, state: int, place: Place) -> Iterator[tuple[Edge, GateEdge]]
             yield edge, way
 
 
-def trace_of(pattern: SequencePattern) -> Trace:
+def trace_of(pattern: SequencePattern) -> RunTrace:
     """Return a trace of a sequence.
 
     Partial matches are not indexed by keys, so that events that do not join are counted as rejected.
     """
     nfa = compile_pattern(pattern).everywhere(_keyless)
-    return Trace(nfa, RunsProgram(nfa))
+    return RunTrace(nfa, RunsProgram(nfa))
 
 
 def _keyless(nfa: NFA) -> NFA:
     return replace(nfa, edges=tuple(replace(edge, key=()) for edge in nfa.edges))
 
 
-class TracedRuns(Runs):
-    """The matcher ``runs`` with counts."""
+class TracedRuns(Interpreter):
+    """The matcher ``interpreter`` with counts."""
 
-    def __init__(self, trace: Trace, pattern: SequencePattern, context: Context, bounds: Bounds) -> None:
-        super().__init__(trace.program, pattern, context, bounds)
+    def __init__(
+        self, trace: RunTrace, pattern: SequencePattern, context: Context, window: StreamWindow
+    ) -> None:
+        super().__init__(trace.program, pattern, context, window)
         self._trace = trace
-        trace.bounds = bounds
+        trace.window = window
         single = len(set(pattern.streams)) == 1
-        self._machine = _Traced(trace, context, bounds, single)
+        self._machine = _Traced(trace, context, window, single)
         self._machine.start(PartialMatch(), context.start)
 
     def push(self, occurrence: Occurrence) -> list[Found]:
-        """Process an occurrence, see ``Evaluator.push``."""
+        """Process an occurrence, see ``PartitionMatcher.push``."""
         self._trace.last = occurrence
         return super().push(occurrence)
 
 
-class _Traced(Machine):
+class _Traced(RunMachine):
     """The machine with counts.
 
     ``_here`` is the visit that is just beginning. ``_seeing`` is the visit of the partial match that sees an
@@ -142,17 +144,17 @@ class _Traced(Machine):
     operand may complete.
     """
 
-    def __init__(self, trace: Trace, context: Context, bounds: Bounds, single: bool) -> None:
+    def __init__(self, trace: RunTrace, context: Context, window: StreamWindow, single: bool) -> None:
         self._trace = trace
         self._visit_of: dict[int, _Visit] = {}
         self._here: _Visit | None = None
         self._seeing: _Visit | None = None
         self._hindrance: str | None = None
-        self._home: Gathering | None = None
-        super().__init__(trace.program, context, bounds, single)
+        self._home: AllGathering | None = None
+        super().__init__(trace.program, context, window, single)
 
-    def arrive(self, place: Place, run: PartialMatch, rows: Rows) -> None:
-        """Count an arrival, see ``Machine.arrive``."""
+    def arrive(self, place: ProgramState, run: PartialMatch, rows: Rows) -> None:
+        """Count an arrival, see ``RunMachine.arrive``."""
         home, self._home = self._home, None
         if home is not None and place is home.way.target:
             self._complete(home)
@@ -165,7 +167,7 @@ class _Traced(Machine):
         self._here = outer
         self._home = home
 
-    def _complete(self, home: Gathering) -> None:
+    def _complete(self, home: AllGathering) -> None:
         edge, visit = self._trace.edges.get(id(home.way)), self._visit_of.get(home.wait.number)
         if edge is not None:
             self._trace.taken[edge] += 1
@@ -178,7 +180,7 @@ class _Traced(Machine):
             self._trace.ended[self._here.state] += 1
         if run.home is not None:
             home, operand = run.home
-            assert isinstance(home, Gathering)
+            assert isinstance(home, AllGathering)
             self._home = home
             edge = self._trace.edges.get(id(home.way))
             if edge is not None:
@@ -195,7 +197,7 @@ class _Traced(Machine):
         return decided
 
     def remember(self, number: int, run: PartialMatch, member: Member) -> None:
-        """Count a match of an operand, see ``Machine.remember``."""
+        """Count a match of an operand, see ``RunMachine.remember``."""
         if self._here is not None and isinstance(member, Wait):
             self._here.fate = None
             self._visit_of[number] = self._here
@@ -237,7 +239,7 @@ class _Traced(Machine):
 
     def _step(self, way: GateEdge, run: PartialMatch, rows: Rows, last: Occurrence) -> None:
         edge = self._trace.edges.get(id(way))
-        within = run.first is None or self.bounds.together(run.first, last)
+        within = run.first is None or self.window.together(run.first, last)
         if edge is not None and within:
             self._trace.taken[edge] += 1
             if self._seeing is not None:

@@ -15,7 +15,7 @@ from spaseq.results.match import Match
 from spaseq.why.diagnosis import FilterCount, Trial, plural
 from spaseq.why.evidence import Evidence
 from spaseq.why.replay import Replays, plain, shrinking
-from spaseq.why.variants import Step, Variant, joined_alone, longer, sliding, steps, variants
+from spaseq.why.variants import PartialQuery, Variant, joined_alone, longer, sliding, steps, variants
 
 #: If a longer window has fewer matches than this, the span of the shortest is reported.
 _MATCHES = 100
@@ -83,7 +83,7 @@ def try_out(evidence: Evidence, replays: Replays) -> Tried:
 class _Trials:
     """The changes tried at a step and their meaning; changes that give the whole query a match come first."""
 
-    def __init__(self, replays: Replays, step: Step) -> None:
+    def __init__(self, replays: Replays, step: PartialQuery) -> None:
         self._replays, self._step = replays, step
         self.trials: list[Trial] = []
         self._causes: list[tuple[bool, str]] = []
@@ -163,7 +163,7 @@ class _Trials:
         return variant, found
 
 
-def _changed(replays: Replays, step: Step, filters: tuple[FilterCount, ...]) -> Tried:
+def _changed(replays: Replays, step: PartialQuery, filters: tuple[FilterCount, ...]) -> Tried:
     tried = _Trials(replays, step)
     for variant in sliding(step.whole):
         tried.add(variant)

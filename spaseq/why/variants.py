@@ -52,7 +52,7 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PartialQuery:
     """A query up to the first ``count`` elements of its sequence; all of it if None."""
 
     whole: Query
@@ -84,7 +84,7 @@ class Step:
         return with_sequence(query, _cut(sequence, range(self.count)))
 
 
-def steps(query: Query) -> Iterator[Step]:
+def steps(query: Query) -> Iterator[PartialQuery]:
     """Yield the query up to the first element of its sequence, up to the second, and so on; then all of it.
 
     Does not cut after a negation, which depends on what follows it.
@@ -93,8 +93,8 @@ def steps(query: Query) -> Iterator[Step]:
     if isinstance(sequence, Elements):
         for count in range(1, len(sequence.elements)):
             if not _is_negation(sequence.elements[count - 1]):
-                yield Step(query, count)
-    yield Step(query)
+                yield PartialQuery(query, count)
+    yield PartialQuery(query)
 
 
 def with_sequence(query: Query, sequence: Seq) -> Query:

@@ -31,20 +31,20 @@ PER_VALUE = query("A , B", LONG, {"A": "?a :v ?n", "B": "?b :v ?n"}, partition="
 
 #: Who meets which limit: its name and value, a query, and events of all of which something is kept.
 KEPT = {
-    "runs": ("partial_matches", 1_000, *DOUBLES),
-    "kernel": ("partial_matches", 1_000, *DOUBLES),
+    "interpreter": ("partial_matches", 1_000, *DOUBLES),
+    "nfa": ("partial_matches", 1_000, *DOUBLES),
     "lazy": (
         "partial_matches",
         100,
         query("A : B : C", LONG),
         f"{many('c', 900)} a1000 {many('b', 800, 1001)}",
     ),
-    "runs, in bytes": ("query_bytes", 10**6, *DOUBLES),
-    "kernel, in bytes": ("query_bytes", 10**6, *DOUBLES),
+    "interpreter, in bytes": ("query_bytes", 10**6, *DOUBLES),
+    "nfa, in bytes": ("query_bytes", 10**6, *DOUBLES),
     "lazy, in bytes": ("query_bytes", 10**5, query("A : B", LONG), many("a", 900)),
     "tree, in bytes": ("query_bytes", 10**5, query("A : B", LONG), many("a", 900)),
-    "enumeration, in bytes": ("query_bytes", 7 * 10**5, query("A : B", LONG), many("a", 7_000)),
-    "parameterized, in bytes": ("query_bytes", 10**5, PER_VALUE, many("a", 3_000)),
+    "tecs, in bytes": ("query_bytes", 7 * 10**5, query("A : B", LONG), many("a", 7_000)),
+    "kmp, in bytes": ("query_bytes", 10**5, PER_VALUE, many("a", 3_000)),
 }
 
 
@@ -52,10 +52,10 @@ KEPT = {
 @pytest.mark.few(1)
 def test_what_a_query_keeps(case: str) -> None:
     name, most, text, events = KEPT[case]
-    evaluator = case.partition(",")[0]
-    engine = spaseq.Engine(evaluator=evaluator, limits=Limits(**{name: most}))
+    matcher = case.partition(",")[0]
+    engine = spaseq.Engine(matcher=matcher, limits=Limits(**{name: most}))
     handle = engine.register(text)
-    other = engine.register(query("X , Y" if evaluator == "parameterized" else "X : Y"))
+    other = engine.register(query("X , Y" if matcher == "kmp" else "X : Y"))
     push(engine, events)
     assert handle.done
     option = name.replace("_", "-")
@@ -68,7 +68,7 @@ def test_what_a_query_keeps(case: str) -> None:
 
 
 def test_partitions_count_together() -> None:
-    engine = spaseq.Engine(evaluator="runs", limits=Limits(partial_matches=100))
+    engine = spaseq.Engine(matcher="interpreter", limits=Limits(partial_matches=100))
     handle = engine.register(
         query("A ; B", "10 SECONDS SLIDING", {"A": "?a :k ?k", "B": "?b :k ?k"}, partition="?k")
     )
@@ -84,12 +84,12 @@ def test_partitions_count_together() -> None:
 
 
 @pytest.mark.few(0, ci=1)
-@pytest.mark.parametrize("evaluator", ["kernel", "runs"])
-def test_kleene_with_prev_that_doubles(evaluator: str) -> None:
+@pytest.mark.parametrize("matcher", ["nfa", "interpreter"])
+def test_kleene_with_prev_that_doubles(matcher: str) -> None:
     """Within the limits that there are if nobody says any."""
-    engine = spaseq.Engine(evaluator=evaluator)
+    engine = spaseq.Engine(matcher=matcher)
     handle = engine.register(query("A ; B+[:] ; C", LONG, {"B": "FILTER(?bv > PREV(?bv))"}))
-    other = engine.register(query("X : Y") if evaluator == "runs" else query("X ; Y"))
+    other = engine.register(query("X : Y") if matcher == "interpreter" else query("X ; Y"))
     for i in range(40):
         push(engine, f"{'ab'[i > 0]}{i}")
     with pytest.raises(spaseq.LimitError, match=r"partial_matches=1000000|query_bytes=1073741824"):
@@ -200,7 +200,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("here")
 @pytest.mark.slow
 def test_limits_on_the_command_line() -> None:
-    run = ["run", "q.rq", "-s", "S=s.nq", "--evaluator", "kernel"]
+    run = ["run", "q.rq", "-s", "S=s.nq", "--matcher", "nfa"]
     done = CliRunner().invoke(app, [*run, "--limit", "partial-matches=1k"])
     assert done.exit_code == 1
     assert "is over the limit partial_matches=1000: Limits(partial_matches=…), or --limit" in done.stderr

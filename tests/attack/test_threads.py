@@ -24,15 +24,15 @@ from spaseq.engine.pipelines.jobs import Jobs
 from spaseq.rdf import connect
 from tests.streams import NS, events_of, query
 
-#: A sequence for every evaluator; each event of type a is a match of SEQ(A), which few of them can run.
-EVALUATORS = {
-    "runs": "A",
+#: A sequence for every matcher; each event of type a is a match of SEQ(A), which few of them can run.
+MATCHERS = {
+    "interpreter": "A",
     "reference": "A",
-    "kernel": "A",
-    "enumeration": "A : B",
+    "nfa": "A",
+    "tecs": "A : B",
     "lazy": "A : B",
     "tree": "A : B",
-    "parameterized": "A , B",
+    "kmp": "A , B",
 }
 
 
@@ -65,10 +65,10 @@ def together(threads: int, work: Callable[[int], object]) -> list[object]:
         return list(pool.map(run, range(threads)))
 
 
-def pushed_by_threads(evaluator: str, threads: int, each: int) -> None:
+def pushed_by_threads(matcher: str, threads: int, each: int) -> None:
     """Threads push events of one tick, while one more drains; nothing is lost, nothing doubled."""
-    sequence = EVALUATORS[evaluator]
-    engine = spaseq.Engine(evaluator=evaluator)
+    sequence = MATCHERS[matcher]
+    engine = spaseq.Engine(matcher=matcher)
     alone = engine.register(query(sequence, "5 EVENTS"))
     called: list[spaseq.Match] = []
     engine.register(query(sequence, "5 EVENTS"), on_match=called.append)
@@ -96,28 +96,28 @@ def pushed_by_threads(evaluator: str, threads: int, each: int) -> None:
         assert set(found) == expected
 
 
-@pytest.mark.parametrize("evaluator", EVALUATORS)
+@pytest.mark.parametrize("matcher", MATCHERS)
 @pytest.mark.few(1)
-def test_threads_push_into_one_engine(evaluator: str) -> None:
-    pushed_by_threads(evaluator, 4, 100)
+def test_threads_push_into_one_engine(matcher: str) -> None:
+    pushed_by_threads(matcher, 4, 100)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("evaluator", [name for name in EVALUATORS if name != "reference"])
-def test_many_threads_push_into_one_engine(evaluator: str) -> None:
-    pushed_by_threads(evaluator, 8, 500)
+@pytest.mark.parametrize("matcher", [name for name in MATCHERS if name != "reference"])
+def test_many_threads_push_into_one_engine(matcher: str) -> None:
+    pushed_by_threads(matcher, 8, 500)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("evaluator", [name for name in EVALUATORS if name != "reference"])
-def test_many_threads_push_very_much(evaluator: str) -> None:
-    pushed_by_threads(evaluator, 8, 10_000)
+@pytest.mark.parametrize("matcher", [name for name in MATCHERS if name != "reference"])
+def test_many_threads_push_very_much(matcher: str) -> None:
+    pushed_by_threads(matcher, 8, 10_000)
 
 
 @pytest.mark.long
 def test_threads_again_and_again() -> None:
     for _ in range(20):
-        pushed_by_threads("kernel", 8, 1_000)
+        pushed_by_threads("nfa", 8, 1_000)
 
 
 def test_threads_push_register_cancel_drain_and_advance() -> None:
@@ -145,8 +145,8 @@ def test_threads_push_register_cancel_drain_and_advance() -> None:
 def fuzzed(seed: int, threads: int, each: int) -> None:
     """Threads do anything at any time; of queries that were there all the time nothing is lost or doubled."""
     rng = random.Random(seed)
-    evaluator = rng.choice([None, "runs", "kernel"])
-    engine = spaseq.Engine(evaluator=evaluator, lateness=timedelta(seconds=rng.choice([0, 3])))
+    matcher = rng.choice([None, "interpreter", "nfa"])
+    engine = spaseq.Engine(matcher=matcher, lateness=timedelta(seconds=rng.choice([0, 3])))
     always = engine.register(query("A"))
     maker = query("A", head=f"REGISTER STREAM <{NS}T> AS CONSTRUCT {{ ?a a :c ; :v 2 }}")
     engine.register(maker)
@@ -417,14 +417,14 @@ def test_matches_that_an_interrupt_takes_away_are_given_when_asked_again() -> No
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # one inside of a finalizer
 @pytest.mark.filterwarnings("ignore:no registered query reads stream")  # if the interrupt ended all queries
-@pytest.mark.parametrize("evaluator", ["kernel", "runs"])
+@pytest.mark.parametrize("matcher", ["nfa", "interpreter"])
 @pytest.mark.few(1)
-def test_real_interrupts_leave_queries_whole_or_over(evaluator: str) -> None:
+def test_real_interrupts_leave_queries_whole_or_over(matcher: str) -> None:
     """Of a query that goes on, each event that it counts is one match, and no other is."""
     survived = 0
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     for attempt in range(40):
-        engine = spaseq.Engine(evaluator=evaluator)
+        engine = spaseq.Engine(matcher=matcher)
         handles = [engine.register(query("A")) for _ in range(3)]
         with suppress(KeyboardInterrupt):
             signal.setitimer(signal.ITIMER_REAL, 0.0002 + attempt * 0.0001)

@@ -23,11 +23,11 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
-from spaseq.matching.kmp.evaluator import Parameterized
+from spaseq.matching.kmp.matcher import KmpMatcher
 from spaseq.matching.kmp.patterns import Pattern, Term, Variable, compile_pattern, search_numbers
 from spaseq.matching.kmp.tree import PatternTree
-from spaseq.matching.model import Bounds
-from spaseq.matching.nfa.evaluator import Kernel
+from spaseq.matching.model import StreamWindow
+from spaseq.matching.nfa.matcher import NfaMatcher
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check
@@ -187,21 +187,21 @@ def _events(quick: bool) -> Iterator[Measurement]:
     for case, (seq, objects, by) in _QUERIES.items():
         pattern = normalise(parse(_query(seq, objects, by)))
         stream = _Stream(count, pages=100, users=1_000)
-        taken: dict[str, list[float]] = {"parameterized": [], "kernel": []}
+        taken: dict[str, list[float]] = {"kmp": [], "nfa": []}
         answers: dict[str, int] = {}
         for _ in range(runs):
             for name, seconds in taken.items():
                 spent, answers[name] = stream.seconds(name, pattern, objects, bool(by))
                 seconds.append(spent)
-        check(f"matches of {case}", answers["parameterized"], answers["kernel"])
-        ours, theirs = (median(taken[name]) for name in ("parameterized", "kernel"))
+        check(f"matches of {case}", answers["kmp"], answers["nfa"])
+        ours, theirs = (median(taken[name]) for name in ("kmp", "nfa"))
         yield Measurement(
             "kmp",
             f"{case}: events as columns, 100 pages",
             theirs / ours,
             "the runs kernel",
             {"events": count / ours, "events (runs kernel)": count / theirs},
-            {"matches": float(answers["kernel"])},
+            {"matches": float(answers["nfa"])},
         )
 
 
@@ -232,15 +232,15 @@ class _Stream:
     def seconds(
         self, name: str, pattern: SequencePattern, objects: dict[str, str], by: bool
     ) -> tuple[float, int]:
-        """How long an evaluator takes, and how many matches it finds; the first batch warms up."""
+        """How long a matcher takes, and how many matches it finds; the first batch warms up."""
         context = Context(pattern, self.dictionary, lambda *_: False)
-        make = Parameterized if name == "parameterized" else Kernel
-        evaluator = make(pattern, self.dictionary, context, Bounds(1_000, True, True, 0))
+        make = KmpMatcher if name == "kmp" else NfaMatcher
+        matcher = make(pattern, self.dictionary, context, StreamWindow(1_000, True, True, 0))
         spent, found = 0.0, 0
         for start in range(0, len(self._visits), _BATCH):
             batch, solutions = self._batch(start, objects, by)
             before = time.perf_counter()
-            new = sum(map(len, evaluator.process(batch, start, solutions)))
+            new = sum(map(len, matcher.process(batch, start, solutions)))
             if start:
                 spent += time.perf_counter() - before
                 found += new

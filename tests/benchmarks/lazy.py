@@ -22,15 +22,15 @@ from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
 from spaseq.language.reading.parser import parse
-from spaseq.matching.columns.evaluator import ByColumns
+from spaseq.matching.columns.matcher import ByColumns
 from spaseq.matching.context import Context
-from spaseq.matching.evaluators import by_events
 from spaseq.matching.host import Matcher
-from spaseq.matching.lazy.evaluator import Lazy
+from spaseq.matching.lazy.matcher import LazyMatcher
 from spaseq.matching.lazy.records import counter
-from spaseq.matching.model import Bounds, Occurrence
-from spaseq.matching.nfa.evaluator import Kernel
+from spaseq.matching.model import Occurrence, StreamWindow
+from spaseq.matching.nfa.matcher import NfaMatcher
 from spaseq.matching.nfa.records import header
+from spaseq.matching.planner import by_events
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check
@@ -90,46 +90,48 @@ def _batches(dictionary: Dictionary, kinds: Ids, values: Ids) -> list[Batch]:
 
 @dataclass
 class _Run:
-    """How an evaluator did: processor seconds, matches, and the most partial matches after a batch."""
+    """How a matcher did: processor seconds, matches, and the most partial matches after a batch."""
 
     seconds: float
     matches: int
     partial: int
 
     @classmethod
-    def of(cls, evaluator: ByColumns, live: Callable[[], int], batches: Sequence[Batch]) -> _Run:
+    def of(cls, matcher: ByColumns, live: Callable[[], int], batches: Sequence[Batch]) -> _Run:
         matches = most = 0
         begin = time.process_time()
         for batch in batches:
-            matches += sum(map(len, evaluator.process(*batch)))
+            matches += sum(map(len, matcher.process(*batch)))
             most = max(most, live())
         return cls(time.process_time() - begin, matches, most)
 
 
 def _eager(
-    pattern: SequencePattern, dictionary: Dictionary, bounds: Bounds, batches: Sequence[Batch]
+    pattern: SequencePattern, dictionary: Dictionary, window: StreamWindow, batches: Sequence[Batch]
 ) -> _Run:
-    kernel = Kernel(pattern, dictionary, Context(pattern, dictionary, lambda *_: False), bounds)
+    kernel = NfaMatcher(pattern, dictionary, Context(pattern, dictionary, lambda *_: False), window)
     return _Run.of(kernel, lambda: int(kernel._memory.ints[header.LIVE_WAITS]), batches)
 
 
 def _lazy(
     pattern: SequencePattern,
     dictionary: Dictionary,
-    bounds: Bounds,
+    window: StreamWindow,
     batches: Sequence[Batch],
     *,
     tree: bool,
 ) -> _Run:
     context = Context(pattern, dictionary, lambda *_: False)
-    lazy = Lazy(pattern, dictionary, context, bounds, tree=tree)
+    lazy = LazyMatcher(pattern, dictionary, context, window, tree=tree)
     return _Run.of(lazy, lambda: int(lazy.memory.counters[counter.PEAK]), batches)
 
 
-def _runs(pattern: SequencePattern, dictionary: Dictionary, bounds: Bounds, batches: Sequence[Batch]) -> _Run:
+def _runs(
+    pattern: SequencePattern, dictionary: Dictionary, window: StreamWindow, batches: Sequence[Batch]
+) -> _Run:
     """Event by event; how many partial matches there are is not asked."""
     context = Context(pattern, dictionary, lambda *_: False)
-    matcher = Matcher(pattern, bounds, by_events("runs", pattern, context, bounds))
+    matcher = Matcher(pattern, window, by_events("interpreter", pattern, context, window))
     matches = 0
     begin = time.process_time()
     for batch, start, solutions in batches:
@@ -146,19 +148,19 @@ _TREE: Final = partial(_lazy, tree=True)
 
 
 def _compared(
-    case: str, against: str, seq: str, filters: dict[str, str], window: int, kinds: Ids, prices: Ids
+    case: str, against: str, seq: str, filters: dict[str, str], size: int, kinds: Ids, prices: Ids
 ) -> Iterator[Measurement]:
-    """Chain and tree against the kernel, or where it cannot, against ``runs``."""
-    pattern, bounds = _pattern(seq, filters), Bounds(window, True, True, 0)
+    """Chain and tree against the kernel, or where it cannot, against ``interpreter``."""
+    pattern, window = _pattern(seq, filters), StreamWindow(size, True, True, 0)
     dictionary = Dictionary()
     ids = np.array([dictionary.pin(Literal(price)) for price in range(int(prices.max()) + 1)])
     batches = _batches(dictionary, kinds, ids[prices])
 
     def best(run: Callable[..., _Run]) -> _Run:
         # What is compiled on the way is compiled in the first run.
-        return min((run(pattern, dictionary, bounds, batches) for _ in range(2)), key=lambda one: one.seconds)
+        return min((run(pattern, dictionary, window, batches) for _ in range(2)), key=lambda one: one.seconds)
 
-    eager = _runs(pattern, dictionary, bounds, batches) if against == "runs" else best(_eager)
+    eager = _runs(pattern, dictionary, window, batches) if against == "interpreter" else best(_eager)
     for name, run in (("chain", _CHAIN), ("tree", _TREE)):
         lazy = best(run)
         check(f"matches of {case}", lazy.matches, eager.matches)
@@ -199,22 +201,22 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
     """Three elements over ratios and windows, any order, and real trades."""
     windows, count = ((50,), 3_000) if quick else ((100, 1_000), 30_000)
     rng = np.random.default_rng(7)
-    for _ in _compared("warm", "kernel", "A : B : C", _CLOSE, 10, rng.integers(0, 3, 300), np.arange(300)):
+    for _ in _compared("warm", "nfa", "A : B : C", _CLOSE, 10, rng.integers(0, 3, 300), np.arange(300)):
         pass  # loads compiled code
     for window in windows:
         for case, shares in _SHARES.items():
             weights = np.array(shares) / sum(shares)
             kinds, prices = rng.choice(3, count, p=weights), rng.integers(0, _PRICES, count)
             name = f"{window} events, {case}"
-            yield from _compared(name, "kernel", "A : B : C", _CLOSE, window, kinds, prices)
+            yield from _compared(name, "nfa", "A : B : C", _CLOSE, window, kinds, prices)
     for window in windows if quick else (*windows, 10_000):
         for case in ("all alike", "1:100, the last is rare", "1:100, the first is rare"):
             weights = np.array(_SHARES[case]) / sum(_SHARES[case])
             kinds, prices = rng.choice(3, count, p=weights), rng.integers(0, _PRICES, count)
             name = f"{window} events, filters of 1:500, {case}"
-            yield from _compared(name, "kernel", "A : B : C", _NARROW, window, kinds, prices)
+            yield from _compared(name, "nfa", "A : B : C", _NARROW, window, kinds, prices)
     kinds, prices = rng.integers(0, 10, count // 10), rng.integers(0, _PRICES, count // 10)
-    yield from _compared("ALL(A, B, C)", "runs", "ALL(A, B, C)", _ANY_ORDER, 100, kinds, prices)
+    yield from _compared("ALL(A, B, C)", "interpreter", "ALL(A, B, C)", _ANY_ORDER, 100, kinds, prices)
     ticks = SHARED / "stock-inet-ticks"
     if not ticks.exists():
         yield Measurement("lazy", "real trades", None, "reference data is not beside this checkout")
@@ -224,4 +226,4 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
         kinds, changes = _ticks(ticks, count, tickers)
         for window in windows:
             case = f"real trades, {window} events, leaps (1:60) are {leap}"
-            yield from _compared(case, "kernel", "A : B : C", rising, window, kinds, changes)
+            yield from _compared(case, "nfa", "A : B : C", rising, window, kinds, changes)

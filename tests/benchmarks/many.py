@@ -1,6 +1,6 @@
 """``many``: queries of one engine against one of them, from columns or N-Quads to batches that are read.
 
-``begin alike``: ``A : B : C`` and the like, each with a C of its own, by the evaluator that runs them.
+``begin alike``: ``A : B : C`` and the like, each with a C of its own, by the matcher that runs them.
 ``equal``: the same alert of all shares. ``template``: alerts that differ in share and numbers, five a share.
 ``share nothing``: alerts of all shares, of unlike windows and numbers. ``unlike``: each has predicates of its
 own, so that an event concerns one of them.

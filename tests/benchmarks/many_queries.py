@@ -33,11 +33,11 @@ _PREFIX: Final = (
       DEFINE GPM A ON S {{ ?s :a ?a }} DEFINE GPM B ON S {{ ?s :b ?b }}
       DEFINE GPM C ON S {{ ?s :c{i} ?c {filter} }} }} {after}"""
 )
-#: Queries that begin alike by the evaluator that runs them: operator, filter, what follows.
+#: Queries that begin alike by the matcher that runs them: operator, filter, what follows.
 PREFIXES: Final = {
-    "enumeration": (":", "", ""),
-    "kernel": (";", "", ""),
-    "ordered": (";", "", "AFTER MATCH SKIP PAST LAST EVENT"),
+    "tecs": (":", "", ""),
+    "nfa": (";", "", ""),
+    "nfa, skip": (";", "", "AFTER MATCH SKIP PAST LAST EVENT"),
     "lazy": (":", "FILTER(?c > ?a + ?b)", ""),
 }
 #: Alerts of one template for each share.
@@ -101,9 +101,9 @@ def alerts(count: int) -> list[str]:
     return [_ALERT.format(window=100, share=share, bound=bound, loss=loss) for share, bound, loss in rows]
 
 
-def prefixed(evaluator: str, count: int) -> list[spaseq.Query]:
+def prefixed(matcher: str, count: int) -> list[spaseq.Query]:
     """Queries of three elements, the first two of which are the same."""
-    operator, condition, after = PREFIXES[evaluator]
+    operator, condition, after = PREFIXES[matcher]
     return [
         spaseq.prepare(_PREFIX.format(window=100, operator=operator, i=i, filter=condition, after=after))
         for i in range(count)

@@ -1,8 +1,8 @@
 """``output``: what it costs to have matches, after they are found; against nobody reading them.
 
 Events of three kinds in turn, from tables: ``A : B : C`` has a match for each choice of one of each kind in
-a window. They are left unread, counted, and read in every form. Unread, ``enumeration`` has not found them;
-``kernel`` has, but for those of the last table.
+a window. They are left unread, counted, and read in every form. Unread, ``tecs`` has not found them;
+``nfa`` has, but for those of the last table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.benchmarks.measure import Measurement, check
 _QUERY = spaseq.prepare("""SELECT ?a ?b ?c WITHIN 90 SECONDS SLIDING FROM STREAM S <urn:s>
     WHERE { SEQ(A : B : C) DEFINE GPM A ON S { ?a <urn:kind> "a" } DEFINE GPM B ON S { ?b <urn:kind> "b" }
     DEFINE GPM C ON S { ?c <urn:kind> "c" } }""")
-_EVALUATORS = ("enumeration", "kernel")
+_MATCHERS = ("tecs", "nfa")
 _TABLES = 20
 
 
@@ -95,9 +95,9 @@ def _matches(events: int) -> int:
     return count
 
 
-def _seconds(evaluator: str, events: int, read: Callable[[spaseq.Handle], None]) -> tuple[float, float]:
+def _seconds(matcher: str, events: int, read: Callable[[spaseq.Handle], None]) -> tuple[float, float]:
     """Processor time of finding, with nobody reading, and of what reading takes besides."""
-    engine = spaseq.Engine(evaluator=evaluator, limits=spaseq.Limits(pending_matches=None))
+    engine = spaseq.Engine(matcher=matcher, limits=spaseq.Limits(pending_matches=None))
     handle = engine.register(_QUERY)
     tables = list(_events(events))
     begin = time.process_time()
@@ -114,15 +114,15 @@ def _seconds(evaluator: str, events: int, read: Callable[[spaseq.Handle], None])
 def benchmark(quick: bool) -> Iterator[Measurement]:
     """Each form, in turn with the same left unread."""
     events, runs = (600, 1) if quick else (10_000, 3)
-    for evaluator in _EVALUATORS:
+    for matcher in _MATCHERS:
         for form, read, share in _FORMS:
             size = events // share
-            _seconds(evaluator, 300, read)  # compiles what is compiled
-            pairs = [_seconds(evaluator, size, read) for _ in range(runs)]
+            _seconds(matcher, 300, read)  # compiles what is compiled
+            pairs = [_seconds(matcher, size, read) for _ in range(runs)]
             found, taken = median(pair[0] for pair in pairs), median(sum(pair) for pair in pairs)
             yield Measurement(
                 "output",
-                f"{evaluator}, {form}",
+                f"{matcher}, {form}",
                 taken / found,
                 "unread",
                 {"matches": _matches(size) / taken, "events": size / taken},

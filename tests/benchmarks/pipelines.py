@@ -38,7 +38,7 @@ _REAL_EVENTS = 224_473
 _TRADING_SECONDS = 13 * 3600
 
 
-#: How many events the reference evaluator can be given.
+#: How many events the reference matcher can be given.
 _JUDGED = 120
 
 
@@ -120,7 +120,7 @@ def _with_full_window(size: int, events: int, chunk: int) -> tuple[int, float]:
 
 
 def kleene(quick: bool) -> Iterator[Measurement]:
-    """``A op B+[op] op C`` over falls and rises, beside the reference evaluator on a smaller stream."""
+    """``A op B+[op] op C`` over falls and rises, beside the reference matcher on a smaller stream."""
     events = 1_000 if quick else 20_000
     for op in (",", ";"):
         query = v_shape(2).replace("A , B+[,] , C", f"A {op} B+[{op}] {op} C")
@@ -128,16 +128,16 @@ def kleene(quick: bool) -> Iterator[Measurement]:
         check(
             "the reference's matches",
             matches(query, small),
-            found := matches(query, small, evaluator="reference"),
+            found := matches(query, small, matcher="reference"),
         )
-        reference = seconds(lambda q=query, s=small: matches(q, s, evaluator="reference"))
+        reference = seconds(lambda q=query, s=small: matches(q, s, matcher="reference"))
         data = n_quads(rising_and_falling(events, companies=100), 2)
         (ours,) = side_by_side(1 if quick else 3, lambda q=query, d=data: matches(q, d))
         yield Measurement(
             "kleene",
             f"A {op} B+[{op}] {op} C",
             (events / ours) / (_JUDGED / reference),
-            "the reference evaluator",
+            "the reference matcher",
             {"events": events / ours, "matches": matches(query, data) / ours},
             {"reference's matches": found},
         )

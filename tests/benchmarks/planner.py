@@ -1,6 +1,6 @@
-"""``planner``: whether each query gets the evaluator that is fastest, matches read as batches.
+"""``planner``: whether each query gets the matcher that is fastest, matches read as batches.
 
-The same events and query go to each evaluator that can run it; those that interpret event by event are left
+The same events and query go to each matcher that can run it; those that interpret event by event are left
 out, which are slower by far. What is read as batches has its events and its bindings made.
 """
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 import spaseq
 from tests.benchmarks.measure import Measurement, check
 
-_EVALUATORS: Final = ("parameterized", "enumeration", "lazy", "kernel", "ordered")
+_MATCHERS: Final = ("kmp", "tecs", "lazy", "nfa")
 _RISING: Final = {"B": "?b > ?a", "C": "?c > ?b"}
 _CLOSE: Final = {"B": "?b > ?a && ?b < ?a + 20", "C": "?c > ?b && ?c < ?b + 20"}
 _ALIKE: Final = (1, 1, 1, 7)
@@ -102,11 +102,11 @@ def _sources(
     ]
 
 
-def _seconds(name: str, evaluator: str, share: int) -> tuple[float, int]:
+def _seconds(name: str, matcher: str, share: int) -> tuple[float, int]:
     """Processor time from ready columns to batches that were read, and how many matches there are."""
     given = dict(_WORKLOADS[name])
     given["events"] = given.get("events", 20_000) // share
-    engine = spaseq.Engine(evaluator=evaluator, limits=spaseq.Limits(pending_matches=None))
+    engine = spaseq.Engine(matcher=matcher, limits=spaseq.Limits(pending_matches=None))
     handle = engine.register(_query(**given))
     count, begin = 0, time.process_time()
     for source in _sources(**given):
@@ -120,27 +120,27 @@ def _seconds(name: str, evaluator: str, share: int) -> tuple[float, int]:
 
 
 def _able(name: str) -> Iterator[str]:
-    """The evaluators that can run a workload, their code compiled."""
-    for evaluator in _EVALUATORS:
+    """The matchers that can run a workload, their code compiled."""
+    for matcher in _MATCHERS:
         try:
-            _seconds(name, evaluator, 20)
+            _seconds(name, matcher, 20)
         except spaseq.EngineError:
             continue
-        yield evaluator
+        yield matcher
 
 
 def benchmark(quick: bool) -> Iterator[Measurement]:
     """The least processor time of three runs each: what the planner chose against the best of all."""
     runs, share = (1, 20) if quick else (3, 1)
     for name, workload in list(_WORKLOADS.items())[: 2 if quick else None]:
-        chosen = spaseq.explain(_query(**workload)).evaluator
+        chosen = spaseq.explain(_query(**workload)).matcher
         taken: dict[str, float] = {}
         counts: dict[str, int] = {}
-        for evaluator in _able(name):
-            found = [_seconds(name, evaluator, share) for _ in range(runs)]
-            taken[evaluator], counts[evaluator] = min(found)
-            check(f"matches of {name} by {evaluator}", counts[evaluator], next(iter(counts.values())))
-        facts = {f"{evaluator} s": seconds for evaluator, seconds in taken.items()}
+        for matcher in _able(name):
+            found = [_seconds(name, matcher, share) for _ in range(runs)]
+            taken[matcher], counts[matcher] = min(found)
+            check(f"matches of {name} by {matcher}", counts[matcher], next(iter(counts.values())))
+        facts = {f"{matcher} s": seconds for matcher, seconds in taken.items()}
         yield Measurement(
             "planner",
             f"{name}: {chosen}",

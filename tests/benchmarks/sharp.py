@@ -18,15 +18,15 @@ from pyoxigraph import Literal
 
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort, Policy, Pool, WorkClock
+from spaseq.bounds import Bound, Policy, Pool, WorkClock
 from spaseq.errors import SpaseqWarning
 from spaseq.events import Clock, EventBatch
 from spaseq.language.reading.parser import parse
 from spaseq.limits import UNLIMITED
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.context import Context
-from spaseq.matching.model import Bounds
-from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.matching.model import StreamWindow
+from spaseq.matching.shedding.matcher import SheddingNfa
 from spaseq.matching.shedding.query import BoundedQuery, obstacles
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
@@ -178,36 +178,36 @@ def run(
     stream: Stream,
     bound: float | None,
     policy: Policy = Policy.SHARP,
-    evaluated: type[Shedding] = Shedding,
+    evaluated: type[SheddingNfa] = SheddingNfa,
     memory: int | None = None,
 ) -> Ran:
     """A query over a stream, with a bound in units, and one in bytes."""
     asked = pattern(name)
     clock = WorkClock(1.0)
     pool = None if memory is None else Pool(memory)
-    effort = Effort(1e18 if bound is None else bound, pool, policy=policy, clock=clock)
+    kept = Bound(1e18 if bound is None else bound, pool, policy=policy, clock=clock)
     if pool is not None:
-        pool.join(effort)
+        pool.join(kept)
     context = Context(asked, stream.dictionary, None, UNLIMITED)
-    window = Bounds(stream.window, True, True, 0, True)
-    evaluator = evaluated(BoundedQuery(asked, stream.dictionary, context, window, effort))
+    window = StreamWindow(stream.window, True, True, 0, True)
+    matcher = evaluated(BoundedQuery(asked, stream.dictionary, context, window, kept))
     if bound is None:
         # Nobody looks for the dead without a bound, or tries events on ghosts.
-        evaluator._features = replace(
-            evaluator._features, tells_the_dead=False, graves=evaluator._features.graves[:0]
+        matcher._features = replace(
+            matcher._features, tells_the_dead=False, graves=matcher._features.graves[:0]
         )
-        evaluator._sketch.rehearsal = None
+        matcher._sketch.rehearsal = None
     found: list[tuple[Ids, Ids]] = []
     units = np.zeros(stream.size)
     held = 0
     for start in range(stream.size):
         before = clock()
         batch, solutions = stream.batch(start, start + 1)
-        found += [_events(block) for block in evaluator.process(batch, start, solutions)]
+        found += [_events(block) for block in matcher.process(batch, start, solutions)]
         units[start] = clock() - before
         held = max(held, context.budget.size)
     matches = frozenset(name for events in found for name in _names(*events).tolist())
-    return Ran(matches, units, evaluator.shed.recall, evaluator.shed.partial_matches, tuple(found), held)
+    return Ran(matches, units, matcher.shed.recall, matcher.shed.partial_matches, tuple(found), held)
 
 
 def needed(name: str, stream: Stream, whole: Ran) -> float:

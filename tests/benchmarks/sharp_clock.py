@@ -1,13 +1,13 @@
 """``sharp-clock``: best effort under a bound by the clock, as an application has it, which pushes triples.
 
-One sequence with conditions between all of its elements, by ``kernel`` and by ``lazy``, of which many or few
+One sequence with conditions between all of its elements, by ``nfa`` and by ``lazy``, of which many or few
 matches come: with many, giving them out is most of the work, with few it is trying what comes to nothing.
 The bound is a share of what an event takes without one. What is measured, by the engine, too, is the
 processor time of this thread, so that other processes matter as little as they can, for a block of events
 pushed together, and its matches as batches: with making events of triples and reading, which no bound is of.
 
 And bounds of 5, 20 and 50 ms, in windows wide enough that an event would take about twice that or more, by
-``kernel``: what matches there are is counted, as finding them would take too long.
+``nfa``: what matches there are is counted, as finding them would take too long.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pyoxigraph as ox
 
 import spaseq
-from spaseq.effort import Policy
+from spaseq.bounds import Policy
 from spaseq.errors import SpaseqWarning
 from spaseq.results.batch import MatchBatch
 from tests.benchmarks.measure import Measurement, check
@@ -40,7 +40,7 @@ _QUERY: Final = """PREFIX : <http://example.org/> SELECT ?x ?y ?z WITHIN {window
     DEFINE GPM A ON S {{ ?a :a ?x }}
     DEFINE GPM B ON S {{ ?b :b ?y . FILTER(?y > ?x + {least}) }}
     DEFINE GPM C ON S {{ ?c :c ?z . FILTER(?z + ?x > ?y + {above}) }} }}"""
-#: Conditions of which many matches come, or few, of what ``kernel`` tries: one of 11, and of 90.
+#: Conditions of which many matches come, or few, of what ``nfa`` tries: one of 11, and of 90.
 _CASES: Final = {"many": {"least": 700, "above": 100}, "few": {"least": 300, "above": 600}}
 #: Latencies are means over so many events, which are pushed together.
 _BLOCK: Final = 64
@@ -68,7 +68,7 @@ class _Ran:
 
 
 def benchmark(quick: bool) -> Iterator[Measurement]:
-    """Both evaluators, at half and at a tenth, by Sharp and by lots; then bounds of milliseconds."""
+    """Both matchers, at half and at a tenth, by Sharp and by lots; then bounds of milliseconds."""
     window, counts = (200, (1_024, 1_024)) if quick else (2_000, (12_032, 16_000))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SpaseqWarning)  # which say that shedding begins and ends
@@ -80,13 +80,13 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
 
 
 def _measured(name: str, query: str, window: int, events: list[Event]) -> Iterator[Measurement]:
-    for evaluator in ("kernel", "lazy"):
-        _run(evaluator, query, events[: 4 * _BLOCK], 1.0)  # compiles what is compiled
-        whole = _run(evaluator, query, events)
+    for matcher in ("nfa", "lazy"):
+        _run(matcher, query, events[: 4 * _BLOCK], 1.0)  # compiles what is compiled
+        whole = _run(matcher, query, events)
         mean = float(_warm(whole, window).mean())
         for share in (0.5, 0.1):
             for policy in (Policy.RANDOM_STATE, Policy.SHARP):
-                ran = _run(evaluator, query, events, share * mean, policy)
+                ran = _run(matcher, query, events, share * mean, policy)
                 check("precision", len(np.setdiff1d(ran.matches, whole.matches)), 0)
                 each = _warm(ran, window) / (share * mean)
                 facts = {
@@ -98,7 +98,7 @@ def _measured(name: str, query: str, window: int, events: list[Event]) -> Iterat
                 }
                 if ran.recall is not None:
                     facts["recall said"] = ran.recall
-                case = f"{name}, {evaluator}, {share:.0%} of the latency, {policy}"
+                case = f"{name}, {matcher}, {share:.0%} of the latency, {policy}"
                 yield Measurement("sharp-clock", case, None, "", facts=facts)
 
 
@@ -107,8 +107,8 @@ def _held(bound: int, window: int, blocks: int) -> Measurement:
     limits = _CASES["few"]
     query = _QUERY.format(window=window, **limits)
     stream = _stream(window + (_RUSH + blocks) * _BLOCK, seldom=window)
-    _run("kernel", query, _pushed(stream[: 4 * _BLOCK]), 1.0)  # compiles what is compiled
-    ran = _run("kernel", query, _pushed(stream), bound)
+    _run("nfa", query, _pushed(stream[: 4 * _BLOCK]), 1.0)  # compiles what is compiled
+    ran = _run("nfa", query, _pushed(stream), bound)
     check("precision", len(ran.matches) - _right(ran.matches, stream, window, **limits), 0)
     each = ran.each[window // _BLOCK + _RUSH :] / bound
     facts = {
@@ -175,7 +175,7 @@ def _pushed(stream: Ints) -> list[Event]:
 
 
 def _run(
-    evaluator: str,
+    matcher: str,
     query: str,
     events: list[Event],
     bound: float | None = None,
@@ -184,7 +184,7 @@ def _run(
     """``bound``: milliseconds for an event."""
     latency = None if bound is None else timedelta(milliseconds=bound)
     engine = spaseq.Engine(
-        evaluator=evaluator, latency=latency, policy=policy, clock=time.thread_time, limits=_LIMITS
+        matcher=matcher, latency=latency, policy=policy, clock=time.thread_time, limits=_LIMITS
     )
     handle = engine.register(query)
     each: list[float] = []

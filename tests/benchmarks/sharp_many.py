@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyoxigraph as ox
 
 import spaseq
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 from spaseq.errors import SpaseqWarning
 from spaseq.results.batch import MatchBatch
 from tests.benchmarks.measure import Measurement, check
@@ -45,21 +45,21 @@ class _Ran:
 
 
 def benchmark(quick: bool) -> Iterator[Measurement]:
-    """By both evaluators that share under a bound, few queries and many."""
+    """By both matchers that share under a bound, few queries and many."""
     events = _events(600 if quick else 3_000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SpaseqWarning)  # which say that shedding begins and ends
-        for evaluator in ("kernel", "lazy"):
+        for matcher in ("nfa", "lazy"):
             for count in (2,) if quick else (8, 32):
-                yield _measured(evaluator, [_query(i) for i in range(count)], events)
+                yield _measured(matcher, [_query(i) for i in range(count)], events)
 
 
-def _measured(evaluator: str, queries: Sequence[str], events: Sequence[Event]) -> Measurement:
+def _measured(matcher: str, queries: Sequence[str], events: Sequence[Event]) -> Measurement:
     count = len(queries)
-    whole = _run(evaluator, queries, events, None)
+    whole = _run(matcher, queries, events, None)
     bound = _SHARE * float(_warm(whole.units).mean())
-    shared = _run(evaluator, queries, events, bound)
-    alone = [_run(evaluator, [query], events, bound / count) for query in queries]
+    shared = _run(matcher, queries, events, bound)
+    alone = [_run(matcher, [query], events, bound / count) for query in queries]
     for own, every in zip(shared.matches, whole.matches, strict=True):
         check("precision", len(np.setdiff1d(own, every)), 0)
     recalls = [len(own) / len(every) for own, every in zip(shared.matches, whole.matches, strict=True)]
@@ -75,7 +75,7 @@ def _measured(evaluator: str, queries: Sequence[str], events: Sequence[Event]) -
         "bound, units": bound,
         "alone, units": float(sum(_warm(ran.units).mean() for ran in alone)),
     }
-    return Measurement("sharp-many", f"{count} queries, {evaluator}, half of the work", None, "", facts=facts)
+    return Measurement("sharp-many", f"{count} queries, {matcher}, half of the work", None, "", facts=facts)
 
 
 def _query(number: int) -> str:
@@ -96,11 +96,11 @@ def _events(count: int) -> list[Event]:
     ]
 
 
-def _run(evaluator: str, queries: Sequence[str], events: Sequence[Event], bound: float | None) -> _Ran:
+def _run(matcher: str, queries: Sequence[str], events: Sequence[Event], bound: float | None) -> _Ran:
     """``bound``: units of an event; None: all the time in the world."""
     clock = WorkClock()
     latency = timedelta(microseconds=1e12 if bound is None else bound)
-    engine = spaseq.Engine(evaluator=evaluator, latency=latency, clock=clock)
+    engine = spaseq.Engine(matcher=matcher, latency=latency, clock=clock)
     handles = [engine.register(query) for query in queries]
     batches: list[list[MatchBatch]] = [[] for _ in handles]
     units = []

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.nfa.records import header, nodes, waits
-from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.matching.shedding.matcher import SheddingNfa
 
 Ids = npt.NDArray[np.int64]
 Names = npt.NDArray[np.uint64]
@@ -47,7 +47,7 @@ class Foreseen:
         return np.asarray((self._names[at] == names) & (self._lasts[at] > now))
 
 
-class Oracle(Shedding):
+class Oracle(SheddingNfa):
     """Sheds, after each event, what no match comes of; nothing else."""
 
     foreseen: Foreseen

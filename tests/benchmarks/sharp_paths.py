@@ -15,7 +15,7 @@ from statistics import mean
 
 import numpy as np
 
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 from spaseq.paths import Budget, KnowledgeGraph, retrieve
 from tests.benchmarks.measure import Measurement
 from tests.conftest import SHARED

@@ -16,11 +16,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.effort import Policy, WorkClock
+from spaseq.bounds import Policy, WorkClock
 from spaseq.errors import SpaseqWarning
 from spaseq.events import EventBatch
 from spaseq.matching.nfa.records import gates, header, waits
-from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.matching.shedding.matcher import SheddingNfa
 from spaseq.patterns.spectra.solutions import Solutions
 from tests.benchmarks.measure import Measurement, check
 from tests.benchmarks.sharp import QUERIES, WINDOW, Ran, Stream, run
@@ -31,7 +31,7 @@ Ids = npt.NDArray[np.int64]
 SEEDS: Final = (*range(21, 27), *range(31, 34), *range(41, 50), *range(51, 69))
 
 
-class Scanning(Shedding):
+class Scanning(SheddingNfa):
     """Counts as work, with each event, all the partial matches there are."""
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ids:
@@ -41,8 +41,8 @@ class Scanning(Shedding):
         further = np.maximum(self._there() - (shows - before), 0.0)
         shows += further
         self._units += float(further.sum())
-        assert isinstance(self._effort.clock, WorkClock)
-        self._effort.clock.add(float(further.sum()))
+        assert isinstance(self._bound.clock, WorkClock)
+        self._bound.clock.add(float(further.sum()))
         return columns
 
     def _there(self) -> npt.NDArray[np.float64]:
@@ -53,13 +53,13 @@ class Scanning(Shedding):
         gate = m[places + waits.GATE]
         live = gate != 0
         live &= m[places + waits.BUCKET] != waits.IS_PARKED
-        live &= m[places + waits.FIRST] >= self._place[0] - self._bounds.reach
+        live &= m[places + waits.FIRST] >= self._place[0] - self._window.reach
         counted = np.bincount(t[gate[live] + gates.NUMBER], minlength=len(self._sketch.shows))
         return counted.astype(np.float64)
 
 
 #: How they are named.
-_WHO: Final = {Shedding: "as it is", Scanning: "scanning"}
+_WHO: Final = {SheddingNfa: "as it is", Scanning: "scanning"}
 
 
 def benchmark(quick: bool) -> Iterator[Measurement]:
@@ -72,7 +72,7 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
             window = WINDOW[quick][repeats]
             streams = [Stream(window, 2.5, seed) for seed in seeds]
             wholes = [run(name, stream, None, evaluated=Scanning) for stream in streams]
-            yield from _measured(name, streams, wholes, Shedding, (Policy.SHARP,))
+            yield from _measured(name, streams, wholes, SheddingNfa, (Policy.SHARP,))
             if not repeats:  # else who scans looks at ten thousand an event
                 yield from _measured(name, streams, wholes, Scanning, (Policy.RANDOM_STATE, Policy.SHARP))
 
@@ -81,7 +81,7 @@ def _measured(
     name: str,
     streams: Sequence[Stream],
     wholes: Sequence[Ran],
-    evaluated: type[Shedding],
+    evaluated: type[SheddingNfa],
     policies: Sequence[Policy],
 ) -> Iterator[Measurement]:
     """The means, where ``evaluated`` keeps a share of the work of who scans."""

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from spaseq.effort import Policy
+from spaseq.bounds import Policy
 from spaseq.errors import SpaseqWarning
 from tests.benchmarks.measure import Measurement, check
 from tests.benchmarks.sharp import WARM, Ran, Stream, run

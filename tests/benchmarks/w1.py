@@ -18,8 +18,8 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
-from spaseq.matching.model import Bounds
-from spaseq.matching.tecs.evaluator import Enumeration
+from spaseq.matching.model import StreamWindow
+from spaseq.matching.tecs.matcher import TecsMatcher
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement
@@ -75,11 +75,11 @@ def _update(steps: int, window: int, count: int, runs: int, keyed: bool = False)
         batches = _batches(dictionary, steps, count, keyed)
         pattern = _pattern(steps, keyed)
         context = Context(pattern, dictionary, lambda *_: False)
-        evaluator = Enumeration(pattern, dictionary, context, Bounds(window, True, True, 0))
-        evaluator.update(*batches[0])
+        matcher = TecsMatcher(pattern, dictionary, context, StreamWindow(window, True, True, 0))
+        matcher.update(*batches[0])
         begin = time.process_time()
         for batch in batches[1:]:
-            evaluator.update(*batch)
+            matcher.update(*batch)
         rates.append((count - _BATCH) / (time.process_time() - begin))
     return median(rates)
 
@@ -92,11 +92,11 @@ def _enumerate(window: int, count: int, runs: int) -> float:
         batches = _batches(dictionary, 3, count, False)
         pattern = _pattern(3, False)
         context = Context(pattern, dictionary, lambda *_: False)
-        evaluator = Enumeration(pattern, dictionary, context, Bounds(window, True, True, 0))
-        evaluator.update(*batches[0])
+        matcher = TecsMatcher(pattern, dictionary, context, StreamWindow(window, True, True, 0))
+        matcher.update(*batches[0])
         begin, found = time.process_time(), 0
         for batch in batches[1:]:
-            found += sum(len(offsets) - 1 for _, _, offsets in evaluator.arrays(*batch))
+            found += sum(len(offsets) - 1 for _, _, offsets in matcher.arrays(*batch))
         rates.append(found / (time.process_time() - begin))
     return median(rates)
 

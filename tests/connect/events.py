@@ -34,7 +34,7 @@ def event(number: int) -> bytes:
 
 def found(source: object, query: str = QUERY, **options: Any) -> list[int]:
     """The values of the events of a source, as far as the query wants them."""
-    run = spaseq.run(query, {"S": source}, evaluator="reference", **options)  # type: ignore[dict-item]
+    run = spaseq.run(query, {"S": source}, matcher="reference", **options)  # type: ignore[dict-item]
     return [int(str(match.bindings[0]["v"])) for match in run]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import spaseq
 from spaseq.connect import reconnect
-from spaseq.connect.sinks import Record, open_sink
+from spaseq.connect.sinks import SinkRecord, open_sink
 from spaseq.errors import SinkError, SourceError
 from spaseq.sources import BadEvent
 from tests.connect.conftest import Tls
@@ -38,7 +38,7 @@ class Taking(threading.Thread):
         super().__init__()
         self.values: list[int] = []
         self.error: Exception | None = None
-        self._run = lambda: spaseq.run(query, {"S": source}, evaluator="reference", **options)  # type: ignore[dict-item]
+        self._run = lambda: spaseq.run(query, {"S": source}, matcher="reference", **options)  # type: ignore[dict-item]
         self.start()
 
     def run(self) -> None:
@@ -131,7 +131,7 @@ def test_mqtt_over_tls(tmp_path: Path, tls: Tls) -> None:
         with pytest.raises(SourceError, match="certificate is not trusted"):
             found(f"mqtts://127.0.0.1:{running.port}/t?format=nq")
         sink = open_sink(f"mqtts://127.0.0.1:{running.port}/t?ca={tls.ca}")
-        sink.write([Record("q", 1, b"{}")])
+        sink.write([SinkRecord("q", 1, b"{}")])
         sink.flush()
         assert sink.delivered == 1
         sink.close()
@@ -155,7 +155,7 @@ def test_records_to_mqtt(mosquito: Mosquitto) -> None:
     client.subscribe("out", 1)
     client.loop_start()
     assert subscribed.wait(PATIENCE)
-    sink.write([Record("q", n, b"%d" % n) for n in range(1, 301)])
+    sink.write([SinkRecord("q", n, b"%d" % n) for n in range(1, 301)])
     sink.flush()
     assert sink.delivered == 300
     until(lambda: len(got) == 300)
@@ -163,7 +163,7 @@ def test_records_to_mqtt(mosquito: Mosquitto) -> None:
     assert got[6].properties.UserProperty == [("query", "q"), ("number", "7")]
     mosquito.stop()
     with pytest.raises(SinkError, match="300 records were delivered before"):
-        sink.write([Record("q", n, b"") for n in range(301, 900)])
+        sink.write([SinkRecord("q", n, b"") for n in range(301, 900)])
     sink.close()
     client.disconnect()
     client.loop_stop()
@@ -259,7 +259,7 @@ def test_the_offsets_of_kafka_are_in_the_state(mock: str, tmp_path: Path) -> Non
 def test_records_to_kafka(cluster: str) -> None:
     produce(cluster, "out", b"before")
     sink = open_sink(f"kafka://{cluster}/out?connect=60s")
-    sink.write([Record("q", n, json.dumps({"n": n}).encode()) for n in range(1, 201)])
+    sink.write([SinkRecord("q", n, json.dumps({"n": n}).encode()) for n in range(1, 201)])
     sink.flush()
     assert sink.delivered == 200
     sink.close()
@@ -292,7 +292,7 @@ def test_matches_of_one_run_are_the_events_of_another(cluster: str) -> None:
     sink = open_sink(f"kafka://{cluster}/between?connect=60s")
     writer = RecordWriter(Format.NQUADS, query, "q", sink)
     source = f"kafka://{cluster}/in?format=nq&connect=60s"
-    for match in spaseq.run(query, {"S": source}, evaluator="reference"):
+    for match in spaseq.run(query, {"S": source}, matcher="reference"):
         writer.match(match)
     writer.close()
     sink.close()

@@ -41,7 +41,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str) -> Result:
-    result = CliRunner().invoke(app, ["run", "--evaluator", "reference", *arguments])
+    result = CliRunner().invoke(app, ["run", "--matcher", "reference", *arguments])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert "Traceback" not in result.stderr
     return result
@@ -50,7 +50,7 @@ def run(*arguments: str) -> Result:
 @contextmanager
 def process(here: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     started = subprocess.Popen(
-        [*COMMAND, "run", "q.rq", "--evaluator", "reference", "--no-why", "-f", "ndjson", *arguments],
+        [*COMMAND, "run", "q.rq", "--matcher", "reference", "--no-why", "-f", "ndjson", *arguments],
         env={**os.environ, "PYTHONPATH": str(Path(package.__file__).parents[1])},
         cwd=here,
         stdout=subprocess.PIPE,

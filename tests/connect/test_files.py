@@ -28,7 +28,7 @@ class Following(threading.Thread):
         self._run = spaseq.run(
             limited(count),
             {"S": f"file:{path}?follow"},
-            evaluator="reference",
+            matcher="reference",
             dead_letters=self.letters.append,
         )
         self.start()

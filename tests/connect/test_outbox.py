@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
 import spaseq
-from spaseq.connect.sinks import Record
+from spaseq.connect.sinks import SinkRecord
 from spaseq.connect.transactions import Transactions
 from spaseq.engine.durable import outbox, summary
 from spaseq.engine.durable.store import Store
@@ -39,7 +39,7 @@ class Sending:
         """An engine that sends these; it ends without a commit, if it is not to make one."""
         engine = spaseq.Engine(state=self.path, commit_every=None)
         try:
-            engine.outbox(self.url).write([Record("q", n, b"%d" % n) for n in numbers])
+            engine.outbox(self.url).write([SinkRecord("q", n, b"%d" % n) for n in numbers])
             if commits:
                 engine.commit()
         finally:
@@ -153,7 +153,7 @@ def test_of_two_engines_with_copies_the_later_sends(sending: Sending, tmp_path: 
     box = first.outbox(sending.url)
     other = Sending(tmp_path / "copy", sending.url)
     other.send(2)
-    box.write([Record("q", 2, b"2")])
+    box.write([SinkRecord("q", 2, b"2")])
     with pytest.raises(SinkError, match="another engine with this state, or with a copy of it"):
         first.commit()
     first.abandon()

@@ -14,7 +14,7 @@ import spaseq
 from spaseq.connect import reconnect
 from spaseq.connect.clients.http import HttpClient
 from spaseq.connect.live import Ending
-from spaseq.connect.sinks import Record, open_sink
+from spaseq.connect.sinks import SinkRecord, open_sink
 from spaseq.errors import SourceError
 from spaseq.sources import BadEvent
 from tests.connect.conftest import Tls
@@ -78,7 +78,7 @@ def test_the_time_of_arrival_is_an_instant() -> None:
     with http(Answer([text]), Answer(status=204)) as server:
         query = limited(2).replace("10 SECONDS", "1 HOURS")
         url = f"http://127.0.0.1:{server.port}/e?format=nq&time=arrival"
-        matches = list(spaseq.run(query, {"S": url}, evaluator="reference"))
+        matches = list(spaseq.run(query, {"S": url}, matcher="reference"))
     assert [match.start.year > 2020 for match in matches] == [True, True]  # type: ignore[union-attr]
 
 
@@ -154,7 +154,7 @@ def test_no_log_has_the_credentials(caplog: pytest.LogCaptureFixture) -> None:
         assert found(f"ws://127.0.0.1:{other.port}/e?{options}", limited(1)) == [0]
     with http(Answer(status=200)) as server:
         sink = open_sink(f"http://127.0.0.1:{server.port}/in?token=hush&query=key%3Dhush")
-        sink.write([Record("q", 1, b"{}\n")])
+        sink.write([SinkRecord("q", 1, b"{}\n")])
         sink.close()
         assert server.paths == ["/in?key=hush"]
     # The servers of these tests log, too.
@@ -259,7 +259,7 @@ def test_a_source_is_read_no_faster_than_it_is_processed() -> None:
     parts = [server_sent([0])] + [filler] * 2_000
     with http(Answer(parts, stays=True)) as server:
         run = spaseq.run(
-            limited(3), {"S": f"http://127.0.0.1:{server.port}/e?format=nq"}, evaluator="reference"
+            limited(3), {"S": f"http://127.0.0.1:{server.port}/e?format=nq"}, matcher="reference"
         )
         next(run)
         until(_still(lambda: server.sent))
@@ -286,7 +286,7 @@ def test_a_run_that_is_closed_ends_its_client(idle: int | None) -> None:
     options: dict[str, Any] = {} if idle is None else {"idle": timedelta(seconds=idle)}
     with http(Answer([server_sent([0])], stays=True)) as server:
         url = f"http://127.0.0.1:{server.port}/e?format=nq"
-        run = spaseq.run(limited(3), {"S": url}, evaluator="reference", **options)
+        run = spaseq.run(limited(3), {"S": url}, matcher="reference", **options)
         next(run)
         run.close()
         until(lambda: server.open == 0)
@@ -294,7 +294,7 @@ def test_a_run_that_is_closed_ends_its_client(idle: int | None) -> None:
 
 def test_an_error_in_a_callback_ends_the_client() -> None:
     with http(Answer([server_sent([0])], stays=True)) as server:
-        engine = spaseq.Engine(evaluator="reference")
+        engine = spaseq.Engine(matcher="reference")
 
         def fail(_: object) -> None:
             raise RuntimeError("no")
@@ -352,7 +352,7 @@ def test_a_websocket_is_read_no_faster_than_it_is_processed() -> None:
 
     with websocket(script) as server:
         url = f"ws://127.0.0.1:{server.port}/?format=nq"
-        run = spaseq.run(limited(3), {"S": url}, evaluator="reference", dead_letters=lambda _: None)
+        run = spaseq.run(limited(3), {"S": url}, matcher="reference", dead_letters=lambda _: None)
         next(run)
         until(_still(lambda: sent))
         assert sent < 2_000

@@ -80,7 +80,7 @@ def test_traces_of_the_language(events: str, said: str, expected: str) -> None:
     gpms = dict.fromkeys(re.findall(r"\b[A-Z]\b", seq), "")
     text = query(seq.strip(), window or "10 SECONDS", gpms, tail=tail)
     matches = [] if expected == "none" else [match.strip(" `") for match in expected.split(",")]
-    assert sorted(found(text, events, evaluator="reference")) == sorted(matches)
+    assert sorted(found(text, events, matcher="reference")) == sorted(matches)
 
 
 def test_there_are_traces() -> None:

@@ -121,7 +121,7 @@ def test_the_picture_shows_the_rooms_of_the_map() -> None:
 
 def test_a_guarded_package_is_imported_by_those_named_alone(tmp_path: Path) -> None:
     judge = "from spaseq.matching.reference import a\n"
-    root = house(tmp_path, matching__reference__a="", matching__evaluators=judge, matching__runs=judge)
+    root = house(tmp_path, matching__reference__a="", matching__planner=judge, matching__runs=judge)
     text = "| room | | |\n|---|---|---|\n| `spaseq/matching/reference/` | | |\n| `spaseq/matching/` | | |\n"
     (problem,) = rooms["look"](root, text).problems
     assert problem.startswith(

@@ -16,24 +16,24 @@ from tests.streams import NS
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("evaluator", ["kernel", "enumeration", "lazy", "ordered"])
+@pytest.mark.parametrize("matcher", ["nfa", "tecs", "lazy", "nfa, skip"])
 @settings(max_examples=examples(40), phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**64 - 1))
 def test_a_restart_leaves_each_as_if_alone(
-    evaluator: str, tmp_path_factory: pytest.TempPathFactory, seed: int
+    matcher: str, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
     """Those that go on together after a kill give what is not committed again, and the rest."""
     rng = random.Random(seed)
-    texts = [text.partition("LIMIT")[0] for text in _Drawn(rng, evaluator).texts]
-    path, drawn = tmp_path_factory.mktemp("restarts") / "state", _Drawn(rng, evaluator)
+    texts = [text.partition("LIMIT")[0] for text in _Drawn(rng, matcher).texts]
+    path, drawn = tmp_path_factory.mktemp("restarts") / "state", _Drawn(rng, matcher)
     events = [(drawn.event(), number // 2, f"{NS}e{number}") for number in range(rng.randint(10, 40))]
     # Then all windows are over: an engine with a state leaves the last ones open.
     events += [("", 1_000 + number, f"{NS}last{number}") for number in range(20)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
-        alone = [spaseq.Engine(evaluator=evaluator) for _ in texts]
+        alone = [spaseq.Engine(matcher=matcher.partition(",")[0]) for _ in texts]
         expected = [engine.register(text) for engine, text in zip(alone, texts, strict=True)]
-        engine = spaseq.Engine(evaluator=evaluator, state=path, commit_every=None)
+        engine = spaseq.Engine(matcher=matcher.partition(",")[0], state=path, commit_every=None)
         for number, text in enumerate(texts):
             engine.register(text, name=f"q{number}")
         engine.commit()
@@ -54,7 +54,7 @@ def test_a_restart_leaves_each_as_if_alone(
                 kills.pop(0)
                 engine.abandon()
                 found, at = [list(mine) for mine in kept], committed
-                engine = spaseq.Engine(evaluator=evaluator, state=path, commit_every=None)
+                engine = spaseq.Engine(matcher=matcher.partition(",")[0], state=path, commit_every=None)
         handles = dict(engine.queries)
         engine.close()
         for other in alone:
@@ -63,7 +63,5 @@ def test_a_restart_leaves_each_as_if_alone(
             other.close()
     for number, (mine, handle) in enumerate(zip(found, expected, strict=True)):
         mine += handles[f"q{number}"].matches()
-        given_, wanted = (
-            _answers(_sorted(of, evaluator == "enumeration")) for of in (mine, handle.matches())
-        )
+        given_, wanted = (_answers(_sorted(of, matcher == "tecs")) for of in (mine, handle.matches()))
         assert given_ == wanted, texts[number]

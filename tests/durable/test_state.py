@@ -121,7 +121,7 @@ def _of_layout(version: int, path: Path) -> None:
         (_text, "not a database"),
         (_other, "no state of spaseq's"),
         (partial(_of_layout, 99), "a newer version"),
-        (partial(_of_layout, 4), "an older version"),
+        (partial(_of_layout, 5), "an older version"),
     ],
 )
 def test_files_that_are_no_states(tmp_path: Path, make: Callable[[Path], None], said: str) -> None:

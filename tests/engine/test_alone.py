@@ -25,7 +25,7 @@ from spaseq.matching.columns import history
 from spaseq.matching.columns.alone._kernel_alone import LARGE
 from spaseq.matching.columns.alone.singles import Singles
 from spaseq.matching.columns.alone.taking import Joins, Taking
-from spaseq.matching.columns.chunk import Chunk
+from spaseq.matching.columns.chunk import SolvedBatch
 from spaseq.matching.lazy import matches as by_lazy
 from spaseq.matching.nfa import matches as by_kernel
 from spaseq.matching.tecs import reading
@@ -110,7 +110,7 @@ def _triples(rng: random.Random) -> list[ox.Triple]:
     ]
 
 
-#: By the runs kernel, by enumeration, by ``lazy``, and by others: ``,`` alone is parameterized.
+#: By ``nfa``, ``tecs``, ``lazy``, and others: ``,`` alone is for ``kmp``.
 _SEQUENCES = [
     *("A ; B", "A ; B+ , C", "A ; !C ; B", "A"),
     *("A : B", "A : B+[:] : C", "A : (B | C)", "A : A2"),
@@ -332,7 +332,7 @@ def test_those_that_concern_a_query_are_kept_by_the_hundred(
     """Even if there are many others between them: one batch each took three times as long."""
     rng, batches, take = random.Random(1), 0, Singles.take
 
-    def counted(singles: Singles) -> tuple[Chunk, int]:
+    def counted(singles: Singles) -> tuple[SolvedBatch, int]:
         nonlocal batches
         batches += 1
         return take(singles)

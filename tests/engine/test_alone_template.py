@@ -46,7 +46,7 @@ def test_many_are_told_what_each_alone_is_told(seed: int) -> None:
     # More solutions of one event than compiled code has room for, now and then.
     count = rng.choice([2, 3, 8, 40])
     texts = [_text(sequence, window, i % 5, second=second, after=after) for i in range(count)]
-    together, judge = spaseq.Engine(), spaseq.Engine(evaluator="reference")
+    together, judge = spaseq.Engine(), spaseq.Engine(matcher="reference")
     found: list[list[spaseq.Match]] = [[] for _ in texts]
     handles = [together.register(text, of.append) for text, of in zip(texts, found, strict=True)]
     judges = [judge.register(text) for text in dict.fromkeys(texts)]

@@ -33,7 +33,7 @@ _WINDOWS = ["SECONDS SLIDING", "SECONDS SLIDING", "EVENTS SLIDING", "SECONDS TUM
 
 
 def _alike(rng: random.Random) -> list[str]:
-    """Queries that begin alike, run by one of the evaluators."""
+    """Queries that begin alike, run by one of the matchers."""
     operator, window, base = rng.choice(";:"), rng.choice(_WINDOWS), rng.randint(3, 9)
     first, second, middle = rng.choice(KINDS), rng.choice(KINDS), rng.choice(_MIDDLE)
     by, is_one = rng.choice(["", "PARTITION BY ?x"]), rng.random() < 0.7

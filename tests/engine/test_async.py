@@ -91,7 +91,7 @@ def test_a_limit_ends_the_query_and_so_the_iteration() -> None:
 def test_an_error_of_the_query_comes_after_its_matches() -> None:
     async def main() -> None:
         limits = spaseq.Limits(partial_matches=2)
-        async with spaseq.AsyncEngine(spaseq.Engine(limits=limits, evaluator="runs")) as engine:
+        async with spaseq.AsyncEngine(spaseq.Engine(limits=limits, matcher="interpreter")) as engine:
             handle = await engine.register(query("A ; B", "100 SECONDS SLIDING"))
             await push(engine, "a1 b2")
             assert events_of(await anext(handle)) == "a1b2"

@@ -17,18 +17,18 @@ from typing import Any
 import pytest
 
 from spaseq import Engine
+from spaseq.bounds import Bound, Pool, Shed, WorkClock
 from spaseq.cli.console import StatusLine
-from spaseq.effort import Effort, Pool, Shed, WorkClock
 from spaseq.engine.handle import Handle
 from spaseq.engine.running import Progress, _given_up
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.language import prepare
 from spaseq.limits import Limits
 from spaseq.matching.nfa.compiled import _kernel
-from spaseq.matching.nfa.evaluator import Kernel
+from spaseq.matching.nfa.matcher import NfaMatcher
 from spaseq.matching.plan import explain
 from spaseq.matching.shedding.account import given_up
-from spaseq.matching.shedding.overload import Pace
+from spaseq.matching.shedding.overload import LoadMeter
 
 STREAM = "http://example.org/s"
 MS = timedelta(milliseconds=1)
@@ -60,9 +60,9 @@ def found(engine: Engine, handle: Handle, events: int = 400) -> set[str]:
 
 @pytest.mark.slow
 def test_what_is_found_under_a_bound_is_found_without() -> None:
-    engine = Engine(evaluator="kernel")
+    engine = Engine(matcher="nfa")
     every = found(engine, engine.register(query()))
-    engine = Engine(evaluator="kernel", latency=8 * MS, clock=WorkClock(1e-3))
+    engine = Engine(matcher="nfa", latency=8 * MS, clock=WorkClock(1e-3))
     handle = engine.register(query())
     with pytest.warns(SpaseqWarning) as told:
         some = found(engine, handle)
@@ -91,15 +91,15 @@ def _pushed(engine: Engine, begin: int, end: int) -> None:
 
 
 _ALL = pytest.mark.parametrize(
-    ("evaluator", "after"), [("kernel", ""), ("lazy", ""), (None, "AFTER MATCH SKIP TO NEXT EVENT")]
+    ("matcher", "after"), [("nfa", ""), ("lazy", ""), (None, "AFTER MATCH SKIP TO NEXT EVENT")]
 )
 
 
 @_ALL
 @pytest.mark.few(1)
-def test_what_is_said_is_whole_whenever_it_is_read(evaluator: str | None, after: str) -> None:
+def test_what_is_said_is_whole_whenever_it_is_read(matcher: str | None, after: str) -> None:
     """Of all that were shed it is known in front of what, and who reads that may do so while more are."""
-    engine = Engine(evaluator=evaluator, latency=4 * MS, clock=WorkClock(1e-3))
+    engine = Engine(matcher=matcher, latency=4 * MS, clock=WorkClock(1e-3))
     handle = engine.register(query(after=after))
     read = []
     with warnings.catch_warnings():
@@ -119,10 +119,10 @@ def test_what_is_said_is_whole_whenever_it_is_read(evaluator: str | None, after:
 @pytest.mark.parametrize("events", [230, 310, 390])
 @pytest.mark.few(1)
 def test_what_is_said_is_so_when_it_is_read(
-    evaluator: str | None, after: str, several: bool, events: int
+    matcher: str | None, after: str, several: bool, events: int
 ) -> None:
     """Nobody has to wait for the next look, which may be long in coming: as when no event comes."""
-    engine = Engine(evaluator=evaluator, latency=(12 if after else 4) * MS, clock=WorkClock(1e-3))
+    engine = Engine(matcher=matcher, latency=(12 if after else 4) * MS, clock=WorkClock(1e-3))
     handles = [engine.register(query(after=after)) for _ in range(1 + several)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SpaseqWarning)
@@ -160,7 +160,7 @@ def test_a_narrow_status_line_says_what_is_given_up(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_status_line_says_which_limit_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine(limits=Limits(partial_matches=8), evaluator="runs")
+    engine = Engine(limits=Limits(partial_matches=8), matcher="interpreter")
     handle = engine.register(query())
     assert handle.stats.limit is None
     for tick in range(4):
@@ -176,11 +176,11 @@ class _Terminal(StringIO):
         return True
 
 
-@pytest.mark.parametrize("evaluator", ["kernel", "lazy"])
+@pytest.mark.parametrize("matcher", ["nfa", "lazy"])
 @pytest.mark.slow
-def test_what_is_said_of_a_query_that_is_over_stays(evaluator: str) -> None:
+def test_what_is_said_of_a_query_that_is_over_stays(matcher: str) -> None:
     """Others that run with it as one go on, and learn of their own matches alone."""
-    engine = Engine(evaluator=evaluator, latency=4 * MS, clock=WorkClock(1e-3))
+    engine = Engine(matcher=matcher, latency=4 * MS, clock=WorkClock(1e-3))
     handles = [engine.register(query().replace("?x + ?y", f"?x + ?y + {more}")) for more in (0, 20, 40)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SpaseqWarning)
@@ -234,11 +234,11 @@ def test_what_comes_to_nothing_is_shed_first(bound: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("evaluator", "what"), [("kernel", "partial matches"), ("lazy", "buffers"), ("ordered", "first events")]
+    ("matcher", "what"), [("nfa", "partial matches"), ("lazy", "buffers"), ("nfa, skip", "first events")]
 )
-def test_less_memory_than_any_query_takes_is_said(evaluator: str, what: str) -> None:
-    engine = Engine(evaluator=evaluator, memory=1)
-    handle = engine.register(query(after="AFTER MATCH SKIP TO NEXT EVENT" * (evaluator == "ordered")))
+def test_less_memory_than_any_query_takes_is_said(matcher: str, what: str) -> None:
+    engine = Engine(matcher=matcher.partition(",")[0], memory=1)
+    handle = engine.register(query(after="AFTER MATCH SKIP TO NEXT EVENT" * matcher.endswith("skip")))
     with pytest.warns(SpaseqWarning) as told:
         found(engine, handle, 1)
     assert re.search(rf"keeps its {what} in [\d,]+ bytes at least", str(told[0].message))
@@ -295,7 +295,7 @@ def test_what_many_events_at_once_complete_is_credited_to_what_it_came_of(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Else what is shed seems to be worth nothing, and all seems to have been found."""
-    monkeypatch.setattr(Pace, "learn", lambda self, _: setattr(self, "chunk", 40))
+    monkeypatch.setattr(LoadMeter, "learn", lambda self, _: setattr(self, "chunk", 40))
     text = f"""PREFIX : <http://example.org/> SELECT ?a ?b WITHIN 200 EVENTS SLIDING FROM STREAM S <{STREAM}>
         WHERE {{ SEQ(A : B) DEFINE GPM A ON S {{ ?a :a ?x }}
                             DEFINE GPM B ON S {{ ?b :b ?y . FILTER(?y > ?x) }} }}"""
@@ -322,15 +322,15 @@ def test_events_that_come_together_are_taken_together_however_little_time_there_
 ) -> None:
     """A call for each took twice as long as a query without a bound, and so much more was shed."""
     calls, taken = count(), count()
-    process = Kernel.process
+    process = NfaMatcher.process
 
-    def counted(self: Kernel, *given: Any) -> Any:
+    def counted(self: NfaMatcher, *given: Any) -> Any:
         next(taken)
         return process(self, *given)
 
-    monkeypatch.setattr(Kernel, "process", counted)
+    monkeypatch.setattr(NfaMatcher, "process", counted)
     # Whatever is done takes as long as the bound, or longer.
-    engine = Engine(evaluator="kernel", latency=MS / 1_000, clock=lambda: next(calls) * 1e-6)
+    engine = Engine(matcher="nfa", latency=MS / 1_000, clock=lambda: next(calls) * 1e-6)
     handle = engine.register(query())
     events = [(f"<urn:{t}> <http://example.org/{'abc'[t % 3]}> 1 .", t) for t in range(640)]
     with warnings.catch_warnings():
@@ -343,7 +343,7 @@ def test_events_that_come_together_are_taken_together_however_little_time_there_
 
 def test_events_that_take_long_are_taken_one_by_one() -> None:
     """Of a few at once it was not known what each was to be shown, and they broke the bound together."""
-    pace = Pace(Effort(latency=5e-3, clock=lambda: 0.0))
+    pace = LoadMeter(Bound(latency=5e-3, clock=lambda: 0.0))
     pace.learn(5e-3)
     assert pace.chunk == 1
     pace.learn(1e-3)
@@ -355,7 +355,7 @@ def test_events_that_take_long_are_taken_one_by_one() -> None:
 def test_a_bound_that_is_not_met_sheds_nothing() -> None:
     engine = Engine(latency=timedelta(days=1), memory=2**40)
     handle = engine.register(query(), weight=2.0)
-    other = Engine(evaluator="kernel")
+    other = Engine(matcher="nfa")
     assert found(engine, handle, 100) == found(other, other.register(query()), 100)
     assert handle.stats.shed is not None
     assert handle.stats.shed.recall == 1.0
@@ -369,7 +369,7 @@ def test_where_nothing_is_compared_nothing_is_lost_either(given: dict[str, Any])
     events = [(f"<urn:{t}> <http://example.org/{'ab'[t % 2]}> {t} .", t) for t in range(60)]
 
     def spans(**bounds: Any) -> list[tuple[Any, Any]]:
-        engine = Engine(evaluator="kernel", **bounds)
+        engine = Engine(matcher="nfa", **bounds)
         handle = engine.register(text)
         engine.push_many(STREAM, events)
         engine.close()
@@ -384,9 +384,9 @@ def test_where_nothing_is_compared_nothing_is_lost_either(given: dict[str, Any])
 @pytest.mark.few(1)
 def test_what_may_be_another_match_is_counted_and_explained(after: str) -> None:
     text = query(after=after)
-    engine = Engine(evaluator="kernel")
+    engine = Engine(matcher="nfa")
     every = found(engine, engine.register(text))
-    engine = Engine(evaluator="kernel", latency=4 * MS, clock=WorkClock(1e-3))
+    engine = Engine(matcher="nfa", latency=4 * MS, clock=WorkClock(1e-3))
     handle = engine.register(text)
     with pytest.warns(SpaseqWarning) as told:
         some = found(engine, handle)
@@ -458,9 +458,9 @@ def test_a_query_for_lazy_that_is_not_for_shedding_events_keeps_its_bound_by_the
 ) -> None:
     text = query(sequence, after).replace("?x + ?y", "?x")
     plan = explain(prepare(text))
-    assert plan.evaluator == "lazy"
+    assert plan.matcher == "lazy"
     assert plan.bound.sheds
-    assert plan.bound.name == "kernel"
+    assert plan.bound.name == "nfa"
     assert "without a bound lazy runs it, which may take less time than that" in plan.bound.reason
     no_lazy = explain(prepare(query("A ; B ; C"))).bound
     assert no_lazy.sheds
@@ -476,9 +476,9 @@ def test_who_hardly_keeps_anything_does_not_say_that_all_was_found(sequence: str
     text = f"""PREFIX : <http://example.org/> SELECT ?a WITHIN 100 EVENTS SLIDING FROM STREAM S <{STREAM}>
         WHERE {{ SEQ({sequence}) DEFINE GPM A ON S {{ ?a :a ?k ; :v ?x }}
           DEFINE GPM B ON S {{ ?b :b ?k ; :v ?y . FILTER(?y > ?x) }} }}"""
-    every = Engine(evaluator="kernel")
+    every = Engine(matcher="nfa")
     exact = len(found(every, every.register(text)))
-    engine = Engine(evaluator="kernel", latency=timedelta(microseconds=1), clock=WorkClock(1e-6))
+    engine = Engine(matcher="nfa", latency=timedelta(microseconds=1), clock=WorkClock(1e-6))
     handle = engine.register(text)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SpaseqWarning)
@@ -492,22 +492,22 @@ def test_who_hardly_keeps_anything_does_not_say_that_all_was_found(sequence: str
 
 def test_a_bound_runs_the_kernel_that_runs_without() -> None:
     """Shedding looks at the arena between two events: see also ``tests/matching/test_unbounded``."""
-    engine = Engine(evaluator="kernel")
+    engine = Engine(matcher="nfa")
     found(engine, engine.register(query()), 40)
     compiled = list(_kernel.run.signatures)  # type: ignore[attr-defined]
-    engine = Engine(evaluator="kernel", latency=timedelta(days=1))
+    engine = Engine(matcher="nfa", latency=timedelta(days=1))
     handle = engine.register(query())
     found(engine, handle, 40)
     assert handle.stats.shed is not None
     assert list(_kernel.run.signatures) == compiled  # type: ignore[attr-defined]
 
 
-def test_enumeration_has_nothing_to_shed() -> None:
+def test_tecs_has_nothing_to_shed() -> None:
     text = f"""PREFIX : <http://example.org/> SELECT ?a WITHIN 9 EVENTS SLIDING FROM STREAM S <{STREAM}>
         WHERE {{ SEQ(A : B) DEFINE GPM A ON S {{ ?a :a ?k }} DEFINE GPM B ON S {{ ?b :b ?k }} }}"""
     handle = Engine(latency=MS).register(text)
     assert handle.stats.shed is None
-    assert "bound      enumeration has no partial matches to shed" in str(explain(prepare(text)))
+    assert "bound      tecs has no partial matches to shed" in str(explain(prepare(text)))
 
 
 def test_a_state_and_a_bound_refuse_each_other(tmp_path: Path) -> None:
@@ -518,9 +518,9 @@ def test_a_state_and_a_bound_refuse_each_other(tmp_path: Path) -> None:
         engine.register(query(), name="q", latency=MS)
 
 
-def test_an_evaluator_that_cannot_shed() -> None:
-    for evaluator, text, why in (
-        ("tree", query(), "'tree' cannot shed partial matches: with a bound, ask for 'kernel' or for none"),
+def test_an_matcher_that_cannot_shed() -> None:
+    for matcher, text, why in (
+        ("tree", query(), "'tree' cannot shed partial matches: with a bound, ask for 'nfa' or for none"),
         ("lazy", query("A : B{1,3}[:] : C"), r"'lazy' can .* only if nothing is repeated; here B"),
         (
             "lazy",
@@ -529,12 +529,12 @@ def test_an_evaluator_that_cannot_shed() -> None:
         ),
     ):
         with pytest.raises(EngineError, match=why):
-            Engine(evaluator=evaluator, latency=MS).register(text.replace("?x + ?y", "?x"))
+            Engine(matcher=matcher, latency=MS).register(text.replace("?x + ?y", "?x"))
 
 
 @pytest.mark.slow
 def test_a_clock_that_goes_back_a_callback_that_raises_and_an_end_in_between_find_nothing_false() -> None:
-    engine = Engine(evaluator="kernel")
+    engine = Engine(matcher="nfa")
     every = found(engine, engine.register(query()))
     rng = random.Random(3)
     engine = Engine(latency=MS, clock=lambda: rng.random() - 0.5)
@@ -612,7 +612,7 @@ def test_a_query_of_the_same_name_with_other_bounds_is_another_one() -> None:
 
 def test_of_the_memory_each_query_has_its_part_and_what_the_others_leave() -> None:
     pool = Pool(1_000)
-    light, heavy = Effort(pool=pool), Effort(pool=pool, weight=3.0)
+    light, heavy = Bound(pool=pool), Bound(pool=pool, weight=3.0)
     pool.join(light)
     pool.join(heavy)
     assert pool.share(light, 900) == 1_000

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from spaseq import Engine
-from spaseq.effort import Shed
+from spaseq.bounds import Shed
 from spaseq.errors import EngineError, RetrievalError, SpaseqWarning
 from spaseq.paths import Budget, load, retrieve
 from tests.matching.test_shedding_shared import events, query
@@ -24,7 +24,7 @@ _STREAM = "http://example.org/s"
 
 def shed(clock: Callable[[], Any], *, one_by_one: bool) -> Shed:
     """What a query gives up under a bound of a tenth of the time between two readings of a clock."""
-    engine = Engine(evaluator="kernel", latency=timedelta(microseconds=1), clock=clock)
+    engine = Engine(matcher="nfa", latency=timedelta(microseconds=1), clock=clock)
     handle = engine.register(query("A : B : C"))
     came = events(1_000, seed=5)
     with warnings.catch_warnings():

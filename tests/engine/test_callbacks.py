@@ -40,14 +40,14 @@ def _push(engine: spaseq.Engine, events: Sequence[GivenEvent], size: int) -> Non
 
 @pytest.mark.parametrize("size", [1, 3, 8])
 @pytest.mark.parametrize("text", [query("A"), query("A : B", BOUND), query("A : B", BOUND) + SKIP])
-@pytest.mark.parametrize("evaluator", ["kernel", "runs", None])
+@pytest.mark.parametrize("matcher", ["nfa", "interpreter", None])
 def test_a_callback_that_raises_at_each_match_gets_them_all(
-    size: int, text: str, evaluator: str | None
+    size: int, text: str, matcher: str | None
 ) -> None:
     """What came while matches of before were owed, and raised again, was lost: with SKIP others came."""
-    if SKIP in text:
-        evaluator = "ordered" if evaluator == "kernel" else None
-    engine = spaseq.Engine(evaluator=evaluator)
+    if SKIP in text and matcher == "interpreter":
+        matcher = None
+    engine = spaseq.Engine(matcher=matcher)
     read = engine.register(text)
     seen: list[str] = []
     engine.register(text, _refuse(seen))
@@ -73,10 +73,10 @@ def test_so_do_those_of_queries_that_run_as_one(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 8])
-@pytest.mark.parametrize("evaluator", ["kernel", "runs", None])
-def test_nothing_that_callbacks_raise_is_lost(size: int, evaluator: str | None) -> None:
+@pytest.mark.parametrize("matcher", ["nfa", "interpreter", None])
+def test_nothing_that_callbacks_raise_is_lost(size: int, matcher: str | None) -> None:
     """Of two that raised in one call, one was told, and nobody saw the other."""
-    engine = spaseq.Engine(evaluator=evaluator)
+    engine = spaseq.Engine(matcher=matcher)
     raised: list[str] = []
 
     def refuse(match: spaseq.Match) -> None:

@@ -194,7 +194,7 @@ def test_a_gpm_that_stands_twice_has_its_constants_at_both_places(sequence: str,
 
     together = spaseq.Engine()
     handles = [together.register(text(constant)) for constant in range(3)]
-    judges = [spaseq.Engine(evaluator="reference") for _ in range(3)]
+    judges = [spaseq.Engine(matcher="reference") for _ in range(3)]
     judged = [engine.register(text(constant)) for constant, engine in enumerate(judges)]
     for number in range(42):
         graph = f"<urn:x> <urn:{'AABABAABABAAAC'[number % 14]}> {number % 2} ; <urn:k> {number % 3} ."
@@ -502,7 +502,7 @@ def test_the_solution_of_a_match_is_that_of_its_key(sequence: str, partition: st
         WHERE {{{{ SEQ({sequence}) {gpms} }}}}"""
     texts = [text.format(least) for least in (0, 1, 2, 9)]
     events = [(event(), i) for i in range(24)]
-    together, judge = spaseq.Engine(), spaseq.Engine(evaluator="reference")
+    together, judge = spaseq.Engine(), spaseq.Engine(matcher="reference")
     handles, judged = ([engine.register(text) for text in texts] for engine in (together, judge))
     begin = rng.randrange(24)
     for engine in (together, judge):

@@ -17,7 +17,7 @@ from spaseq.engine import delivery
 from spaseq.engine import handle as handles
 from spaseq.engine.pipelines import query_set
 from spaseq.matching.columns.blocks import share
-from spaseq.matching.sharing import by_enumeration
+from spaseq.matching.sharing import by_tecs
 from spaseq.matching.tecs import walking
 from tests.conftest import examples
 from tests.streams import NS, Letter, events_of, letters, query
@@ -139,7 +139,7 @@ def _little_at_a_time() -> Iterator[None]:
         patch.setattr(query_set, "_AT_ONCE", 4)
         patch.setattr(query_set, "_EACH", 1)
         patch.setattr(walking, "_MATCHES", 2)
-        patch.setattr(by_enumeration, "_WORTH", 1)
+        patch.setattr(by_tecs, "_WORTH", 1)
         patch.setattr("spaseq.engine.core._SWEEP_AFTER", 10)
         yield
 

@@ -354,22 +354,22 @@ _SKIP: Final = "AFTER MATCH SKIP PAST LAST EVENT"
 @pytest.mark.filterwarnings("ignore:.*TUMBLING windows begin")
 @pytest.mark.parametrize("window", ["5 SECONDS SLIDING", "5 SECONDS TUMBLING", "40 EVENTS SLIDING"])
 @pytest.mark.parametrize(
-    ("evaluator", "seq", "tail"),
+    ("matcher", "seq", "tail"),
     [
-        ("kernel", "A ; !B", ""),
-        ("runs", "A ; !B WITHIN 1 SECONDS", ""),
+        ("nfa", "A ; !B", ""),
+        ("interpreter", "A ; !B WITHIN 1 SECONDS", ""),
         ("reference", "A ; !B WITHIN 1 SECONDS", ""),
-        ("ordered", "A ; !B WITHIN 1 SECONDS", _SKIP),
-        ("ordered", "A ; (C+ WITHIN 3 SECONDS)", _SKIP),
+        ("nfa", "A ; !B WITHIN 1 SECONDS", _SKIP),
+        ("nfa", "A ; (C+ WITHIN 3 SECONDS)", _SKIP),
     ],
 )
 def test_time_passes_by_what_is_read_and_concerns_others(
-    evaluator: str, seq: str, tail: str, window: str, monkeypatch: pytest.MonkeyPatch
+    matcher: str, seq: str, tail: str, window: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bounds of time, and windows of time where there is none; a few events at a time."""
     monkeypatch.setattr(discrimination, "_FEW", 1)
     monkeypatch.setattr(reading, "ENOUGH", 3)
-    engine = spaseq.Engine(evaluator=evaluator)
+    engine = spaseq.Engine(matcher=matcher)
     handle = engine.register(query(seq, window, tail=tail))
     engine.register(query("D ; E", tail=tail))
     said = letters("a1 c2 " + " ".join(f"d{tick}" for tick in range(3, 20)))
@@ -381,7 +381,7 @@ def test_time_passes_by_what_is_read_and_concerns_others(
 
 
 @pytest.mark.parametrize("is_read", [False, True])
-@pytest.mark.parametrize("evaluator", [None, "kernel", "runs", "reference"])
+@pytest.mark.parametrize("matcher", [None, "nfa", "interpreter", "reference"])
 @pytest.mark.parametrize(
     ("events", "expected"),
     [
@@ -391,10 +391,10 @@ def test_time_passes_by_what_is_read_and_concerns_others(
     ],
 )
 def test_matches_come_as_they_are_due(
-    evaluator: str | None, is_read: bool, events: str, expected: list[int]
+    matcher: str | None, is_read: bool, events: str, expected: list[int]
 ) -> None:
     """Of several partitions, too, and though time leaps over the events of others."""
-    engine = spaseq.Engine(evaluator=evaluator)
+    engine = spaseq.Engine(matcher=matcher)
     keys = {name: f"?{name.lower()} :k ?k" for name in "AB"}
     all_, one = (
         engine.register(query("A ; !B", "5 SECONDS SLIDING", keys, partition="?k", tail=tail))

@@ -14,7 +14,7 @@ import spaseq
 from spaseq.engine import core
 from spaseq.engine.core import Core
 from spaseq.language import checked
-from spaseq.matching.nfa import evaluator as kernel
+from spaseq.matching.nfa import matcher as kernel
 from spaseq.matching.nfa import sizing
 from spaseq.matching.nfa.memory import memory as make_memory
 from spaseq.terms.values import RDF_TYPE, XSD
@@ -39,9 +39,9 @@ COMPUTING = {
 EVENTS = " ".join(f"a{i}/x b{i + 1}/y c{i + 2}/x" for i in range(1, 31, 3))
 
 
-def answers(text: str, evaluator: str) -> list[object]:
+def answers(text: str, matcher: str) -> list[object]:
     """What a query finds, its matches held until the end."""
-    engine = spaseq.Engine(kb=KB, evaluator=evaluator)
+    engine = spaseq.Engine(kb=KB, matcher=matcher)
     handle = engine.register(checked(text))
     for letter in letters(EVENTS):
         engine.push(NS + "S", letter.turtle, letter.time, name=f"{NS}{letter.name}")
@@ -53,17 +53,17 @@ def answers(text: str, evaluator: str) -> list[object]:
     ]
 
 
-@pytest.mark.parametrize("evaluator", ["runs", "reference"])
+@pytest.mark.parametrize("matcher", ["interpreter", "reference"])
 @pytest.mark.parametrize("body", COMPUTING.values(), ids=COMPUTING)
 @pytest.mark.few(1)
-def test_nothing_needed_is_forgotten(body: str, evaluator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_needed_is_forgotten(body: str, matcher: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = query("A ; B+ ; C", "20 SECONDS", {"B": body}, where="FILTER(BOUND(?n))").replace(
         "GPM A ON S", "GPM A ON S AT ?at AS ?graph"
     )
-    expected = answers(text, evaluator)
+    expected = answers(text, matcher)
     assert expected
     monkeypatch.setattr(Core, "forget", lambda self: self.dictionary.sweep())
-    assert answers(text, evaluator) == expected
+    assert answers(text, matcher) == expected
 
 
 @pytest.mark.parametrize("kleene", ["B+", "B+[,]", "B"])
@@ -78,7 +78,7 @@ def test_nothing_that_the_kernel_needs_is_forgotten(
     expected = answers(text, "reference")
     assert expected
     monkeypatch.setattr(Core, "forget", lambda self: self.dictionary.sweep())
-    assert answers(text, "kernel") == expected
+    assert answers(text, "nfa") == expected
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_the_memory_of_a_kernel_is_made_once(events: int, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(sizing, "memory", counted)
     monkeypatch.setattr(kernel, "memory", counted)
-    engine = spaseq.Engine(evaluator="kernel")
+    engine = spaseq.Engine(matcher="nfa")
     handle = engine.register(
         f"""SELECT * WITHIN 10 SECONDS SLIDING FROM STREAM S <{NS}S> WHERE {{ SEQ(A ; B)
         DEFINE GPM A ON S {{ ?a <urn:a> ?va }} DEFINE GPM B ON S {{ ?b <urn:b> ?vb }} }}"""

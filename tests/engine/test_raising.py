@@ -46,11 +46,11 @@ class Script:
     """An engine that is told what to do; its callbacks push ``x`` at every third match, and may raise."""
 
     def __init__(
-        self, raises: Callable[[int], type[BaseException] | None], evaluator: str | None = None
+        self, raises: Callable[[int], type[BaseException] | None], matcher: str | None = None
     ) -> None:
         self.raises = raises
         self.letters: list[spaseq.BadEvent] = []
-        self.engine = spaseq.Engine(dead_letters=self._refused, evaluator=evaluator)
+        self.engine = spaseq.Engine(dead_letters=self._refused, matcher=matcher)
         self.seen: list[tuple[str, str]] = []
         self.handles: list[spaseq.Handle] = []
         self.pushed = self.raised = self.told = self.calls = 0
@@ -140,7 +140,7 @@ STEPS = st.lists(
 def test_what_callbacks_raise_changes_nothing(
     steps: Sequence[tuple[str, object]], every: int, kind: type[BaseException]
 ) -> None:
-    calm = Script(lambda _: None, evaluator="reference")
+    calm = Script(lambda _: None, matcher="reference")
     raising = Script(lambda call: kind if call % every == 0 else None)
     for script in (calm, raising):
         for step in (*steps, ("close", None)):

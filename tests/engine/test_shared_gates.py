@@ -9,7 +9,7 @@ from tests.streams import NS
 
 
 def _registered(count: int, skip: str) -> tuple[spaseq.Engine, list[spaseq.Handle]]:
-    engine = spaseq.Engine(evaluator="ordered" if skip else "kernel")
+    engine = spaseq.Engine(matcher="nfa")
     text = (
         f"PREFIX : <{NS}> SELECT * WITHIN 90 SECONDS SLIDING FROM STREAM S <{NS}S> WHERE {{ SEQ(A ; B ; C) "
         "DEFINE GPM A ON S { ?x :a ?a } DEFINE GPM B ON S { ?x :b ?b } "

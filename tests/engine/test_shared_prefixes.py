@@ -33,18 +33,18 @@ _VALUES = (*map(str, range(5)), "2.50000000000000000001", "2.5")
 class _Drawn:
     """Queries that begin alike, under names of their own; drawn from a seed."""
 
-    def __init__(self, rng: random.Random, evaluator: str = "kernel") -> None:
-        """``evaluator`` can run them."""
+    def __init__(self, rng: random.Random, matcher: str = "nfa") -> None:
+        """``matcher`` can run them."""
         self._rng = rng
-        self._is_enumerated, self._is_lazy = evaluator == "enumeration", evaluator == "lazy"
+        self._is_enumerated, self._is_lazy = matcher == "tecs", matcher == "lazy"
         self._skip = ""
-        self._reluctant = ["+?[;]", "{1,2}?[:]"] if evaluator == "ordered" else []
-        if evaluator == "ordered":
+        self._reluctant = ["+?[;]", "{1,2}?[:]"] if matcher.endswith("skip") else []
+        if matcher.endswith("skip"):
             self._skip = rng.choice(["PAST LAST EVENT", "TO NEXT EVENT", "TO FIRST", "TO LAST"])
         self._joined, self._partition = rng.random() < 0.7, rng.random() < 0.5
         self._unit, self._kind = rng.choice(["SECONDS", "EVENTS"]), rng.choice(["SLIDING", "TUMBLING"])
         # Loops of any events have very many matches, unless a window has few events.
-        self._most = {"enumeration": 6, "lazy": 8, "ordered": 12}.get(evaluator, 20)
+        self._most = {"tecs": 6, "lazy": 8, "nfa, skip": 12}.get(matcher, 20)
         self._size = rng.randint(4, self._most)
         self._prefix = self._elements(rng.randint(1, 3))
         self._count = 0
@@ -148,20 +148,20 @@ def _answers(matches: Iterable[spaseq.Match]) -> Answers:
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("evaluator", ["kernel", "enumeration", "lazy", "ordered"])
+@pytest.mark.parametrize("matcher", ["nfa", "tecs", "lazy", "nfa, skip"])
 @settings(max_examples=examples(60), phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**64 - 1))
-def test_as_if_each_were_alone(evaluator: str, seed: int) -> None:
-    check_against_each_alone(evaluator, seed)
+def test_as_if_each_were_alone(matcher: str, seed: int) -> None:
+    check_against_each_alone(matcher, seed)
 
 
-def check_against_each_alone(evaluator: str, seed: int) -> None:
+def check_against_each_alone(matcher: str, seed: int) -> None:
     """Queries that begin alike, in one engine, have what they have each in one of its own."""
     rng = random.Random(seed)
-    drawn = _Drawn(rng, evaluator)
+    drawn = _Drawn(rng, matcher)
     lateness = timedelta(seconds=rng.choice([0, 0, 3, 100]))  # with the last, all events are one batch
-    together = spaseq.Engine(lateness=lateness, evaluator=evaluator)
-    engines = [spaseq.Engine(lateness=lateness, evaluator=evaluator) for _ in drawn.texts]
+    together = spaseq.Engine(lateness=lateness, matcher=matcher.partition(",")[0])
+    engines = [spaseq.Engine(lateness=lateness, matcher=matcher.partition(",")[0]) for _ in drawn.texts]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
         called = rng.random() < 0.5
@@ -194,7 +194,7 @@ def test_each_event_alone_is_as_the_reference_says(seed: int) -> None:
     rng = random.Random(seed)
     drawn = _Drawn(rng)
     text = drawn.texts[0]
-    told, judge = spaseq.Engine(), spaseq.Engine(evaluator="reference")
+    told, judge = spaseq.Engine(), spaseq.Engine(matcher="reference")
     matches: list[spaseq.Match] = []
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(singles, "_MOST", rng.choice([1, 3, 64]))
@@ -225,14 +225,14 @@ def test_each_event_alone_is_as_the_reference_says(seed: int) -> None:
 
 
 @pytest.mark.few(0, ci=1)
-@pytest.mark.parametrize("evaluator", ["kernel", "enumeration", "lazy", "ordered"])
+@pytest.mark.parametrize("matcher", ["nfa", "tecs", "lazy", "nfa, skip"])
 @settings(max_examples=examples(100), phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**64 - 1))
-def test_those_that_come_later_are_as_if_alone_too(evaluator: str, seed: int) -> None:
+def test_those_that_come_later_are_as_if_alone_too(matcher: str, seed: int) -> None:
     rng = random.Random(seed)
-    drawn = _Drawn(rng, evaluator)
+    drawn = _Drawn(rng, matcher)
     lateness = timedelta(seconds=rng.choice([0, 0, 3]))
-    together = spaseq.Engine(lateness=lateness, evaluator=evaluator)
+    together = spaseq.Engine(lateness=lateness, matcher=matcher.partition(",")[0])
     engines: list[spaseq.Engine] = []
     shared: list[_Told] = []
     alone: list[_Told] = []
@@ -243,9 +243,9 @@ def test_those_that_come_later_are_as_if_alone_too(evaluator: str, seed: int) ->
     for number in range(rng.randint(20, 60)):
         for text in texts:
             # Which of the matches that end with an event is the first is for the engine to say.
-            if "PARTITION" in text or evaluator == "enumeration":
+            if "PARTITION" in text or matcher == "tecs":
                 text = text.partition("LIMIT")[0]
-            engine = spaseq.Engine(lateness=lateness, evaluator=evaluator)
+            engine = spaseq.Engine(lateness=lateness, matcher=matcher.partition(",")[0])
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", spaseq.SpaseqWarning)
                 shared.append(_Told(together, text, called))
@@ -267,22 +267,22 @@ def test_those_that_come_later_are_as_if_alone_too(evaluator: str, seed: int) ->
             shared[gone].handle.cancel()
             alone[gone].handle.cancel()
         if rng.random() < 0.3:
-            _compare(shared, alone, drawn.texts, enumerated=evaluator == "enumeration")
+            _compare(shared, alone, drawn.texts, enumerated=matcher == "tecs")
     for engine in [together, *engines]:
         engine.close()
-    _compare(shared, alone, drawn.texts, enumerated=evaluator == "enumeration")
+    _compare(shared, alone, drawn.texts, enumerated=matcher == "tecs")
 
 
-@pytest.mark.parametrize("evaluator", ["kernel", "enumeration", "lazy"])
+@pytest.mark.parametrize("matcher", ["nfa", "tecs", "lazy"])
 @pytest.mark.slow
-def test_most_that_begin_alike_share_whenever_they_come(evaluator: str) -> None:
+def test_most_that_begin_alike_share_whenever_they_come(matcher: str) -> None:
     """Of sets of random queries that come one after the other; tumbling windows would have to begin alike."""
     shared = 0
     sets = examples(50)
     for seed in range(sets):
         rng = random.Random(seed)
-        drawn = _Drawn(rng, evaluator)
-        engine = spaseq.Engine(evaluator=evaluator)
+        drawn = _Drawn(rng, matcher)
+        engine = spaseq.Engine(matcher=matcher.partition(",")[0])
         handles: list[spaseq.Handle] = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", spaseq.SpaseqWarning)
@@ -297,7 +297,7 @@ def test_most_that_begin_alike_share_whenever_they_come(evaluator: str) -> None:
 
 
 def test_one_that_comes_later_shares_when_a_window_is_over() -> None:
-    engine = spaseq.Engine(evaluator="kernel")
+    engine = spaseq.Engine(matcher="nfa")
     handles = [engine.register(query("A ; B ; C", "4 SECONDS SLIDING"))]
     pushing = _pushed(engine, "a1 b2 c3 a4 b5 c6 a7 b8 d9 a10 b11 c12 d13 a14 b15 c16")
     for _ in range(4):
@@ -336,7 +336,7 @@ def _pushed(engine: spaseq.Engine, text: str) -> Iterator[None]:
 
 def test_who_asks_as_a_query_joins_others_has_all_matches() -> None:
     """Those that it found by itself come in two parts, one of which is read when it joins: more follow."""
-    engine = spaseq.Engine(evaluator="enumeration")
+    engine = spaseq.Engine(matcher="tecs")
     others, own = (
         f"PREFIX : <{NS}> SELECT * WITHIN 5 SECONDS TUMBLING FROM STREAM S <{NS}S> WHERE {{ SEQ(G : H) "
         f"DEFINE GPM G ON S {{ ?k :a ?v }} DEFINE GPM H ON S {{ ?k :{letter} ?w }} }}"
@@ -360,7 +360,7 @@ def test_who_asks_as_a_query_joins_others_has_all_matches() -> None:
 
 
 def test_what_is_shared_is_told_of() -> None:
-    engine = spaseq.Engine(evaluator="kernel")
+    engine = spaseq.Engine(matcher="nfa")
     sequences = ["A ; B ; C+", "A ; B ; D", "A ; C", "B : C", "A , B"]
     handles = [engine.register(query(sequence, "9 SECONDS SLIDING")) for sequence in sequences]
     assert [handle.stats.shared for handle in handles] == [()] * 5  # nothing was to be shared yet
@@ -374,7 +374,7 @@ def test_what_is_shared_is_told_of() -> None:
 
 
 def test_one_that_ends_after_events_that_concern_nobody_leaves_the_others_their_windows() -> None:
-    engine = spaseq.Engine(evaluator="kernel")
+    engine = spaseq.Engine(matcher="nfa")
     narrow, wide = (
         engine.register(query(f"A ; {x}", f"{size} EVENTS SLIDING")) for x, size in (("B", 3), ("C", 9))
     )
@@ -388,7 +388,7 @@ def test_one_that_ends_after_events_that_concern_nobody_leaves_the_others_their_
 
 
 def test_events_that_came_alone_count_when_another_query_comes_to_share() -> None:
-    together, alone = (spaseq.Engine(evaluator="kernel") for _ in range(2))
+    together, alone = (spaseq.Engine(matcher="nfa") for _ in range(2))
     handles = [engine.register(query("A ; B ; C", "6 EVENTS TUMBLING")) for engine in (together, alone)]
     for letter in letters("a1 b2 c3 a4 b5 c6 a7 b8 d9 a10 b11 c12 a13"):
         if letter.time == 7:
@@ -404,7 +404,7 @@ def test_events_that_came_alone_count_when_another_query_comes_to_share() -> Non
 
 
 def test_a_query_that_comes_later_has_no_earlier_events() -> None:
-    engine = spaseq.Engine(evaluator="kernel")
+    engine = spaseq.Engine(matcher="nfa")
     sequences = ["A ; B ; C", "A ; B ; C+"]
     first = [engine.register(query(sequence, "9 SECONDS SLIDING")) for sequence in sequences]
     pushing = _pushed(engine, "a1 b2 c3 a4 b5 c6 d7")
@@ -421,7 +421,7 @@ def test_a_query_that_comes_later_has_no_earlier_events() -> None:
 def test_more_than_all_may_keep_ends_all_that_share_it() -> None:
     """Together they may keep what each may by itself."""
     limits = spaseq.Limits(partial_matches=600)
-    engine = spaseq.Engine(evaluator="kernel", limits=limits)
+    engine = spaseq.Engine(matcher="nfa", limits=limits)
     handles = [engine.register(query(f"A : B : {x}", "9 SECONDS SLIDING")) for x in ("C", "D+")]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
@@ -439,7 +439,7 @@ def test_more_than_all_may_keep_ends_all_that_share_it() -> None:
 
 @pytest.mark.slow
 def test_those_that_are_over_are_forgotten() -> None:
-    engine = spaseq.Engine(evaluator="kernel")
+    engine = spaseq.Engine(matcher="nfa")
     handles: list[spaseq.Handle] = []
     for number in range(200):
         handles.append(engine.register(query("A ; B", f"{2 + number} SECONDS TUMBLING")))
@@ -468,7 +468,7 @@ def test_more_gpms_than_a_group_has_room_for_are_several_groups() -> None:
 
 
 def test_what_a_cancelled_query_has_not_read_can_be_read_later_and_holds_nothing_back() -> None:
-    engine = spaseq.Engine(evaluator="enumeration", limits=spaseq.Limits(pending_matches=None))
+    engine = spaseq.Engine(matcher="tecs", limits=spaseq.Limits(pending_matches=None))
     wide = engine.register(query("A : B : C", "5000 SECONDS SLIDING"))
     narrow = engine.register(query("A : B : D", "9 SECONDS SLIDING"))
     events = [(f"<{NS}e> a <{NS}{'abcd'[i % 4]}> ; <{NS}v> 1 .", i) for i in range(12_000)]

@@ -25,18 +25,18 @@ def _over_two(text: str, streams: str) -> str:
     return gpms.replace(f"FROM STREAM S <{NS}S>", f"FROM STREAM S <{NS}S> FROM STREAM T <{NS}T>")
 
 
-@pytest.mark.parametrize("evaluator", ["kernel", "ordered"])
+@pytest.mark.parametrize("matcher", ["nfa", "nfa, skip"])
 @settings(max_examples=examples(40), phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**64 - 1))
 @pytest.mark.few(1)
-def test_as_if_each_were_alone_on_two_streams(evaluator: str, seed: int) -> None:
+def test_as_if_each_were_alone_on_two_streams(matcher: str, seed: int) -> None:
     rng = random.Random(seed)
-    drawn = _Drawn(rng, evaluator)
+    drawn = _Drawn(rng, matcher)
     streams = "".join(rng.choice("ST") for _ in range(9))
     texts = [_over_two(text.replace("EVENTS", "SECONDS"), streams) for text in drawn.texts]
     lateness = timedelta(seconds=rng.choice([0, 0, 3]))
-    together = spaseq.Engine(lateness=lateness, evaluator=evaluator)
-    engines = [spaseq.Engine(lateness=lateness, evaluator=evaluator) for _ in texts]
+    together = spaseq.Engine(lateness=lateness, matcher=matcher.partition(",")[0])
+    engines = [spaseq.Engine(lateness=lateness, matcher=matcher.partition(",")[0]) for _ in texts]
     called = rng.random() < 0.5
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)

@@ -1,4 +1,4 @@
-"""What queries that begin alike have found by ``enumeration`` is walked at once, as far as there is room."""
+"""What queries that begin alike have found by ``tecs`` is walked at once, as far as there is room."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import spaseq
-from spaseq.matching.sharing import by_enumeration
+from spaseq.matching.sharing import by_tecs
 from spaseq.matching.tecs import walking
 from spaseq.matching.tecs.memory import Roots
 from spaseq.matching.tecs.walking import WalkedRoots
@@ -37,10 +37,10 @@ _ROOMS = [
 def test_as_if_each_were_alone(seed: int) -> None:
     names = ("_OF_A_ROOT", "_MOST_AT_FIRST", "_EVENTS", "_MOST_TOGETHER", "_DEEP")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(by_enumeration, "_WORTH", 1)
+        patch.setattr(by_tecs, "_WORTH", 1)
         for name, size in zip(names, random.Random(seed).choice(_ROOMS), strict=True):
             patch.setattr(walking, name, size)
-        check_against_each_alone("enumeration", seed)
+        check_against_each_alone("tecs", seed)
 
 
 class _Counted:
@@ -48,8 +48,8 @@ class _Counted:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.known: list[list[int]] = []
-        monkeypatch.setattr(by_enumeration, "_WORTH", 1)
-        monkeypatch.setattr(by_enumeration, "walked_together", self)
+        monkeypatch.setattr(by_tecs, "_WORTH", 1)
+        monkeypatch.setattr(by_tecs, "walked_together", self)
 
     def __call__(self, memory: Roots, found: Sequence[Ints]) -> list[tuple[WalkedRoots, int] | None]:
         given = walking.walked_together(memory, found)

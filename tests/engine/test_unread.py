@@ -49,11 +49,11 @@ def test_the_first_ten_of_very_many() -> None:
     assert 10 <= handle.stats.matches < 1_000
 
 
-@pytest.mark.parametrize("evaluator", ["kernel", "runs", "reference"])
+@pytest.mark.parametrize("matcher", ["nfa", "interpreter", "reference"])
 @pytest.mark.few(1)
-def test_a_cancelled_query_finds_nothing_that_only_later_time_completes(evaluator: str) -> None:
+def test_a_cancelled_query_finds_nothing_that_only_later_time_completes(matcher: str) -> None:
     """Nor does it overlook a C that comes behind it."""
-    engine = spaseq.Engine(evaluator=evaluator)
+    engine = spaseq.Engine(matcher=matcher)
     handle = engine.register(query("A : (D | B : !C)", "5 SECONDS SLIDING"))
     engine.register(query("A", "5 SECONDS SLIDING"))
     # More than are looked for before somebody reads, so that time waits for a reader, too.
@@ -156,14 +156,14 @@ def _text(rng: random.Random) -> str:
 
 
 @pytest.mark.usefixtures("_little_at_a_time")
-@pytest.mark.parametrize("evaluator", ["enumeration", "kernel"])
+@pytest.mark.parametrize("matcher", ["tecs", "nfa"])
 @settings(max_examples=examples(60))
 @given(st.integers(0, 2**64 - 1))
-def test_late_is_as_at_once(evaluator: str, seed: int) -> None:
+def test_late_is_as_at_once(matcher: str, seed: int) -> None:
     rng = random.Random(seed)
     text = _text(rng)
     wanted: list[spaseq.Match] = []
-    engines = [spaseq.Engine(evaluator=evaluator) for _ in range(2)]
+    engines = [spaseq.Engine(matcher=matcher) for _ in range(2)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
         at_once, late = engines[0].register(text, wanted.append), engines[1].register(text)

@@ -30,9 +30,9 @@ def by_second_judge(case: Case) -> list[Answer]:
     )
 
 
-def by_engine(case: Case, evaluator: str = "reference", prepared: Query | None = None) -> list[Answer]:
-    """What an evaluator of the engine says, through the public API; ``prepared``: its query."""
-    engine = spaseq.Engine(evaluator=evaluator)
+def by_engine(case: Case, matcher: str = "reference", prepared: Query | None = None) -> list[Answer]:
+    """What a matcher of the engine says, through the public API; ``prepared``: its query."""
+    engine = spaseq.Engine(matcher=matcher)
     prefix = case.query.prefix
     with warnings.catch_warnings():
         # Random queries have vacuous negations, and filters that never hold.

@@ -258,7 +258,7 @@ def _may_be_empty(node: Node) -> bool:
 
 
 def random_query(rng: random.Random, operator: str | None = None) -> Query:
-    """A query that the static checks may still refuse; with an ``operator``, one for specialised evaluators.
+    """A query that the static checks may still refuse; with an ``operator``, one for specialised matchers.
 
     These have that operator alone, and most of them one stream and no filters but those of one GPM.
     """

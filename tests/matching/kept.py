@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from spaseq.matching.shedding.cost_model import CostModel
-from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.matching.shedding.matcher import SheddingNfa
 from tests.benchmarks import sharp
 
 
-class Kept(Shedding):
+class Kept(SheddingNfa):
     """The one that was made last."""
 
-    made: Shedding
+    made: SheddingNfa
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

@@ -1,4 +1,4 @@
-"""How random cases are given to the evaluators, and how their answers are compared."""
+"""How random cases are given to the matchers, and how their answers are compared."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pyoxigraph import Literal
 
 from spaseq.automaton.pattern import SequencePattern, may_trail
 from spaseq.events import Clock, EventBatch
-from spaseq.matching.columns.evaluator import ByColumns
+from spaseq.matching.columns.matcher import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key, Matcher
-from spaseq.matching.interpreter.evaluator import Runs
-from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Row
-from spaseq.matching.nfa.evaluator import Kernel
+from spaseq.matching.interpreter.matcher import Interpreter
+from spaseq.matching.model import Found, Occurrence, PartitionMatcher, Row, StreamWindow
+from spaseq.matching.nfa.matcher import NfaMatcher
 from spaseq.matching.reference import Reference
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
@@ -28,24 +28,24 @@ Yields = list[list[object]]
 
 def by_reference(sample: Sample) -> Yields:
     query = sample.query
-    return by_matcher(sample, lambda: Reference(query.pattern, query.context, sample.bounds))
+    return by_matcher(sample, lambda: Reference(query.pattern, query.context, sample.window))
 
 
 def by_runs(sample: Sample) -> Yields:
     query = sample.query
-    return by_matcher(sample, lambda: Runs(query.program, query.pattern, query.context, sample.bounds))
+    return by_matcher(sample, lambda: Interpreter(query.program, query.pattern, query.context, sample.window))
 
 
-#: Makes one, as ``Kernel`` is made.
-Maker = Callable[[SequencePattern, Dictionary, Context, Bounds], ByColumns]
+#: Makes one, as ``NfaMatcher`` is made.
+Maker = Callable[[SequencePattern, Dictionary, Context, StreamWindow], ByColumns]
 
 
-def by_kernel(sample: Sample, make: Maker = Kernel) -> Yields:
-    """By the kernel, or another evaluator that takes columns; raises ValueError where it cannot."""
+def by_kernel(sample: Sample, make: Maker = NfaMatcher) -> Yields:
+    """By the kernel, or another matcher that takes columns; raises ValueError where it cannot."""
     steps = _steps(sample)
     ids = _OtherIds(sample.query) if any(step.sweep for step in steps) else _SameIds(sample.query)
     dictionary = ids.dictionary
-    kernel = make(sample.query.pattern, dictionary, ids.context, sample.bounds)
+    kernel = make(sample.query.pattern, dictionary, ids.context, sample.window)
     out: Yields = []
     start = 0
     for step in steps:
@@ -62,7 +62,7 @@ def by_kernel(sample: Sample, make: Maker = Kernel) -> Yields:
 
 
 def difference(sample: Sample, evaluate: Callable[[Sample], Yields], expected: Yields) -> str | None:
-    """How an evaluator's answer differs from the reference's; None if it does not."""
+    """How a matcher's answer differs from the reference's; None if it does not."""
     try:
         found = evaluate(sample)
     except Exception as error:  # a crash is a difference, too
@@ -83,13 +83,13 @@ def _order_is_open(sample: Sample) -> bool:
 
     The semantics then only fixes that a match is delivered once it can no longer be withdrawn.
     """
-    return sample.bounds.counted and may_trail(sample.query.pattern.root)
+    return sample.window.counted and may_trail(sample.query.pattern.root)
 
 
-def by_matcher(sample: Sample, make: Callable[[], Evaluator]) -> Yields:
+def by_matcher(sample: Sample, make: Callable[[], PartitionMatcher]) -> Yields:
     dropping = (lambda: _Dropping(make(), sample.drops)) if sample.drops else make
     query = sample.query
-    matcher = Matcher(query.pattern, sample.bounds, dropping, texts=query.context.texts)
+    matcher = Matcher(query.pattern, sample.window, dropping, texts=query.context.texts)
     out: Yields = []
     events = iter(sample.events)
     for step in _steps(sample):
@@ -102,19 +102,19 @@ def by_matcher(sample: Sample, make: Callable[[], Evaluator]) -> Yields:
 
 
 class _Dropping:
-    """An evaluator whose partial matches are dropped after some events."""
+    """A matcher whose partial matches are dropped after some events."""
 
-    def __init__(self, evaluator: Evaluator, drops: frozenset[int]) -> None:
-        self._evaluator = evaluator
+    def __init__(self, matcher: PartitionMatcher, drops: frozenset[int]) -> None:
+        self._matcher = matcher
         self._drops = drops
-        self.advance, self.drop = evaluator.advance, evaluator.drop
+        self.advance, self.drop = matcher.advance, matcher.drop
 
     @property
     def kept(self) -> tuple[int, int]:
-        return self._evaluator.kept
+        return self._matcher.kept
 
     def push(self, occurrence: Occurrence) -> Sequence[Found]:
-        found = self._evaluator.push(occurrence)
+        found = self._matcher.push(occurrence)
         if occurrence.position in self._drops:
             self.drop()
         return found
@@ -227,10 +227,10 @@ def shown(found: Iterable[tuple[Key, Found]]) -> list[object]:
     return [_shown(key, match, _same) for key, match in found]
 
 
-def whole(sample: Sample, bounds: Bounds, *sizes: int) -> Sample:
+def whole(sample: Sample, window: StreamWindow, *sizes: int) -> Sample:
     """A sample with another window, in batches of these sizes, and no other steps."""
     steps, left = [], len(sample.events)
     for size in (*sizes, left):
         steps.append(Step(min(size, left)))
         left -= steps[-1].size
-    return replace(sample, bounds=bounds, steps=tuple(s for s in steps if s.size), drops=frozenset())
+    return replace(sample, window=window, steps=tuple(s for s in steps if s.size), drops=frozenset())

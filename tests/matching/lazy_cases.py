@@ -1,4 +1,4 @@
-"""Random queries for the lazy evaluator: sequences of ``:`` with filters, ALL, negation, closures."""
+"""Random queries for the lazy matcher: sequences of ``:`` with filters, ALL, negation, closures."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class _Sequences:
 
 
 def random_lazy_query(rng: random.Random, rich: bool = False) -> Query:
-    """A query that the lazy evaluator runs, of at most six names; see ``random_query`` for ``rich``."""
+    """A query that the lazy matcher runs, of at most six names; see ``random_query`` for ``rich``."""
     while True:
         some = (_Sequences(rng).whole() for _ in range(30))
         few = [one for one in some if sum(map(str.isupper, one.replace("ALL", ""))) <= 6]

@@ -2,7 +2,7 @@
 
 Everything is drawn from a ``random.Random``: one query serves many streams, and a seed is all it takes to
 see a case again. Every query passes the static checks. What is made small on purpose (windows, domains of
-values, gaps between events) is where evaluators go wrong.
+values, gaps between events) is where matchers go wrong.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from spaseq.language.scope import references
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.context import Context
 from spaseq.matching.interpreter.program import RunsProgram
-from spaseq.matching.model import Bounds, Occurrence, Solution
+from spaseq.matching.model import Occurrence, Solution, StreamWindow
 from spaseq.matching.nfa.tables.compiling import obstacles
 from spaseq.matching.obstacles import Feature, features
 from spaseq.terms.dictionary import Dictionary, Term
@@ -145,7 +145,7 @@ class Sample:
     """A query, its window, and a stream; partial matches are dropped after the events at ``drops``."""
 
     query: Query
-    bounds: Bounds
+    window: StreamWindow
     events: tuple[Occurrence, ...]
     steps: tuple[Step, ...] = ()
     drops: frozenset[int] = frozenset()
@@ -156,7 +156,7 @@ class Sample:
 
     def __str__(self) -> str:
         term = self.dictionary.term
-        b = self.bounds
+        b = self.window
         window = (
             f"WITHIN {b.size} {'EVENTS' if b.counted else 'SECONDS'} {'SLIDING' if b.sliding else 'TUMBLING'}"
         )
@@ -179,7 +179,7 @@ class Sample:
 class _Sequences:
     """Sequences of at most ``most`` GPMs; ``alls``: with ALL, which is slow to judge.
 
-    ``whole_language``: also what only ``runs``, the kernel and the reference can do.
+    ``whole_language``: also what only ``interpreter``, the kernel and the reference can do.
     """
 
     def __init__(self, rng: random.Random, most: int, alls: bool, whole_language: bool = False) -> None:
@@ -509,7 +509,7 @@ def random_query(
 
     ``sequences``: its SEQ is one of these. ``joined``: the GPMs that bind ``?k``, if they are not random.
     ``kernel``: its tables can hold the query. ``rich``: filters are of all that expressions can be.
-    ``whole_language``: also what only ``runs``, the kernel and the reference can do.
+    ``whole_language``: also what only ``interpreter``, the kernel and the reference can do.
     """
     while True:
         seq = rng.choice(sequences) if sequences else None
@@ -680,11 +680,11 @@ def random_sample(rng: random.Random, query: Query, size: int, *, steps: bool = 
         counts[stream] += 1
     length = rng.choice([1, 2, 3, 3, 4, 5, 6, 8, 10, 15, 20, 30])
     counted, sliding = rng.random() < 0.35, rng.random() < 0.5
-    bounds = Bounds(length, counted, sliding, 0 if counted else start, ticks=True)
+    window = StreamWindow(length, counted, sliding, 0 if counted else start, ticks=True)
     drops = frozenset(p for p in range(len(events)) if rng.random() < 0.3) if rng.random() < 0.05 else ()
     return Sample(
         query,
-        bounds,
+        window,
         tuple(events),
         _steps(rng, events) if steps else (),
         frozenset(drops),

@@ -9,9 +9,9 @@ from typing import Final
 from spaseq.automaton.pattern import Atom, walk
 from spaseq.errors import QueryError
 from spaseq.language import syntax as s
-from spaseq.matching.ordered.evaluator import OrderedKernel
-from spaseq.matching.ordered.simulation import Ordered
-from spaseq.matching.ordered.tables import beyond
+from spaseq.matching.nfa.skip.matcher import SkipMatcher
+from spaseq.matching.nfa.skip.simulation import SkipSimulation
+from spaseq.matching.nfa.skip.tables import beyond
 from spaseq.matching.reference import Reference
 from tests.matching.kernel_cases import Yields, by_kernel, by_matcher
 from tests.matching.random_sequences import Query, Sample, pattern_of, random_query
@@ -84,13 +84,15 @@ def _nullable(seq: s.Seq) -> bool:
 
 def by_judge(sample: Sample) -> Yields:
     query = sample.query
-    return by_matcher(sample, lambda: Reference(query.pattern, query.context, sample.bounds))
+    return by_matcher(sample, lambda: Reference(query.pattern, query.context, sample.window))
 
 
 def by_simulation(sample: Sample) -> Yields:
     query = sample.query
-    return by_matcher(sample, lambda: Ordered(query.program, query.pattern, query.context, sample.bounds))
+    return by_matcher(
+        sample, lambda: SkipSimulation(query.program, query.pattern, query.context, sample.window)
+    )
 
 
 def by_ordered_kernel(sample: Sample) -> Yields:
-    return by_kernel(sample, OrderedKernel)
+    return by_kernel(sample, SkipMatcher)

@@ -15,7 +15,9 @@ from spaseq.errors import EngineError
 from tests.streams import NS, events_of
 
 #: All that take queries without SKIP; None is the one that a query gets by itself.
-MATCHERS = [None, "reference", "runs", "kernel", "lazy", "tree", "enumeration"]
+MATCHERS = [None, "reference", "interpreter", "nfa", "lazy", "tree", "tecs"]
+#: Matchers that run any filter; None is the one that is chosen.
+_EXACT = (None, "reference", "interpreter")
 
 #: The value of each event, in order; None: it has none.
 Values = tuple[int | None, ...]
@@ -41,7 +43,7 @@ def loop(
 
 def matches(text: str, events: str, values: Values, matcher: str | None) -> list[spaseq.Match] | None:
     """The matches on letters ``a c a`` at ticks 1, 2, 3; None if the matcher refuses the query."""
-    engine = spaseq.Engine(evaluator=matcher)
+    engine = spaseq.Engine(matcher=matcher)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
         try:
@@ -113,7 +115,9 @@ HAND = [
 @pytest.mark.parametrize(("condition", "values", "expected"), WORKED + HAND)
 def test_in_the_loop(matcher: str | None, condition: str, values: Values, expected: str) -> None:
     answer = found(loop(condition), "a a a", values, matcher)
-    assert answer == expected.split() or (answer is None and matcher not in (None, "reference", "runs"))
+    assert answer == expected.split() or (
+        answer is None and matcher not in (None, "reference", "interpreter")
+    )
 
 
 @pytest.mark.parametrize("matcher", MATCHERS)
@@ -122,11 +126,11 @@ def test_merging_ranges_that_overlap(matcher: str | None) -> None:
     skip = "AFTER MATCH SKIP PAST LAST EVENT"
     ends = "?a :end ?end FILTER(?v <= PREV(MAX(?end)))"
     text = loop(ends, tail=skip if matcher in (None, "reference") else "")
-    engine = spaseq.Engine(evaluator=matcher)
+    engine = spaseq.Engine(matcher=matcher)
     try:
         handle = engine.register(text)
     except EngineError:
-        assert matcher in ("lazy", "tree", "enumeration")
+        assert matcher in ("lazy", "tree", "tecs")
         return
     for i, (begin, end) in enumerate([(1, 5), (2, 3), (4, 8), (9, 10), (9, 12)], 1):
         graph = f"<{NS}a{i}> a <{NS}a> ; <{NS}v> {begin} ; <{NS}end> {end} ."
@@ -156,7 +160,7 @@ def test_after_the_loop(matcher: str | None) -> None:
     for condition, expected in some.items():
         assert answer(condition) in (expected, None), condition
         assert answer(where=condition) in (expected, None), condition
-    assert answer(next(iter(some))) is not None or matcher in ("lazy", "tree", "enumeration")
+    assert answer(next(iter(some))) is not None or matcher in ("lazy", "tree", "tecs")
 
 
 @pytest.mark.parametrize("matcher", MATCHERS)
@@ -184,7 +188,7 @@ def test_in_select(matcher: str | None) -> None:
     head = """SELECT (COUNT(?v) AS ?n) (SUM(?v - PREV(?v)) AS ?far) (MAX(?v - PREV(?v)) AS ?most)
         (GROUP_CONCAT(COALESCE(PREV(?v), ?v)) AS ?all) (FIRST(DISTINCT ?v, 1) AS ?second)"""
     answer = matches(loop(head=head, seq="A{4}[,]"), "a a a a", (1, None, 4, 9), matcher)
-    assert answer is not None or matcher in ("lazy", "tree", "enumeration")
+    assert answer is not None or matcher in ("lazy", "tree", "tecs")
     for match in answer or ():
         (row,) = match.bindings
         assert {name: str(term) for name, term in row.items()} == {
@@ -207,7 +211,9 @@ def test_a_filter_waits_for_what_binds_its_variables(
     """``?cv``, by which each value is multiplied, is bound after the loop."""
     text = loop(seq="A+[,] , C", where="FILTER(SUM(?v * ?cv) < 20)")
     answer = found(text, "a a c", values, matcher)
-    assert answer == expected.split() or (answer is None and matcher not in (None, "reference", "runs"))
+    assert answer == expected.split() or (
+        answer is None and matcher not in (None, "reference", "interpreter")
+    )
 
 
 def test_distance_travelled() -> None:
@@ -330,8 +336,8 @@ def random_loop(seed: int) -> set[str]:
 
 def test_random_loops() -> None:
     counts = Counter(matcher for seed in range(60) for matcher in random_loop(seed))
-    assert counts["runs"] == counts["None"] == 60
-    assert counts["kernel"] > 20
+    assert counts["interpreter"] == counts["None"] == 60
+    assert counts["nfa"] > 20
     assert counts["lazy"] > 4
 
 

@@ -1,4 +1,4 @@
-"""Queries of one shape get one evaluator: the one that each of them would be given by itself."""
+"""Queries of one shape get one matcher: the one that each of them would be given by itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spaseq.automaton.normal import normalise
 from spaseq.errors import QueryError
 from spaseq.language import prepare
-from spaseq.matching.evaluators import choose, chosen
+from spaseq.matching.planner import choose, chosen
 from spaseq.matching.templates.form import shape
 from tests.conftest import examples
 from tests.judge.generate import random_query

@@ -21,8 +21,8 @@ _OTHERS = ("A : B+[:] : C", "(A : B) | (A : B : C)", "A : B? : C", "A & B", "ALL
 
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
 @pytest.mark.parametrize("sequence", _ALIKE + _OTHERS)
-@pytest.mark.parametrize("evaluator", ["enumeration", "lazy", "kernel"])
-def test_the_reference_keeps_the_same(sequence: str, evaluator: str) -> None:
+@pytest.mark.parametrize("matcher", ["tecs", "lazy", "nfa"])
+def test_the_reference_keeps_the_same(sequence: str, matcher: str) -> None:
     text = _TEXT.format(sequence=sequence)
     assert (emitted(normalise(prepare(text))) is Emit.ALL) is (sequence in _ALIKE)
     rng = random.Random(sequence)
@@ -36,12 +36,12 @@ def test_the_reference_keeps_the_same(sequence: str, evaluator: str) -> None:
         for i in range(24)
     ]
     found = []
-    for name in (evaluator, "reference"):
-        engine = spaseq.Engine(evaluator=name)
+    for name in (matcher, "reference"):
+        engine = spaseq.Engine(matcher=name)
         try:
             handle = engine.register(text)
         except spaseq.EngineError:
-            pytest.skip(f"{evaluator} cannot run {sequence}")
+            pytest.skip(f"{matcher} cannot run {sequence}")
         engine.push_many("urn:s", events)
         found.append(
             [

@@ -1,4 +1,4 @@
-"""The enumerating evaluator gives what the reference gives, lazily, in memory that does not grow."""
+"""The enumerating matcher gives what the reference gives, lazily, in memory that does not grow."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pyoxigraph import Literal
 from spaseq.errors import QueryError
 from spaseq.events import Stamp
 from spaseq.matching.context import Context
-from spaseq.matching.model import Bounds, Occurrence
+from spaseq.matching.model import Occurrence, StreamWindow
 from spaseq.matching.tecs import memory, walking
-from spaseq.matching.tecs.evaluator import Enumeration
 from spaseq.matching.tecs.fits import obstacles
+from spaseq.matching.tecs.matcher import TecsMatcher
 from spaseq.matching.tecs.records import counter
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly
@@ -108,7 +108,7 @@ def test_enumeration_equals_the_reference(seed: int) -> None:
         query = random_query(rng)
         for _ in range(STREAMS):
             sample = replace(random_sample(rng, query, 7), drops=frozenset())
-            answers = by_kernel(sample, Enumeration), by_reference(sample)
+            answers = by_kernel(sample, TecsMatcher), by_reference(sample)
             # Those with the same last event come in the order of partitions, and in one of these in any.
             found, expected = ([(keys(step), Counter(step)) for step in steps] for steps in answers)
             assert found == expected, str(sample)
@@ -141,23 +141,23 @@ def _stream(dictionary: Dictionary, kinds: Iterator[tuple[str, str]]) -> list[Oc
     ]
 
 
-def _evaluator(query: Query, bounds: Bounds) -> tuple[Enumeration, Dictionary]:
+def _matcher(query: Query, window: StreamWindow) -> tuple[TecsMatcher, Dictionary]:
     dictionary = Dictionary()
     context = Context(query.pattern, dictionary, lambda *_: False)
-    return Enumeration(query.pattern, dictionary, context, bounds), dictionary
+    return TecsMatcher(query.pattern, dictionary, context, window), dictionary
 
 
 def test_whoever_takes_ten_matches_pays_for_ten() -> None:
     """A pattern with some 10^60 matches."""
-    evaluator, dictionary = _evaluator(
-        _query("A+[:] : B", partition="PARTITION BY ?k"), Bounds(10**6, False, True, 0)
+    matcher, dictionary = _matcher(
+        _query("A+[:] : B", partition="PARTITION BY ?k"), StreamWindow(10**6, False, True, 0)
     )
     events = _stream(dictionary, iter([*[("A", "k")] * 200, ("B", "k")]))
     (batch,) = batches(events, dictionary, [])
-    found = list(islice(singly(evaluator.process(*batch)), 10))
+    found = list(islice(singly(matcher.process(*batch)), 10))
     assert len({match.chosen for _, match in found}) == 10
     assert all(match.events[-1][1].position == 200 for _, match in found)
-    assert evaluator.memory.live_nodes < 10 * len(events)
+    assert matcher.memory.live_nodes < 10 * len(events)
 
 
 @pytest.mark.parametrize("sliding", [True, False])
@@ -166,23 +166,23 @@ def test_nodes_are_recycled_with_the_window(sliding: bool) -> None:
     """The ring is as large for a stream ten times as long."""
     sizes = []
     for length in (4_000, 40_000):
-        evaluator, dictionary = _evaluator(_query("A : B : C"), Bounds(50, False, sliding, 0))
+        matcher, dictionary = _matcher(_query("A : B : C"), StreamWindow(50, False, sliding, 0))
         rng = random.Random(1)
         events = _stream(dictionary, ((rng.choice("ABC"), "k") for _ in range(length)))
         for batch in batches(events, dictionary, [500] * (length // 500)):
-            evaluator.update(*batch)
-        sizes.append(len(evaluator.memory.nodes))
+            matcher.update(*batch)
+        sizes.append(len(matcher.memory.nodes))
     assert sizes[0] == sizes[1]
 
 
 def test_idle_partitions_are_dropped() -> None:
-    evaluator, dictionary = _evaluator(
-        _query("A : B", partition="PARTITION BY ?k"), Bounds(50, False, True, 0)
+    matcher, dictionary = _matcher(
+        _query("A : B", partition="PARTITION BY ?k"), StreamWindow(50, False, True, 0)
     )
     events = _stream(dictionary, (("A", f"key {i}") for i in range(5_000)))
     for batch in batches(events, dictionary, [100] * 50):
-        evaluator.update(*batch)
-    assert evaluator.memory.partitions < 500
+        matcher.update(*batch)
+    assert matcher.memory.partitions < 500
 
 
 @pytest.mark.usefixtures("narrow")
@@ -190,16 +190,16 @@ def test_idle_partitions_are_dropped() -> None:
 @pytest.mark.slow
 def test_a_ring_that_went_round_many_times_has_the_right_nodes(sliding: bool) -> None:
     """All matches of a long stream, as loops over its events find them."""
-    evaluator, dictionary = _evaluator(_query("A : B : C"), Bounds(20, False, sliding, 0))
+    matcher, dictionary = _matcher(_query("A : B : C"), StreamWindow(20, False, sliding, 0))
     rng = random.Random(2)
     kinds = rng.choices("ABCD", k=6_000)
     events = _stream(dictionary, ((kind, "k") for kind in kinds))
     found = Counter(
         tuple(event.position for _, event in match.events)
         for batch in batches(events, dictionary, [500] * 12)
-        for _, match in singly(evaluator.process(*batch))
+        for _, match in singly(matcher.process(*batch))
     )
-    assert evaluator.memory.counters[counter.NEXT_NODE] > 4 * len(evaluator.memory.nodes)
+    assert matcher.memory.counters[counter.NEXT_NODE] > 4 * len(matcher.memory.nodes)
     within = (lambda a, c: c - a <= 20) if sliding else (lambda a, c: c // 20 == a // 20)
     expected = Counter(
         (a, b, c)
@@ -214,19 +214,19 @@ def test_a_ring_that_went_round_many_times_has_the_right_nodes(sliding: bool) ->
 
 
 def test_more_states_are_active_than_an_integer_has_bits() -> None:
-    evaluator, dictionary = _evaluator(_query("A{69}[:]"), Bounds(1_000, False, True, 0))
+    matcher, dictionary = _matcher(_query("A{69}[:]"), StreamWindow(1_000, False, True, 0))
     events = _stream(dictionary, (("A", "k") for _ in range(70)))
     (batch,) = batches(events, dictionary, [])
-    found = [{event.position for _, event in match.events} for _, match in singly(evaluator.process(*batch))]
+    found = [{event.position for _, event in match.events} for _, match in singly(matcher.process(*batch))]
     assert sorted(min(set(range(70)) - positions) for positions in found) == list(range(70))
 
 
 def test_arrays_are_the_matches() -> None:
-    evaluator, dictionary = _evaluator(_query("A : B"), Bounds(50, False, True, 0))
+    matcher, dictionary = _matcher(_query("A : B"), StreamWindow(50, False, True, 0))
     events = _stream(dictionary, iter([("A", "k"), ("A", "k"), ("B", "k"), ("B", "k")]))
     (batch,) = batches(events, dictionary, [])
     found = []
-    for positions, labels, offsets in evaluator.arrays(*batch):
+    for positions, labels, offsets in matcher.arrays(*batch):
         steps = list(zip(positions.tolist(), labels.tolist(), strict=True))
         found += [steps[begin:end] for begin, end in pairwise(offsets.tolist())]
     assert sorted(found) == [[(a, 0), (b, 1)] for a in (0, 1) for b in (2, 3)]

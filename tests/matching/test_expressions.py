@@ -1,4 +1,4 @@
-"""Expressions between GPMs: what programs say of them, on random values, and that evaluators agree."""
+"""Expressions between GPMs: what programs say of them, on random values, and that matchers agree."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from spaseq.matching.filters._kernel_machine import holds
 from spaseq.matching.filters._kernel_values import pointer
 from spaseq.matching.filters.derived import Lookups
 from spaseq.matching.filters.numbers import Numbers
-from spaseq.matching.filters.postfix import Site, steps
+from spaseq.matching.filters.postfix import FilterSite, steps
 from spaseq.matching.filters.programs import Programs, Sections
-from spaseq.matching.lazy.evaluator import Lazy
+from spaseq.matching.lazy.matcher import LazyMatcher
 from spaseq.matching.nfa import memory as kernel_memory
 from spaseq.matching.nfa import sizing
 from spaseq.patterns.expressions.compiled import ExpressionError, compile_value
@@ -71,7 +71,7 @@ class _Program:
         self._slots = {name: i for i, name in enumerate(names)}
         out = Sections()
         programs = Programs(out, self._slots, {}, [], dictionary.pin)
-        code = steps(Filter(condition), Site(), {})
+        code = steps(Filter(condition), FilterSite(), {})
         programs.write(code)
         self._tables = out.array([0] * v.TABLES_HEADER)
         self._end = v.TABLES_HEADER + v.CODE_SIZE * len(code)
@@ -174,7 +174,7 @@ def test_how_much_programs_know(condition: str, terms: Sequence[Term], known: fl
     assert sum(verdict != v.UNKNOWN for verdict in verdicts) >= known * len(verdicts)
 
 
-# --- evaluators -------------------------------------------------------------------------------
+# --- matchers -------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=[False, True])
@@ -215,7 +215,7 @@ def test_lazy_and_reference() -> None:
 
 
 def _by_lazy(sample: Sample) -> Yields:
-    return by_kernel(sample, Lazy)
+    return by_kernel(sample, LazyMatcher)
 
 
 def _compare(sample: Sample, evaluate: Callable[[Sample], Yields]) -> None:
@@ -261,20 +261,20 @@ CALLS = [
         ("?u - ?t < 10", 0),
     ],
 )
-def test_all_evaluators(condition: str, expected: int) -> None:
+def test_all_matchers(condition: str, expected: int) -> None:
     query = spaseq.prepare(SHIPS.format(condition))
-    assert spaseq.explain(query).evaluator == "kernel"
+    assert spaseq.explain(query).matcher == "nfa"
     found = {}
-    for evaluator in ("kernel", "runs", "reference"):
-        engine = spaseq.Engine(evaluator=evaluator)
+    for matcher in ("nfa", "interpreter", "reference"):
+        engine = spaseq.Engine(matcher=matcher)
         handle = engine.register(query)
         for time, name, place in CALLS:
             literal = f'"{place}"^^<http://www.opengis.net/ont/geosparql#wktLiteral>'
             at, named = "<http://e.org/at>", "<http://e.org/name>"
             engine.push("http://e.org/ships", f'<urn:s> {at} {literal} ; {named} "{name}" .', time)
-        found[evaluator] = [(match.start, match.end) for match in handle.matches()]
-    assert found["kernel"] == found["runs"] == found["reference"]
-    assert len(found["kernel"]) == expected
+        found[matcher] = [(match.start, match.end) for match in handle.matches()]
+    assert found["nfa"] == found["interpreter"] == found["reference"]
+    assert len(found["nfa"]) == expected
 
 
 def test_what_is_no_term_is_known_before_any_column_is_looked_at() -> None:

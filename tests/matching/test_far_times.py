@@ -14,13 +14,13 @@ import pytest
 import spaseq
 from spaseq import _kernel_events as kernel_times
 from spaseq import events
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 
 NS = "http://example.org/"
 EARLIEST, LATEST = -(2**63), 2**63 - 1
 
-EVALUATORS = (
-    None, "reference", "runs", "kernel", "lazy", "tree", "enumeration", "ordered", "parameterized",
+MATCHERS = (
+    None, "reference", "interpreter", "nfa", "lazy", "tree", "tecs", "kmp",
 )  # fmt: skip
 
 #: Each with how far its first event is from 0: of the near stream, two parts of it are 1,000 ticks apart.
@@ -101,9 +101,9 @@ def near(base: str) -> tuple[tuple[str, int], ...]:
 
 
 @cache
-def runnable(texts: Sequence[str], evaluator: str | None) -> Sequence[str]:
-    """Those of the queries that an evaluator can run."""
-    engine, able = spaseq.Engine(evaluator=evaluator), []
+def runnable(texts: Sequence[str], matcher: str | None) -> Sequence[str]:
+    """Those of the queries that a matcher can run."""
+    engine, able = spaseq.Engine(matcher=matcher), []
     for text in texts:
         try:
             engine.register(text)
@@ -114,12 +114,12 @@ def runnable(texts: Sequence[str], evaluator: str | None) -> Sequence[str]:
 
 
 def matches(
-    texts: Sequence[str], given: Sequence[tuple[str, int]], evaluator: str | None, way: str = "push"
+    texts: Sequence[str], given: Sequence[tuple[str, int]], matcher: str | None, way: str = "push"
 ) -> list[list[Match]]:
     """What each of some queries finds, all of them in one engine, in the order of delivery."""
     graphs = [f"<{NS}e{i}> a <{NS}{name}> ; <{NS}k> {i % 2} ." for i, (name, _) in enumerate(given)]
     times = [time for _, time in given]
-    engine = spaseq.Engine(evaluator=evaluator)
+    engine = spaseq.Engine(matcher=matcher)
     handles = [engine.register(text) for text in texts]
     if way == "push_many":
         engine.push_many(f"{NS}s", list(zip(graphs, times, strict=True)))
@@ -148,11 +148,11 @@ def expected(texts: Sequence[str], given: Sequence[tuple[str, int]], way: str) -
 
 
 def differences(
-    texts: Sequence[str], evaluator: str | None, base: str, way: str = "push"
+    texts: Sequence[str], matcher: str | None, base: str, way: str = "push"
 ) -> Iterator[tuple[str, list[Match], list[Match]]]:
     """The queries for which far times give something else than the reference says of near ones."""
-    able = runnable(tuple(texts), evaluator)
-    far = matches(able, stream(base), evaluator, way)
+    able = runnable(tuple(texts), matcher)
+    far = matches(able, stream(base), matcher, way)
     for text, ours, theirs in zip(able, far, expected(able, near(base), way), strict=True):
         if sorted(ours) != sorted(theirs):
             yield text, sorted(set(theirs) - set(ours)), sorted(set(ours) - set(theirs))
@@ -171,30 +171,30 @@ def test_kernels_have_the_same_ends() -> None:
 
 
 @pytest.mark.parametrize("base", BASES)
-@pytest.mark.parametrize("evaluator", EVALUATORS)
+@pytest.mark.parametrize("matcher", MATCHERS)
 @pytest.mark.few(1)
-def test_some_queries(evaluator: str | None, base: str) -> None:
+def test_some_queries(matcher: str | None, base: str) -> None:
     """A third of the sequences for each base, each in another form."""
     third = [*BASES].index(base) % 3
     forms = itertools.cycle(FORMS[third:])
     texts = [query(sequence, *next(forms)) for sequence in SEQUENCES[third::3]]
-    assert list(differences(texts, evaluator, base)) == []
+    assert list(differences(texts, matcher, base)) == []
 
 
 @pytest.mark.few(0, ci=6)
 @pytest.mark.parametrize("way", ["push", "push_many", "advance"])
 @pytest.mark.parametrize("base", BASES)
-@pytest.mark.parametrize("evaluator", EVALUATORS)
-def test_all_queries(evaluator: str | None, base: str, way: str) -> None:
+@pytest.mark.parametrize("matcher", MATCHERS)
+def test_all_queries(matcher: str | None, base: str, way: str) -> None:
     texts = [query(sequence, *form) for sequence in SEQUENCES for form in FORMS]
     for text in texts:
-        assert list(differences([text], evaluator, base, way)) == [], text
+        assert list(differences([text], matcher, base, way)) == [], text
 
 
-def under_a_bound(text: str, evaluator: str | None, begin: int) -> tuple[int, str]:
+def under_a_bound(text: str, matcher: str | None, begin: int) -> tuple[int, str]:
     """How many matches a query has under a bound that is hard to keep, by the work done, and what is shed."""
     rng = random.Random(7)
-    engine = spaseq.Engine(evaluator=evaluator, latency=timedelta(microseconds=4), clock=WorkClock())
+    engine = spaseq.Engine(matcher=matcher, latency=timedelta(microseconds=4), clock=WorkClock())
     handle = engine.register(text)
     for time in itertools.accumulate(rng.randint(0, 2) for _ in range(200)):
         graph = f"[] a <{NS}{rng.choice('AABBC')}> ; <{NS}k> {rng.randint(0, 3)} ."
@@ -203,16 +203,16 @@ def under_a_bound(text: str, evaluator: str | None, begin: int) -> tuple[int, st
     return len(list(handle.matches())), str(handle.stats.shed)
 
 
-@pytest.mark.parametrize("evaluator", ["kernel", "lazy"])
+@pytest.mark.parametrize("matcher", ["nfa", "lazy"])
 @pytest.mark.parametrize("within", ["30 SECONDS SLIDING", "30 SECONDS TUMBLING"])
 @pytest.mark.few(1)
-def test_a_bound_sheds_the_same_anywhere(evaluator: str, within: str) -> None:
+def test_a_bound_sheds_the_same_anywhere(matcher: str, within: str) -> None:
     text = query("A : B : C", within, "")
-    found, shed = under_a_bound(text, evaluator, 0)
+    found, shed = under_a_bound(text, matcher, 0)
     assert found
     assert "partial_matches=0" not in shed
     for begin in (2**62 - 150, LATEST - 500):
-        assert under_a_bound(text, evaluator, begin) == (found, shed)
+        assert under_a_bound(text, matcher, begin) == (found, shed)
 
 
 def test_lateness_at_the_ends() -> None:
@@ -231,8 +231,8 @@ def test_lateness_at_the_ends() -> None:
 def test_a_window_of_the_longest_duration() -> None:
     """2^63 - 1 microseconds: longer than all instants are apart."""
     text = query("A : B", "9223372036854775807 MICROSECONDS SLIDING", "")
-    for evaluator in (None, "kernel", "lazy", "enumeration", "runs", "reference"):
-        engine = spaseq.Engine(evaluator=evaluator)
+    for matcher in (None, "nfa", "lazy", "tecs", "interpreter", "reference"):
+        engine = spaseq.Engine(matcher=matcher)
         handle = engine.register(text)
         for name, time in (("A", datetime.min), ("B", datetime(1970, 1, 1)), ("B", datetime.max)):
             engine.push(f"{NS}s", f"[] a <{NS}{name}> ; <{NS}k> 1 .", time.replace(tzinfo=UTC))

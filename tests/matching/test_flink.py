@@ -180,13 +180,13 @@ def condition(argument: str) -> str | None:
     return "" if argument == "true" else None
 
 
-def matches(case: dict[str, Any], said: Translation, evaluator: str) -> list[tuple[str, ...]]:
+def matches(case: dict[str, Any], said: Translation, matcher: str) -> list[tuple[str, ...]]:
     defined = "\n".join(
         # Every GPM has variables of its own.
         re.sub(r"\?(\w+)", rf"?\1{gpm}", f"DEFINE GPM {gpm} ON S {{ ?e :name ?name . {body} }}")
         for gpm, body in said.conditions.items()
     )
-    engine = spaseq.Engine(evaluator=evaluator)
+    engine = spaseq.Engine(matcher=matcher)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
         handle = engine.register(
@@ -212,8 +212,8 @@ def cases(shared: Callable[[str], Path]) -> list[dict[str, Any]]:
     return loaded
 
 
-@pytest.mark.parametrize("evaluator", ["reference"])
-def test_cases(cases: list[dict[str, Any]], evaluator: str) -> None:
+@pytest.mark.parametrize("matcher", ["reference"])
+def test_cases(cases: list[dict[str, Any]], matcher: str) -> None:
     seen: Counter[str] = Counter()
     for case in cases:
         name, said = case["test"], translate(case)
@@ -222,10 +222,10 @@ def test_cases(cases: list[dict[str, Any]], evaluator: str) -> None:
             continue
         if name == "testStartAndEndWithZeroOrMore":
             with pytest.raises(spaseq.QueryMeaningError, match="matches where no event does"):
-                matches(case, said, evaluator)
+                matches(case, said, matcher)
             seen["empty sequence, refused"] += 1
             continue
-        ours = matches(case, said, evaluator)
+        ours = matches(case, said, matcher)
         expected = case["expected_matches"]
         if isinstance(expected, dict):
             assert len(ours) == expected["match_count"] + LAST_GAP.get(name, 0), name

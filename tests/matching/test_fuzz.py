@@ -1,7 +1,7 @@
-"""Every evaluator gives what the reference gives, on random queries and streams.
+"""Every matcher gives what the reference gives, on random queries and streams.
 
 An example is a seed: a query and so many streams, since a query costs more than a stream. CI looks at more
-than 2,000 cases of each evaluator, always the same ones. The profile ``long`` looks at a thousand times as
+than 2,000 cases of each matcher, always the same ones. The profile ``long`` looks at a thousand times as
 many, new ones: ``pytest --hypothesis-profile=long tests/matching/test_fuzz.py``, at about 4 ms a case two
 hours on a core of its own (with ``-k "test_any_query and not kernel"``, a million of them in more than one).
 A case that fails is shown as small as it can be made.
@@ -38,14 +38,14 @@ unshrunk = settings(max_examples=EXAMPLES, phases=[Phase.explicit, Phase.generat
 
 seeds = st.integers(0, 2**64 - 1)
 
-EVALUATORS = {"runs": by_runs, "kernel": by_kernel}
+MATCHERS = {"interpreter": by_runs, "nfa": by_kernel}
 
 
 @pytest.fixture(autouse=True)
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets evaluators forget, and run out of room, where otherwise only long streams would make them.
+    """Lets matchers forget, and run out of room, where otherwise only long streams would make them.
 
-    ``runs`` forgets after each event; the kernel's memory starts with room for one run.
+    ``interpreter`` forgets after each event; the kernel's memory starts with room for one run.
     """
     monkeypatch.setattr(runs_memory, "_PAUSE", 1)
     for room in ("START", "ENOUGH"):
@@ -56,14 +56,14 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_any_query(part: int) -> None:
-    """1,000 cases of ``runs`` in CI, and more than 500 of the kernel: those that its tables can hold."""
+    """1,000 cases of ``interpreter`` in CI, and over 500 of ``nfa``: those that its tables can hold."""
 
     @unshrunk
     @given(seeds)
     def compared(seed: int) -> None:
         rng = random.Random(f"{part} {seed}")
         for sample in samples(rng, random_query(rng)):
-            check(sample, "runs", "kernel")
+            check(sample, "interpreter", "nfa")
 
     compared()
 
@@ -71,7 +71,7 @@ def test_any_query(part: int) -> None:
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.slow
 def test_any_query_of_the_whole_language(part: int) -> None:
-    """As many of ``runs``, and 800 of the kernel, more: left joins, notNext, WITHIN, LAST with n."""
+    """As many of ``interpreter``, and 800 of the kernel, more: left joins, notNext, WITHIN, LAST with n."""
 
     @unshrunk
     @given(seeds)
@@ -79,7 +79,7 @@ def test_any_query_of_the_whole_language(part: int) -> None:
         rng = random.Random(f"whole {part} {seed}")
         query = random_query(rng, most=4, whole_language=True, rich=rng.random() < 0.3)
         for sample in samples(rng, query):
-            check(sample, "runs", "kernel")
+            check(sample, "interpreter", "nfa")
 
     compared()
 
@@ -94,7 +94,7 @@ def test_any_query_of_the_kernel(part: int) -> None:
     def compared(seed: int) -> None:
         rng = random.Random(f"kernel {part} {seed}")
         for sample in samples(rng, random_query(rng, alls=False, kernel=True)):
-            check(sample, "kernel")
+            check(sample, "nfa")
 
     compared()
 
@@ -136,7 +136,7 @@ def test_rare_sequences(seed: int, joined: str | None) -> None:
     rng = random.Random(seed)
     query = random_query(rng, sequences=RARE if joined is None else OPERANDS, joined=joined)
     for sample in samples(rng, query, 10):
-        check(sample, "runs", "kernel")
+        check(sample, "interpreter", "nfa")
 
 
 @unshrunk
@@ -149,26 +149,26 @@ def test_aggregates(seed: int) -> None:
         if re.search(r"(COUNT|SUM|AVG|MIN|MAX|FIRST|LAST|PREV)\(", query.text):
             break
     for sample in samples(rng, query, 10):
-        check(sample, "runs", "kernel")
+        check(sample, "interpreter", "nfa")
 
 
 def samples(rng: random.Random, query: Query, count: int = STREAMS) -> Iterator[Sample]:
     return (random_sample(rng, query, EVENTS) for _ in range(count))
 
 
-def check(sample: Sample, *evaluators: str) -> None:
-    """Fails, with the smallest case like this one, unless evaluators give what the reference gives."""
+def check(sample: Sample, *matchers: str) -> None:
+    """Fails, with the smallest case like this one, unless matchers give what the reference gives."""
     expected = by_reference(sample)
-    for name in evaluators:
-        if name == "kernel" and (sample.query.misfit or sample.drops):
+    for name in matchers:
+        if name == "nfa" and (sample.query.misfit or sample.drops):
             continue
-        if difference(sample, EVALUATORS[name], expected) is not None:
+        if difference(sample, MATCHERS[name], expected) is not None:
             least = shrink(sample, lambda smaller, name=name: wrong(smaller, name) is not None)
             pytest.fail(f"{name}: {wrong(least, name)}\n{least}")
 
 
 def wrong(sample: Sample, name: str) -> str | None:
-    """How an evaluator's answer differs from the reference's; None if it does not."""
-    if name == "kernel" and sample.query.misfit:
+    """How a matcher's answer differs from the reference's; None if it does not."""
+    if name == "nfa" and sample.query.misfit:
         return None
-    return difference(sample, EVALUATORS[name], by_reference(sample))
+    return difference(sample, MATCHERS[name], by_reference(sample))

@@ -1,4 +1,4 @@
-"""What random cases have found: each bug as the smallest case of it, on every evaluator that can run it."""
+"""What random cases have found: each bug as the smallest case of it, on every matcher that can run it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from pyoxigraph import Literal
 
 from spaseq.events import Stamp
-from spaseq.matching.model import Bounds, Occurrence
+from spaseq.matching.model import Occurrence, StreamWindow
 from tests.matching.kernel_cases import Yields, by_kernel, by_reference, by_runs
 from tests.matching.random_sequences import Query, Sample, pattern_of
 
@@ -16,7 +16,9 @@ from tests.matching.random_sequences import Query, Sample, pattern_of
 Row = tuple[int, int, Mapping[str, Mapping[str, int]]]
 
 
-def case(seq: str, gpms: Mapping[str, str], rows: list[Row], bounds: Bounds, partition: str = "") -> Sample:
+def case(
+    seq: str, gpms: Mapping[str, str], rows: list[Row], window: StreamWindow, partition: str = ""
+) -> Sample:
     defined = " ".join(f"DEFINE GPM {name} ON S1, S2 {{ {body} }}" for name, body in gpms.items())
     text = (
         f"PREFIX : <http://example.org/> SELECT * WITHIN 10 SECONDS {partition} "
@@ -31,11 +33,11 @@ def case(seq: str, gpms: Mapping[str, str], rows: list[Row], bounds: Bounds, par
         counts[stream] += 1
         solutions = {g: ({v: intern(Literal(i)) for v, i in one.items()},) for g, one in found.items()}
         events.append(Occurrence(Stamp(time, stream, n), position, solutions))
-    return Sample(query, bounds, tuple(events))
+    return Sample(query, window, tuple(events))
 
 
 def everywhere(sample: Sample) -> Yields:
-    """What the reference gives, and every other evaluator that can run the query."""
+    """What the reference gives, and every other matcher that can run the query."""
     expected = by_reference(sample)
     assert by_runs(sample) == expected
     if sample.query.misfit is None:
@@ -48,7 +50,7 @@ def test_an_event_chosen_twice_does_not_decide_the_order() -> None:
     both = {"A": {"a": 1}, "B": {"b": 1}}
     rows: list[Row] = [(1, 0, both), (1, 0, {"B": {"b": 2}}), (1, 1, {"C": {"c": 1}})]
     gpms = {"A": "[] :v ?a", "B": "[] :v ?b", "C": "[] :v ?c"}
-    sample = case("(A & B) ; C", gpms, rows, Bounds(5, False, True, 0))
+    sample = case("(A & B) ; C", gpms, rows, StreamWindow(5, False, True, 0))
     assert [len(step) for step in everywhere(sample)] == [2, 0]
 
 
@@ -60,7 +62,7 @@ def test_the_parts_of_an_and_do_not_decide_the_order() -> None:
         (2, 1, {"B": {"b": 1}}),
     ]
     gpms = {"A": "[] :v ?a OPTIONAL { [] :m ?m }", "B": "[] :v ?b", "C": "[] :v ?c"}
-    found = everywhere(case("A & B & C", gpms, rows, Bounds(15, False, False, 0)))
+    found = everywhere(case("A & B & C", gpms, rows, StreamWindow(15, False, False, 0)))
     assert [len(step) for step in found] == [2, 0]
 
 
@@ -71,7 +73,7 @@ def test_a_negated_gpm_without_the_key_counts_where_its_event_has_it(same: bool)
     apart: list[Row] = [(1, 3, {"B": {"b": 1, "k": 1}}), (1, 3, {"C": {"c": 1}})]
     rows = [*([with_b] if same else apart), (2, 4, {"A": {"a": 1, "k": 1}})]
     gpms = {"A": "[] :v ?a ; :k ?k", "B": "[] :v ?b ; :k ?k", "C": "[] :v ?c"}
-    sample = case("!(B & C) , A", gpms, rows, Bounds(6, False, True, 0), "PARTITION BY ?k")
+    sample = case("!(B & C) , A", gpms, rows, StreamWindow(6, False, True, 0), "PARTITION BY ?k")
     assert [len(step) for step in everywhere(sample)] == [0 if same else 1, 0]
 
 
@@ -85,7 +87,7 @@ def test_the_same_events_for_other_gpms_are_another_element(seq: str, found: int
         (1, 6, {"A": {"a": 1}}),
     ]
     gpms = {"A": "[] :v ?a", "B": "[] :v ?b", "E": "[] :v ?e"}
-    sample = case(seq, gpms, rows, Bounds(20, False, True, 0))
+    sample = case(seq, gpms, rows, StreamWindow(20, False, True, 0))
     assert [len(step) for step in everywhere(sample)] == [found, 0]
 
 
@@ -107,5 +109,5 @@ def test_what_is_no_point_errs_later_than_an_iteration_that_is_not_there(conditi
         *((1, t, {"B": {"b": b}}) for t, b in enumerate([2, 3, 3, 4], 1)),
     ]
     gpms = {"A": "[] :v ?a", "B": f"[] :v ?b . FILTER({condition})"}
-    sample = case("A ; B+", gpms, rows, Bounds(9, False, True, 0))
+    sample = case("A ; B+", gpms, rows, StreamWindow(9, False, True, 0))
     assert sum(map(len, everywhere(sample))) == found

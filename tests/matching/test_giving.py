@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spaseq.matching.columns.blocks.plain import Site, Sites
-from spaseq.matching.sharing.part import Giving, Lot, PlainSites
+from spaseq.matching.columns.blocks.plain import EventSite, Sites
+from spaseq.matching.sharing.giving import Giving, Lot, PlainSites
 
 _MEMBERS = 3
 _SITES = 4
@@ -56,7 +56,7 @@ def _plain(member: int) -> PlainSites:
     # One has other numbers for its sites, and the names of GPMs the other way round.
     own = np.arange(_SITES) if member != 1 else np.arange(_SITES)[::-1].copy()
     names = "pq" if member != 1 else "qp"
-    sites = [Site(i // 2, names[i // 2]) for i in range(_SITES)]
+    sites = [EventSite(i // 2, names[i // 2]) for i in range(_SITES)]
     return PlainSites(own, Sites(sites, ("p", "q")))
 
 

@@ -32,7 +32,7 @@ from spaseq.language.syntax import (
 from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.alone.singles import Singles
 from spaseq.matching.columns.alone.taking import Joins
-from spaseq.matching.columns.evaluator import Asked
+from spaseq.matching.columns.matcher import PushedPattern
 from spaseq.matching.filters import batch as heads
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.patterns.spectra.rowwise import Facts, Rowwise
@@ -66,9 +66,9 @@ def _column(batch: np.ndarray, column: int, rows: Sequence[int]) -> list[int]:
     return [int(batch[at + row]) for row in rows]
 
 
-def _asked(number: int, names: Sequence[str], join: SingleJoin) -> Asked:
+def _asked(number: int, names: Sequence[str], join: SingleJoin) -> PushedPattern:
     """What a GPM asks that is this join."""
-    return Asked(names, number, lambda event: [*join(event.terms)], join, None, True)
+    return PushedPattern(names, number, lambda event: [*join(event.terms)], join, None, True)
 
 
 @given(_PATTERNS, _GRAPHS, st.lists(_ONE, max_size=2), st.data())

@@ -9,8 +9,8 @@ import pytest
 from spaseq.engine import Engine
 from spaseq.errors import EngineError
 from spaseq.language.reading.parser import parse
-from spaseq.matching.evaluators import check, choose
 from spaseq.matching.plan import explain
+from spaseq.matching.planner import check, choose
 from tests.matching.random_sequences import pattern_of
 
 QUERY = """
@@ -39,7 +39,7 @@ def test_words() -> None:
     assert "WHERE FILTER(?b != ?a) when the match ends" in text
     assert "1 → 2  !C ; B   runs found by ?k" in text
     assert "2 ends a match if ≥2×" in text
-    assert "evaluator  kernel: " in text
+    assert "matcher    nfa: " in text
 
 
 def test_partition() -> None:
@@ -65,9 +65,9 @@ def test_an_all_shows_the_automata_of_its_operands() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
-def test_an_evaluator_that_is_not_there() -> None:
-    with pytest.raises(EngineError, match="no evaluator is called 'magic': there are parameterized, "):
-        Engine(evaluator="magic").register(QUERY)
+def test_an_matcher_that_is_not_there() -> None:
+    with pytest.raises(EngineError, match="'kernel': there are kmp, tecs, lazy, tree, nfa, interpreter, "):
+        Engine(matcher="kernel").register(QUERY)
 
 
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
@@ -76,20 +76,20 @@ def test_tree_is_for_who_asks_for_it() -> None:
     query = FORMS.format(seq="A : A : B", more="FILTER(?a < ?b)")
     assert check("tree", pattern_of(query)) == "tree"
     assert choose(pattern_of(query)).name == "lazy"
-    engine = Engine(evaluator="tree")
+    engine = Engine(matcher="tree")
     handle = engine.register(query)
     for tick, (name, value) in enumerate([("a", 1), ("a", 1), ("b", 1), ("b", 3)]):
         triple = f"<http://example.org/{name}> <http://example.org/v> {value} ."
         engine.push("http://example.org/s", triple, tick)
     assert [(match.start, match.end) for match in handle.matches()] == [(0, 3)]
     with pytest.raises(EngineError, match="'tree' can run this query only if every operator is ':'"):
-        Engine(evaluator="tree").register(QUERY)
+        Engine(matcher="tree").register(QUERY)
 
 
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
-def test_an_evaluator_that_cannot() -> None:
-    with pytest.raises(EngineError, match="'enumeration' can run this query only if nothing depends on"):
-        Engine(evaluator="enumeration").register(QUERY)
+def test_an_matcher_that_cannot() -> None:
+    with pytest.raises(EngineError, match="'tecs' can run this query only if nothing depends on"):
+        Engine(matcher="tecs").register(QUERY)
 
 
 FORMS = (
@@ -99,31 +99,31 @@ FORMS = (
 
 
 @pytest.mark.parametrize(
-    ("seq", "more", "evaluator"),
+    ("seq", "more", "matcher"),
     [
-        ("A , B", "", "parameterized"),
-        ("A , B", "FILTER(?a != ?b)", "parameterized"),
-        ("A : B", "", "enumeration"),
-        ("A : B+[:]", "", "enumeration"),
-        ("A ; B", "", "kernel"),
-        ("A , B", "FILTER(?a < ?b)", "kernel"),
-        ("A : B", "FILTER(?a < ?b)", "kernel"),
-        ("A | B", "FILTER(?a < ?b)", "kernel"),
+        ("A , B", "", "kmp"),
+        ("A , B", "FILTER(?a != ?b)", "kmp"),
+        ("A : B", "", "tecs"),
+        ("A : B+[:]", "", "tecs"),
+        ("A ; B", "", "nfa"),
+        ("A , B", "FILTER(?a < ?b)", "nfa"),
+        ("A : B", "FILTER(?a < ?b)", "nfa"),
+        ("A | B", "FILTER(?a < ?b)", "nfa"),
         ("A : A : B", "FILTER(?a < ?b)", "lazy"),
-        ("A : A : B", "FILTER(REGEX(STR(?a), STR(?b)))", "kernel"),
+        ("A : A : B", "FILTER(REGEX(STR(?a), STR(?b)))", "nfa"),
         ("A : A : B", "FILTER(STRLEN(STR(?a)) < STRLEN(STR(?b)))", "lazy"),
-        ("A : A : B", "FILTER(EXISTS { ?a :v ?b })", "runs"),
+        ("A : A : B", "FILTER(EXISTS { ?a :v ?b })", "interpreter"),
         ("ALL(A, B)", "", "lazy"),
-        ("ALL(A, B)", "FILTER(REGEX(STR(?a), STR(?b)))", "runs"),
+        ("ALL(A, B)", "FILTER(REGEX(STR(?a), STR(?b)))", "interpreter"),
         ("ALL(A, B : B)", "FILTER(?a < ?b)", "lazy"),
-        ("ALL(A, B ; B)", "", "runs"),
+        ("ALL(A, B ; B)", "", "interpreter"),
     ],
 )
-def test_which_query_gets_which_evaluator(seq: str, more: str, evaluator: str) -> None:
+def test_which_query_gets_which_matcher(seq: str, more: str, matcher: str) -> None:
     plan = explain(parse(FORMS.format(seq=seq, more=more)))
-    assert plan.evaluator == evaluator
-    better = ["parameterized", "enumeration", "lazy", "kernel"]
-    assert [name for name, _ in plan.otherwise] == better[: [*better, "runs"].index(evaluator)]
+    assert plan.matcher == matcher
+    better = ["kmp", "tecs", "lazy", "nfa"]
+    assert [name for name, _ in plan.otherwise] == better[: [*better, "interpreter"].index(matcher)]
     assert all(obstacles for _, obstacles in plan.otherwise)
 
 
@@ -141,19 +141,19 @@ WHERE {
 
 
 def test_what_would_change_its_mind() -> None:
-    """The words, and that the query gets a better evaluator when they are heeded."""
+    """The words, and that the query gets a better matcher when they are heeded."""
     text = str(explain(parse(CHANGES)))
-    assert "\notherwise  enumeration, if\n    no filter compares events; here FILTER(?w > ?v) (8:5), " in text
+    assert "\notherwise  tecs, if\n    no filter compares events; here FILTER(?w > ?v) (8:5), " in text
     assert "\n    no filter between GPMs asks EXISTS; here EXISTS { ?x :y ?v } (9:49)" in text
     assert "\n    nothing is consumed; here CONSUME ANY\n" in text
     tables = CHANGES.replace("?x > 1 || EXISTS { ?x :y ?v }", "?x > ?v")
-    assert explain(parse(tables)).evaluator == "kernel"
+    assert explain(parse(tables)).matcher == "nfa"
     free = tables.replace("FILTER(?w > ?v)", "").replace("FILTER(?x > ?v)", "")
     plan = explain(parse(free))
-    assert plan.evaluator == "enumeration"
+    assert plan.matcher == "tecs"
     assert "every operator is ','; here ':' before B (5:11), ':' before C (5:15)" in str(plan)
     strict = explain(parse(free.replace("A : B : C", "A , B , C").replace("CONSUME ANY", "")))
-    assert strict.evaluator == "parameterized"
+    assert strict.matcher == "kmp"
     assert not strict.otherwise
     assert "otherwise" not in str(strict)
 
@@ -174,7 +174,7 @@ def test_many_places_of_a_kind_are_counted() -> None:
 
 
 def test_the_same_as_json() -> None:
-    better = {each["evaluator"]: each["if"] for each in explain(parse(CHANGES)).as_json()["otherwise"]}
+    better = {each["matcher"]: each["if"] for each in explain(parse(CHANGES)).as_json()["otherwise"]}
     demand = "no filter compares events"
-    assert better["enumeration"][0] == {"demand": demand, "here": "FILTER(?w > ?v)", "line": 8, "column": 5}
-    assert better["parameterized"][0] == {"demand": "nothing is consumed", "here": "CONSUME ANY"}
+    assert better["tecs"][0] == {"demand": demand, "here": "FILTER(?w > ?v)", "line": 8, "column": 5}
+    assert better["kmp"][0] == {"demand": "nothing is consumed", "here": "CONSUME ANY"}

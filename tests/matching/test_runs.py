@@ -1,4 +1,4 @@
-"""What the runs evaluator costs: an event, what it changes. (``test_fuzz`` is about what it gives.)"""
+"""What the runs matcher costs: an event, what it changes. (``test_fuzz`` is about what it gives.)"""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import Atom
 from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
-from spaseq.matching import evaluators
+from spaseq.matching import planner
 from spaseq.matching.context import Context, Rows
-from spaseq.matching.interpreter.machine import Machine
+from spaseq.matching.interpreter.machine import RunMachine
 from spaseq.matching.interpreter.state import Wait
-from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence
+from spaseq.matching.model import Found, Occurrence, PartitionMatcher, StreamWindow
 from spaseq.terms.dictionary import Dictionary
 
 
@@ -34,8 +34,8 @@ class Counting(Context):
 
 def made(
     seq: str, size: int, counted: bool = False, streams: int = 1
-) -> tuple[Evaluator, Counting, list[int]]:
-    """A runs evaluator for letters that share ``?k``, in a sliding window; ids of 1,000 keys."""
+) -> tuple[PartitionMatcher, Counting, list[int]]:
+    """A runs matcher for letters that share ``?k``, in a sliding window; ids of 1,000 keys."""
     names = [f"S{i}" for i in range(streams)]
     gpms = " ".join(
         f"DEFINE GPM {name} ON {', '.join(names)} {{ ?{name.lower()} :k ?k }}"
@@ -48,7 +48,11 @@ def made(
     dictionary = Dictionary()
     keys = [dictionary.intern(Literal(i)) for i in range(1_000)]
     context = Counting(pattern, dictionary, lambda *_: False)
-    return evaluators.by_events("runs", pattern, context, Bounds(size, counted, True, 0))(), context, keys
+    return (
+        planner.by_events("interpreter", pattern, context, StreamWindow(size, counted, True, 0))(),
+        context,
+        keys,
+    )
 
 
 def stream(
@@ -62,27 +66,27 @@ def stream(
 
 @pytest.mark.parametrize("operator", [";", ":"])
 def test_runs_are_found_by_the_value_of_their_key(operator: str) -> None:
-    evaluator, context, keys = made(f"A {operator} B", 10_000)
-    matches = sum(len(evaluator.push(event)) for event in stream("A" * 1_000 + "B" * 1_000, keys))
+    matcher, context, keys = made(f"A {operator} B", 10_000)
+    matches = sum(len(matcher.push(event)) for event in stream("A" * 1_000 + "B" * 1_000, keys))
     assert matches == 1_000
     # An A is asked once, to begin; a B once more by the one run that has its key.
     assert context.asked == 2_000
 
 
 def test_irrelevant_events_cost_nothing() -> None:
-    evaluator, context, keys = made("A : B", 10_000)
+    matcher, context, keys = made("A : B", 10_000)
     for event in stream("A" * 500 + " " * 5_000, keys):
-        evaluator.push(event)
+        matcher.push(event)
     assert context.asked == 500
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seq", ["A : B", "A , B", "A ; B+ ; C", "A ; !B ; C", "ALL(A, B)", "A & B"])
 def test_expired_runs_are_gone(seq: str) -> None:
-    evaluator, _, keys = made(seq, 20)
+    matcher, _, keys = made(seq, 20)
     waiting = []
     for i, event in enumerate(stream("AAB CAA" * 300, keys, step=7)):
-        evaluator.push(event)
+        matcher.push(event)
         if i % 500 == 499:
             waiting.append(sum(type(thing) is Wait for thing in gc.get_objects()))
     assert max(waiting) <= waiting[0] * 2
@@ -97,11 +101,11 @@ def test_dropped_partitions_are_gone_at_once(seq: str) -> None:
     try:
         waiting = []
         for _ in range(2):
-            evaluator, _, keys = made(seq, 20)
+            matcher, _, keys = made(seq, 20)
             for event in stream("ABCAABCCAB" * 5, keys):
-                evaluator.push(event)
-            del evaluator
-            waiting.append(sum(type(thing) in (Wait, Machine) for thing in gc.get_objects()))
+                matcher.push(event)
+            del matcher
+            waiting.append(sum(type(thing) in (Wait, RunMachine) for thing in gc.get_objects()))
     finally:
         gc.enable()
     assert waiting == [0, 0]
@@ -109,10 +113,10 @@ def test_dropped_partitions_are_gone_at_once(seq: str) -> None:
 
 @pytest.mark.slow
 def test_expired_events_are_forgotten() -> None:
-    evaluator, _, keys = made("A ; !B ; C", 20)
+    matcher, _, keys = made("A ; !B ; C", 20)
     seen = []
     for i, event in enumerate(stream("BBC" * 500, keys)):
-        evaluator.push(event)
+        matcher.push(event)
         if i in (300, 1_300):
             gc.collect()
             seen.append(sum(type(thing) is Occurrence for thing in gc.get_objects()))
@@ -120,25 +124,25 @@ def test_expired_events_are_forgotten() -> None:
 
 
 def test_simultaneous_events_may_be_too_many_for_a_window_of_events() -> None:
-    evaluator, _, keys = made("A & B", 1, counted=True)
+    matcher, _, keys = made("A & B", 1, counted=True)
     found: list[Found] = []
     for i, letter in enumerate(["A", "A", " ", "B"]):
         solutions = {letter: ({"k": keys[0]},)} if letter != " " else {}
-        found += evaluator.push(Occurrence(Stamp(0, 1, i), i, solutions))
+        found += matcher.push(Occurrence(Stamp(0, 1, i), i, solutions))
     assert found == []
 
 
 @pytest.mark.parametrize(("streams", "tick"), [(1, 1), (1, 0), (2, 1)])
 def test_a_neighbour_is_asked_once(streams: int, tick: int) -> None:
-    evaluator, context, keys = made("A , B", 10_000, streams=streams)
+    matcher, context, keys = made("A , B", 10_000, streams=streams)
     for event in stream("A  " * 1_000, keys, streams=streams, tick=tick):
-        evaluator.push(event)
+        matcher.push(event)
     # Each A begins, and meets the event right after it; then never again.
     assert context.asked == 2_000
 
 
 def test_runs_that_are_over_are_gone() -> None:
-    evaluator, _, keys = made("A , B", 10_000)
+    matcher, _, keys = made("A , B", 10_000)
     for event in stream("A " * 1_000, keys):
-        evaluator.push(event)
+        matcher.push(event)
     assert sum(type(thing) is Wait for thing in gc.get_objects()) < 10

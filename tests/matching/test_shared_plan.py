@@ -13,7 +13,7 @@ import spaseq
 from spaseq.automaton.normal import normalise
 from spaseq.cli import app
 from spaseq.language import checked
-from spaseq.matching.evaluators import choose
+from spaseq.matching.planner import choose
 from spaseq.matching.sharing.plan import explain_all
 
 SVG = "{http://www.w3.org/2000/svg}"

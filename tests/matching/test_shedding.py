@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern, may_trail
-from spaseq.effort import Effort, Policy, Pool, WorkClock
+from spaseq.bounds import Bound, Policy, Pool, WorkClock
 from spaseq.events import EventBatch
 from spaseq.language.reading.parser import parse
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.context import Context
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa import memory as kernel_memory
 from spaseq.matching.nfa import sizing
-from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.matching.shedding.matcher import SheddingNfa
 from spaseq.matching.shedding.overload import Overload
 from spaseq.matching.shedding.query import BoundedQuery, doubts, obstacles, reads_in_one_way
 from spaseq.patterns.spectra.solutions import Solutions
@@ -36,12 +36,14 @@ from tests.matching.random_sequences import Sample, random_query, random_sample
 pytestmark = pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
 
 
-def shedding(sample: Sample, effort: Effort) -> tuple[list[list[object]], int]:
+def shedding(sample: Sample, bound: Bound) -> tuple[list[list[object]], int]:
     """What the kernel finds under a bound, and how many of its matches it says to be in doubt."""
-    made: list[Shedding] = []
+    made: list[SheddingNfa] = []
 
-    def make(pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds) -> Shedding:
-        made.append(Shedding(BoundedQuery(pattern, dictionary, context, bounds, effort)))
+    def make(
+        pattern: SequencePattern, dictionary: Dictionary, context: Context, window: StreamWindow
+    ) -> SheddingNfa:
+        made.append(SheddingNfa(BoundedQuery(pattern, dictionary, context, window, bound)))
         return made[0]
 
     return by_kernel(sample, make), made[0].shed.doubtful
@@ -67,11 +69,11 @@ def whole_rows(matches: list[Any]) -> Counter[object]:
     return rows
 
 
-def bounded(rng: random.Random, policy: Policy, by: str) -> Effort:
+def bounded(rng: random.Random, policy: Policy, by: str) -> Bound:
     """Bounds that are hard to keep."""
     pool = None if by == "latency" else Pool(rng.choice([1, 3_000, 6_000, 20_000]))
     latency = None if by == "memory" else rng.choice([0.5, 3.0, 8.0])
-    return Effort(latency, pool, policy=policy, clock=WorkClock(1.0))
+    return Bound(latency, pool, policy=policy, clock=WorkClock(1.0))
 
 
 @given(st.integers(0, 2**64 - 1), st.sampled_from(Policy), st.sampled_from(["latency", "memory", "both"]))
@@ -133,8 +135,8 @@ def test_a_bound_that_is_not_met_changes_nothing(seed: int) -> None:
         return
     for _ in range(examples(5)):
         sample = replace(random_sample(rng, query, 9), drops=frozenset())
-        effort = Effort(1e9, Pool(2**40), clock=WorkClock(1.0))
-        assert shedding(sample, effort) == (by_kernel(sample), 0)
+        bound = Bound(1e9, Pool(2**40), clock=WorkClock(1.0))
+        assert shedding(sample, bound) == (by_kernel(sample), 0)
 
 
 @pytest.mark.parametrize("name", ["Q5", "Q6"])
@@ -251,20 +253,20 @@ def test_no_event_pays_for_a_look_at_all_partial_matches() -> None:
     events: list[tuple[float, float, int]] = []
     bound = 15.0
 
-    class Watched(Shedding):
+    class Watched(SheddingNfa):
         looked = 0.0
 
         def _look(self, *given: int) -> None:
-            begin = self._effort.clock()
+            begin = self._bound.clock()
             super()._look(*given)
-            self.looked = self._effort.clock() - begin
+            self.looked = self._bound.clock() - begin
 
         def process(
             self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
         ) -> Iterator[Block]:
-            begin, self.looked = self._effort.clock(), 0.0
+            begin, self.looked = self._bound.clock(), 0.0
             yield from super().process(batch, start, solutions)
-            work = self._effort.clock() - begin - self.looked
+            work = self._bound.clock() - begin - self.looked
             events.append((self.looked, work, int(self._sketch.alive.sum())))
 
     sharp.run("Q3", sharp.Stream(4_000, 1.5, seed=2), bound, evaluated=Watched)

@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaseq import Engine, Match
-from spaseq.effort import Policy, WorkClock
-from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.bounds import Policy, WorkClock
 from spaseq.matching.shedding.lazy import SheddingLazy
+from spaseq.matching.shedding.matcher import SheddingNfa
 from spaseq.matching.shedding.overload import Overload
-from spaseq.matching.shedding.skip import SheddingOrdered
+from spaseq.matching.shedding.skip import SheddingSkip
 from tests.streams import NS, letters
 from tests.streams import query as of_letters
 
@@ -63,10 +63,10 @@ def events(seed: int, count: int, kinds: str = "abc") -> Iterator[str]:
 
 
 def pushed(
-    text: str, seed: int, bounds: dict[str, Any], count: int = 80, evaluator: str = "kernel"
+    text: str, seed: int, bounds: dict[str, Any], count: int = 80, matcher: str = "nfa"
 ) -> tuple[list[Any], Any]:
     """What each event completes, and what was given up."""
-    engine = Engine(evaluator=evaluator, clock=WorkClock(1e-3), **bounds)
+    engine = Engine(matcher=matcher, clock=WorkClock(1e-3), **bounds)
     handle = engine.register(text)
     found = []
     # Events that concern it not are no positions where the window is one of time, and are in a batch.
@@ -97,7 +97,7 @@ def test_the_same_is_found_and_shed_as_of_batches(
     bounds = {"latency": timedelta(milliseconds=bound), "policy": policy}
     ours = pushed(text, seed, bounds)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Shedding, "expect", lambda *_: False)
+        patch.setattr(SheddingNfa, "expect", lambda *_: False)
         assert ours == pushed(text, seed, bounds)
     if bound == 10**6:
         assert ours[0] == pushed(text, seed, {})[0]
@@ -116,12 +116,12 @@ def test_the_same_of_buffered_events(
 ) -> None:
     text = query(sequence, window)
     bounds = {"latency": timedelta(milliseconds=bound), "policy": policy}
-    ours = pushed(text, seed, bounds, evaluator="lazy")
+    ours = pushed(text, seed, bounds, matcher="lazy")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SheddingLazy, "expect", lambda *_: False)
-        assert ours == pushed(text, seed, bounds, evaluator="lazy")
+        assert ours == pushed(text, seed, bounds, matcher="lazy")
     if bound == 10**6:
-        assert ours[0] == pushed(text, seed, {}, evaluator="lazy")[0]
+        assert ours[0] == pushed(text, seed, {}, matcher="lazy")[0]
 
 
 @given(
@@ -135,12 +135,12 @@ def test_the_same_of_buffered_events(
 def test_the_same_of_first_events(seed: int, sequence: str, window: str, policy: Policy, bound: int) -> None:
     text = query(sequence, window, "AFTER MATCH SKIP TO NEXT EVENT")
     bounds = {"latency": timedelta(milliseconds=bound), "policy": policy}
-    ours = pushed(text, seed, bounds, evaluator="ordered")
+    ours = pushed(text, seed, bounds)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SheddingOrdered, "expect", lambda *_: False)
-        assert ours == pushed(text, seed, bounds, evaluator="ordered")
+        patch.setattr(SheddingSkip, "expect", lambda *_: False)
+        assert ours == pushed(text, seed, bounds)
     if bound == 10**6:
-        assert ours[0] == pushed(text, seed, {}, evaluator="ordered")[0]
+        assert ours[0] == pushed(text, seed, {})[0]
 
 
 def test_a_callback_sees_each_match_once_and_may_push() -> None:
@@ -148,7 +148,7 @@ def test_a_callback_sees_each_match_once_and_may_push() -> None:
     found: dict[bool, Counter[str]] = {}
     for is_bounded in (True, False):
         bounds: dict[str, Any] = {"latency": timedelta(days=1)} if is_bounded else {}
-        engine = Engine(evaluator="kernel", **bounds)
+        engine = Engine(matcher="nfa", **bounds)
         seen: Counter[str] = Counter()
 
         now = [0]
@@ -195,7 +195,7 @@ def ends(monkeypatch: pytest.MonkeyPatch, step: float, count: int = 640) -> list
         return measure(self, events, *given)
 
     monkeypatch.setattr(Overload, "measure", measured)
-    engine = Engine(evaluator="kernel", latency=timedelta(milliseconds=50), clock=Ticking(step))
+    engine = Engine(matcher="nfa", latency=timedelta(milliseconds=50), clock=Ticking(step))
     engine.register(query("A : B : C", "20 EVENTS SLIDING"), lambda _: None)
     for t, event in enumerate(events(5, count)):
         engine.push(STREAM, event, t)
@@ -224,8 +224,8 @@ def test_first_events_are_shed_of_all_that_there_are() -> None:
 
     words = letters(" ".join(f"{rng.choice('aabbbc')}{tick}" for tick in range(300)))
     text = of_letters("A ; B*[:]", "9 EVENTS SLIDING", tail="EMIT LAST")
-    bounded = Engine(evaluator="kernel", latency=timedelta(milliseconds=2), clock=clock)
-    engines = [bounded, Engine(evaluator="kernel")]
+    bounded = Engine(matcher="nfa", latency=timedelta(milliseconds=2), clock=clock)
+    engines = [bounded, Engine(matcher="nfa")]
     handles = [engine.register(text) for engine in engines]
     for word in words:
         for engine in engines:

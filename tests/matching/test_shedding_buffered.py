@@ -1,4 +1,4 @@
-"""The lazy evaluator under a bound: what is found is found without it, and what brings least goes first."""
+"""The lazy matcher under a bound: what is found is found without it, and what brings least goes first."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from pyoxigraph import Literal
 
 from spaseq import Engine
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort, Policy, Pool, WorkClock
+from spaseq.bounds import Bound, Policy, Pool, WorkClock
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.events import Clock, EventBatch
 from spaseq.language import prepare
 from spaseq.matching.context import Context
 from spaseq.matching.lazy import memory
-from spaseq.matching.lazy.evaluator import Lazy
+from spaseq.matching.lazy.matcher import LazyMatcher
 from spaseq.matching.lazy.records import counter, posting, ring
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.plan import explain
 from spaseq.matching.shedding import _kernel_rows
 from spaseq.matching.shedding.lazy import SheddingLazy
@@ -42,14 +42,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarnin
 _POLICIES = [Policy.SHARP, Policy.RANDOM_STATE, Policy.SELECTIVE]
 
 
-def shedding(sample: Sample, effort: Effort) -> tuple[list[list[object]], SheddingLazy]:
+def shedding(sample: Sample, kept: Bound) -> tuple[list[list[object]], SheddingLazy]:
     """What is found under a bound."""
     made: list[SheddingLazy] = []
 
     def make(
-        pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
+        pattern: SequencePattern, dictionary: Dictionary, context: Context, window: StreamWindow
     ) -> SheddingLazy:
-        made.append(SheddingLazy(BoundedQuery(pattern, dictionary, context, bounds, effort)))
+        made.append(SheddingLazy(BoundedQuery(pattern, dictionary, context, window, kept)))
         return made[0]
 
     return by_kernel(sample, make), made[0]
@@ -78,7 +78,7 @@ def test_no_false_matches(seed: int, policy: Policy, by: str) -> None:
                 return
             pool = None if by == "latency" else Pool(rng.choice([1, 3_000, 20_000]))
             latency = None if by == "memory" else rng.choice([0.5, 2.0, 4.0])
-            found, lazy = shedding(sample, Effort(latency, pool, policy=policy, clock=WorkClock(1.0)))
+            found, lazy = shedding(sample, Bound(latency, pool, policy=policy, clock=WorkClock(1.0)))
             assert lazy.shed.doubtful == 0
             assert lazy.shed.partial_matches == sum(lazy.shed.by_state.values())
             for ours, all_of_them in zip(found, by_reference(sample), strict=True):
@@ -92,8 +92,8 @@ def test_a_bound_that_is_not_met_changes_nothing(seed: int) -> None:
     for _ in range(examples(5)):
         sample = random_case(rng)
         if sample is not None:
-            found, lazy = shedding(sample, Effort(1e9, Pool(2**40), clock=WorkClock(1.0)))
-            assert found == by_kernel(sample, Lazy)
+            found, lazy = shedding(sample, Bound(1e9, Pool(2**40), clock=WorkClock(1.0)))
+            assert found == by_kernel(sample, LazyMatcher)
             assert not lazy.shed.partial_matches
             assert lazy.shed.recall == 1.0
 
@@ -127,14 +127,14 @@ class Stream:
         self.kinds = rng.choice(3, size, p=np.array(shares) / sum(shares))
         self.values = ids[rng.integers(0, 1_000, size)]
 
-    def run(self, text: str, window: int, effort: Effort, at_once: int = 1) -> tuple[SheddingLazy, Any]:
-        """The evaluator afterwards, and the matches and units of each event."""
+    def run(self, text: str, window: int, kept: Bound, at_once: int = 1) -> tuple[SheddingLazy, Any]:
+        """The matcher afterwards, and the matches and units of each event."""
         pattern = pattern_of(text)
         context = Context(pattern, self.dictionary, None)
         lazy = SheddingLazy(
-            BoundedQuery(pattern, self.dictionary, context, Bounds(window, True, True, 0, True), effort)
+            BoundedQuery(pattern, self.dictionary, context, StreamWindow(window, True, True, 0, True), kept)
         )
-        clock = cast("WorkClock", effort.clock)
+        clock = cast("WorkClock", kept.clock)
         taken = []
         for start in range(0, len(self.kinds), at_once):
             before, found = clock.units, 0
@@ -170,11 +170,11 @@ def _consistent(lazy: SheddingLazy) -> None:
         assert int(entries[:, posting.COUNT].sum()) == m.buffered
 
 
-def clocked(bound: float, policy: Policy = Policy.SHARP, pool: Pool | None = None) -> Effort:
-    effort = Effort(bound, pool, policy=policy, clock=WorkClock(1.0))
+def clocked(bound: float, policy: Policy = Policy.SHARP, pool: Pool | None = None) -> Bound:
+    kept = Bound(bound, pool, policy=policy, clock=WorkClock(1.0))
     if pool is not None:
-        pool.join(effort)
-    return effort
+        pool.join(kept)
+    return kept
 
 
 @pytest.mark.slow
@@ -229,7 +229,7 @@ def test_recall_is_estimated_by_a_sample_of_what_is_shed(condition: str) -> None
 class Tested:
     """A clock of rows that were looked at; unlike one that counts work, it lets many events come at once."""
 
-    memory: memory.Memory | None = None
+    memory: memory.BufferMemory | None = None
 
     def __call__(self) -> float:
         return 0.0 if self.memory is None else 1e-6 * float(self.memory.counters[counter.TESTED])
@@ -243,8 +243,8 @@ def test_rows_that_left_the_window_count_in_matches_that_many_events_at_once_com
         for _ in range(2):
             pattern, clock = pattern_of(text), Tested()
             context = Context(pattern, stream.dictionary, None)
-            bounds, effort = Bounds(150, True, True, 0, True), Effort(bound, None, clock=clock)
-            lazy = SheddingLazy(BoundedQuery(pattern, stream.dictionary, context, bounds, effort))
+            window, kept = StreamWindow(150, True, True, 0, True), Bound(bound, None, clock=clock)
+            lazy = SheddingLazy(BoundedQuery(pattern, stream.dictionary, context, window, kept))
             clock.memory = lazy.memory
             found.append(0)
             for start in range(0, 2_000, 250):
@@ -266,7 +266,9 @@ def test_rows_that_came_since_it_looked_are_all_there_for_the_estimate(
     pattern = pattern_of(three())
     context = Context(pattern, stream.dictionary, None)
     lazy = SheddingLazy(
-        BoundedQuery(pattern, stream.dictionary, context, Bounds(200, True, True, 0, True), clocked(1e18))
+        BoundedQuery(
+            pattern, stream.dictionary, context, StreamWindow(200, True, True, 0, True), clocked(1e18)
+        )
     )
     found = 0
     for start in (0, 200):
@@ -324,14 +326,14 @@ def test_what_is_forbidden_and_what_comes_last_is_never_shed() -> None:
     pattern = pattern_of(three("A : !B : C", "?c > ?a"))
     context = Context(pattern, Dictionary(), None)
     lazy = SheddingLazy(
-        BoundedQuery(pattern, Dictionary(), context, Bounds(9, True, True, 0, True), clocked(1.0))
+        BoundedQuery(pattern, Dictionary(), context, StreamWindow(9, True, True, 0, True), clocked(1.0))
     )
     assert [gpm for gpm, goes in zip("ABC", lazy._worth.classes.goes, strict=False) if goes] == ["A"]
 
 
 def test_a_query_for_lazy_keeps_its_bound_by_lazy_and_says_so() -> None:
     plan = explain(prepare(three()))
-    assert plan.evaluator == plan.bound.name == "lazy"
+    assert plan.matcher == plan.bound.name == "lazy"
     assert plan.bound.sheds
     assert plan.bound.all_readings
     assert plan.bound.reason == "lazy sheds the buffered events that matter least"
@@ -371,7 +373,7 @@ def test_by_the_engine_it_is_said_when_it_begins_and_ends(sequence: str) -> None
 
 
 def test_random_input_is_for_the_kernel() -> None:
-    engine = Engine(latency=timedelta(milliseconds=1), policy="random-input", evaluator="lazy")
+    engine = Engine(latency=timedelta(milliseconds=1), policy="random-input", matcher="lazy")
     with pytest.raises(EngineError, match="events are not passed over; here the policy random-input"):
         engine.register(three())
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.reading.parser import parse
-from spaseq.matching.filters.postfix import Step
+from spaseq.matching.filters.postfix import Instruction
 from spaseq.matching.shedding.features import balanced
 from tests.benchmarks import sharp
 
@@ -27,7 +27,9 @@ _DOES: Mapping[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def verdicts(code: list[Step] | tuple[Step, ...], values: Mapping[str, int]) -> tuple[list[bool], list[int]]:
+def verdicts(
+    code: list[Instruction] | tuple[Instruction, ...], values: Mapping[str, int]
+) -> tuple[list[bool], list[int]]:
     """What comparisons of a program say, and what is on the left side of each."""
     stack: list[int] = []
     said, left = list[bool](), list[int]()
@@ -52,35 +54,47 @@ def verdicts(code: list[Step] | tuple[Step, ...], values: Mapping[str, int]) -> 
 
 
 terms = st.recursive(
-    st.sampled_from("abxyz").map(lambda name: [Step("PUSH", name)])
-    | st.integers(-3, 3).map(lambda number: [Step("CONSTANT", number)]),
+    st.sampled_from("abxyz").map(lambda name: [Instruction("PUSH", name)])
+    | st.integers(-3, 3).map(lambda number: [Instruction("CONSTANT", number)]),
     lambda inner: st.one_of(
-        inner.map(lambda a: [*a, Step("MINUS")]),
-        st.tuples(inner, inner, st.sampled_from(sorted(_DOES))).map(lambda of: [*of[0], *of[1], Step(of[2])]),
+        inner.map(lambda a: [*a, Instruction("MINUS")]),
+        st.tuples(inner, inner, st.sampled_from(sorted(_DOES))).map(
+            lambda of: [*of[0], *of[1], Instruction(of[2])]
+        ),
     ),
     max_leaves=6,
 )
 comparisons = st.tuples(terms, terms, st.sampled_from(sorted(_SIGNS))).map(
-    lambda of: [*of[0], *of[1], Step("COMPARE", of[2])]
+    lambda of: [*of[0], *of[1], Instruction("COMPARE", of[2])]
 )
 
 
 @given(st.lists(comparisons, min_size=1, max_size=2), st.data())
-def test_a_balanced_condition_is_the_same_condition(codes: list[list[Step]], data: st.DataObject) -> None:
+def test_a_balanced_condition_is_the_same_condition(
+    codes: list[list[Instruction]], data: st.DataObject
+) -> None:
     code = [step for one in codes for step in one]
-    own = {(Step("PUSH", name),) for name in "ab"}
+    own = {(Instruction("PUSH", name),) for name in "ab"}
     values = {name: data.draw(st.integers(-5, 5)) for name in "abxyz"}
     found = balanced(code, own.__contains__)
     assert verdicts(found, values)[0] == verdicts(code, values)[0]
 
 
 def test_on_the_left_of_a_balanced_condition_is_what_a_partial_match_has() -> None:
-    z, x, y = (Step("PUSH", name) for name in "zxy")
-    code = [z, x, Step("ADD"), y, Step("CONSTANT", 3), Step("ADD"), Step("COMPARE", ">")]
+    z, x, y = (Instruction("PUSH", name) for name in "zxy")
+    code = [
+        z,
+        x,
+        Instruction("ADD"),
+        y,
+        Instruction("CONSTANT", 3),
+        Instruction("ADD"),
+        Instruction("COMPARE", ">"),
+    ]
     found = balanced(code, {(x,), (y,)}.__contains__)
     assert {verdicts(found, {"x": 7, "y": 2, "z": n})[1][0] for n in range(5)} == {5}
     # Of what has but one, and takes it away, that is on the left: moments have no opposite.
-    code = [z, x, Step("SUBTRACT"), Step("CONSTANT", 3), Step("COMPARE", "<")]
+    code = [z, x, Instruction("SUBTRACT"), Instruction("CONSTANT", 3), Instruction("COMPARE", "<")]
     assert balanced(code, {(x,)}.__contains__)[:1] == (x,)
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from spaseq import Engine
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 from spaseq.matching.shedding import _kernel_known as cells
-from spaseq.matching.shedding import evaluator
-from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.matching.shedding import matcher
+from spaseq.matching.shedding.matcher import SheddingNfa
 from tests.benchmarks import sharp
 
 S: Final = "http://example.org/s"
@@ -38,15 +38,15 @@ def run(
 
     ``seldom``: see ``_SELDOM``. If it is 0, all is looked at after each event.
     """
-    made: list[Shedding] = []
-    monkeypatch.setattr(evaluator, "_SELDOM", seldom)
-    load = Shedding._load_passes
+    made: list[SheddingNfa] = []
+    monkeypatch.setattr(matcher, "_SELDOM", seldom)
+    load = SheddingNfa._load_passes
 
-    def noted(self: Shedding) -> None:
+    def noted(self: SheddingNfa) -> None:
         made.append(self)
         load(self)
 
-    monkeypatch.setattr(Shedding, "_load_passes", noted)
+    monkeypatch.setattr(SheddingNfa, "_load_passes", noted)
     other = "T" if any(stream == T for stream, _ in events) else "S"
     streams = f"FROM STREAM S <{S}>" + (f" FROM STREAM T <{T}>" if other == "T" else "")
     text = f"""PREFIX : <http://example.org/> SELECT ?a WITHIN 1000 SECONDS SLIDING {partition} {streams}
@@ -161,8 +161,8 @@ def test_to_let_go_of_the_dead_takes_no_match(seed: int) -> None:
         WHERE {{ SEQ({sequence}) DEFINE GPM A ON S {{ ?a :a ?k ; :v ?x }}
         {"DEFINE GPM B ON S { ?b :b ?k ; :v ?w }" if "B" in sequence else ""}
         DEFINE GPM C ON {other} {{ {negated} }} DEFINE GPM D ON S {{ ?d :d ?k ; :v ?z }} }}"""
-    bounded = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-6))
-    engines = bounded, Engine(evaluator="kernel")
+    bounded = Engine(matcher="nfa", latency=timedelta(days=1), clock=WorkClock(1e-6))
+    engines = bounded, Engine(matcher="nfa")
     handles = [engine.register(text) for engine in engines]
     found: list[set[str]] = [set(), set()]
     for i in range(120):

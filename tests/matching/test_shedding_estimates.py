@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from spaseq import Engine
-from spaseq.effort import Policy, WorkClock
+from spaseq.bounds import Policy, WorkClock
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.shedding import evaluator
+from spaseq.matching.shedding import matcher
 from spaseq.matching.shedding._kernel_known import AGES, COUNTS, LIVED
 from spaseq.matching.shedding.account import Account
 from spaseq.matching.shedding.cost_model import CostModel, ended
@@ -60,7 +60,7 @@ def test_what_an_event_brings_is_of_those_that_it_is_shown_to() -> None:
 def test_who_sheds_and_finds_nothing_does_not_say_that_nothing_was_missed() -> None:
     """What was shed came to nothing, by all that was known: 1.0 was said, off by 0.0, of 0 matches of 40."""
     bound = timedelta(microseconds=1)  # no more than an event takes by itself
-    engine = Engine(evaluator="kernel", latency=bound, clock=WorkClock(), policy="random-state")
+    engine = Engine(matcher="nfa", latency=bound, clock=WorkClock(), policy="random-state")
     handle = engine.register(query("A : B{2}"))
     engine.push_many("http://example.org/s", events(300, seed=5))
     engine.close()
@@ -86,7 +86,7 @@ def test_what_partial_matches_live_through_is_counted_once(
             self._visit(now, *self._place, 0, 1_000_000, 0, False)
             alive[:] += np.bincount(self._sketch.gates, now.reshape(-1, AGES).sum(axis=1))
 
-    monkeypatch.setattr(evaluator, "_BRIEF", brief)
+    monkeypatch.setattr(matcher, "_BRIEF", brief)
     monkeypatch.setattr(CostModel, "decay", lambda *_: None)
     monkeypatch.setattr(CostModel, "learn", lambda _: False)
     stream = sharp.Stream(400, 4, seed=41)

@@ -7,7 +7,7 @@ import pytest
 
 from spaseq.matching.shedding.burst import BurstFilter
 from spaseq.matching.shedding.cost_model import evenness
-from spaseq.matching.shedding.evaluator import Shedding, due
+from spaseq.matching.shedding.matcher import SheddingNfa, due
 from spaseq.matching.shedding.overload import Overload
 from tests.benchmarks import sharp
 
@@ -80,14 +80,14 @@ def _always(even: float) -> property:
 @pytest.mark.slow
 def test_where_all_is_worth_the_same_it_is_looked_half_as_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks were a sixteenth of the work of Q5, of which nothing was learned that mattered."""
-    looks, look = 0, Shedding._end_look
+    looks, look = 0, SheddingNfa._end_look
 
-    def noted(self: Shedding, axis: int, time: int) -> None:
+    def noted(self: SheddingNfa, axis: int, time: int) -> None:
         nonlocal looks
         looks += 1
         look(self, axis, time)
 
-    monkeypatch.setattr(Shedding, "_end_look", noted)
+    monkeypatch.setattr(SheddingNfa, "_end_look", noted)
     stream = sharp.Stream(1_000, 1.5, seed=8)
     often = list[int]()
     for even in (0.0, 0.5, 1.0):
@@ -103,9 +103,9 @@ def test_where_all_is_worth_the_same_it_is_looked_half_as_often(monkeypatch: pyt
 @pytest.mark.slow
 def test_a_look_waits_while_events_take_all_that_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
     """In windows of 4,000 it took a seventh of what 64 events may: of those that broke it most had one."""
-    look, count, soon = Shedding._look, 0, 0
+    look, count, soon = SheddingNfa._look, 0, 0
 
-    def noted(self: Shedding, axis: int, time: int, most: int) -> None:
+    def noted(self: SheddingNfa, axis: int, time: int, most: int) -> None:
         nonlocal count, soon
         if not self._hand and self._passing is not None and self._overload is not None:
             count += 1
@@ -113,7 +113,7 @@ def test_a_look_waits_while_events_take_all_that_they_may(monkeypatch: pytest.Mo
             soon += waits and self._spent < due(self._pause, self._overload.even, waits=True)
         look(self, axis, time, most)
 
-    monkeypatch.setattr(Shedding, "_look", noted)
+    monkeypatch.setattr(SheddingNfa, "_look", noted)
     sharp.run("Q5", sharp.Stream(1_000, 4, seed=8), 3.0)
     assert count > 50
     assert not soon

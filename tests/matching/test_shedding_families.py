@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from spaseq import Engine
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort, Policy, Pool, WorkClock
+from spaseq.bounds import Bound, Policy, Pool, WorkClock
 from spaseq.engine.handle import Handle
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.language import prepare
@@ -24,12 +24,12 @@ from spaseq.language.reading.parser import parse
 from spaseq.language.syntax import SkipMode
 from spaseq.limits import UNLIMITED
 from spaseq.matching.context import Context
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa import memory as kernel_memory
-from spaseq.matching.ordered import evaluator
+from spaseq.matching.nfa.skip import matcher
 from spaseq.matching.plan import explain
 from spaseq.matching.shedding.query import BoundedQuery, obstacles
-from spaseq.matching.shedding.skip import SheddingOrdered
+from spaseq.matching.shedding.skip import SheddingSkip
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.sharp import Stream
 from tests.engine.test_bounds import found, query
@@ -41,13 +41,13 @@ _SKIP = "AFTER MATCH SKIP TO NEXT EVENT"
 _POLICIES = ["sharp", "random-state", "selective"]
 
 
-def shedding(sample: Sample, effort: Effort) -> Yields:
+def shedding(sample: Sample, kept: Bound) -> Yields:
     """What is found under a bound."""
 
     def make(
-        pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
-    ) -> SheddingOrdered:
-        return SheddingOrdered(BoundedQuery(pattern, dictionary, context, bounds, effort))
+        pattern: SequencePattern, dictionary: Dictionary, context: Context, window: StreamWindow
+    ) -> SheddingSkip:
+        return SheddingSkip(BoundedQuery(pattern, dictionary, context, window, kept))
 
     return by_kernel(sample, make)
 
@@ -71,16 +71,16 @@ def test_no_false_matches(seed: int, policy: str, by: str) -> None:
     assert skipping.pattern.query.skip is not None
     assert skipping.pattern.query.skip.mode is SkipMode.TO_NEXT_EVENT
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evaluator, "_START", kernel_memory.Room(1, 1, 1, 1))
-        patch.setattr(evaluator, "_FAMILIES", 1)
+        patch.setattr(matcher, "_START", kernel_memory.Room(1, 1, 1, 1))
+        patch.setattr(matcher, "_FAMILIES", 1)
         for _ in range(4):
             sample = replace(random_sample(rng, skipping, 9), drops=frozenset())
             every = counted(by_judge(sample))
             pool = None if by == "latency" else Pool(rng.choice([1, 3_000, 20_000]))
             latency = None if by == "memory" else rng.choice([0.5, 3.0, 8.0])
-            effort = Effort(latency, pool, policy=Policy(policy), clock=WorkClock(1.0))
-            assert not counted(shedding(sample, effort)) - every
-            free = Effort(1e9, Pool(2**40), clock=WorkClock(1.0))
+            kept = Bound(latency, pool, policy=Policy(policy), clock=WorkClock(1.0))
+            assert not counted(shedding(sample, kept)) - every
+            free = Bound(1e9, Pool(2**40), clock=WorkClock(1.0))
             assert counted(shedding(sample, free)) == every
 
 
@@ -121,21 +121,21 @@ def test_it_is_said_and_explained() -> None:
     assert "sheds partial matches: an event takes" in str(told[0].message)
     assert "sheds no more: " in str(told[-1].message)
     bound = explain(prepare(query(after=_SKIP))).bound
-    assert (bound.name, bound.sheds, bound.doubts, bound.all_readings) == ("ordered", True, (), True)
+    assert (bound.name, bound.sheds, bound.doubts, bound.all_readings) == ("nfa", True, (), True)
     assert "those of a first event together" in bound.reason
     assert not explain(prepare(query(after="AFTER MATCH SKIP PAST LAST EVENT"))).bound.sheds
-    Engine(latency=timedelta(1), evaluator="ordered").register(query(after=_SKIP))
-    with pytest.raises(EngineError, match="ask for 'ordered' or for none"):
-        Engine(latency=timedelta(1), evaluator="reference").register(query(after=_SKIP))
+    Engine(latency=timedelta(1), matcher="nfa").register(query(after=_SKIP))
+    with pytest.raises(EngineError, match="ask for 'nfa' or for none"):
+        Engine(latency=timedelta(1), matcher="reference").register(query(after=_SKIP))
 
 
 def test_memory_is_kept_about(monkeypatch: pytest.MonkeyPatch) -> None:
     held = [0]
     share = Pool.share
 
-    def noticed(self: Pool, effort: Effort, holds: int) -> int:
+    def noticed(self: Pool, kept: Bound, holds: int) -> int:
         held[0] = max(held[0], holds)
-        return share(self, effort, holds)
+        return share(self, kept, holds)
 
     monkeypatch.setattr(Pool, "share", noticed)
     text = (
@@ -156,19 +156,19 @@ def test_memory_is_kept_about(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_to_look_at_all_first_events_takes_little_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who looked after each event that took long worked for the looks alone, and shed for these."""
     now, looks = [0.0], [0]
-    look, takes = SheddingOrdered._look_over, SheddingOrdered._take_alone
+    look, takes = SheddingSkip._look_over, SheddingSkip._take_alone
 
-    def looked(self: SheddingOrdered, at: int) -> None:
+    def looked(self: SheddingSkip, at: int) -> None:
         now[0] += 1.0
         looks[0] += 1
         look(self, at)
 
-    def taken(self: SheddingOrdered, *event: Any) -> Any:
+    def taken(self: SheddingSkip, *event: Any) -> Any:
         now[0] += 0.1
         return takes(self, *event)
 
-    monkeypatch.setattr(SheddingOrdered, "_look_over", looked)
-    monkeypatch.setattr(SheddingOrdered, "_take_alone", taken)
+    monkeypatch.setattr(SheddingSkip, "_look_over", looked)
+    monkeypatch.setattr(SheddingSkip, "_take_alone", taken)
     engine = Engine(latency=timedelta(seconds=0.5), clock=lambda: now[0])
     handle: Handle = engine.register(query(after=_SKIP))
     exact = Engine()
@@ -198,16 +198,16 @@ def over_sharps_data(
     )
     stream = Stream(400, 4, seed)
     clock = WorkClock(1.0)
-    effort = Effort(1e18 if bound is None else bound, policy=Policy(policy), clock=clock)
+    kept = Bound(1e18 if bound is None else bound, policy=Policy(policy), clock=clock)
     context = Context(asked, stream.dictionary, None, UNLIMITED)
-    size = Bounds(stream.window, True, window == "SLIDING", 0, True)
-    evaluator = SheddingOrdered(BoundedQuery(asked, stream.dictionary, context, size, effort))
+    size = StreamWindow(stream.window, True, window == "SLIDING", 0, True)
+    matcher = SheddingSkip(BoundedQuery(asked, stream.dictionary, context, size, kept))
     count = 0
     for start in range(stream.size):
         batch, solutions = stream.batch(start, start + 1)
-        count += sum(len(block.chosen().offsets) - 1 for block in evaluator.process(batch, start, solutions))
-    count += sum(len(block.chosen().offsets) - 1 for block in evaluator.close())
-    return count, evaluator.shed, clock() / stream.size
+        count += sum(len(block.chosen().offsets) - 1 for block in matcher.process(batch, start, solutions))
+    count += sum(len(block.chosen().offsets) - 1 for block in matcher.close())
+    return count, matcher.shed, clock() / stream.size
 
 
 @pytest.mark.slow

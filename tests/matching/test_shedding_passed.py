@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaseq import Engine, SpaseqWarning
-from spaseq.effort import Effort, Policy, WorkClock
+from spaseq.bounds import Bound, Policy, WorkClock
 from spaseq.engine.handle import Handle
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.nfa import memory as kernel_memory
@@ -22,7 +22,7 @@ from spaseq.matching.nfa import sizing
 from spaseq.matching.nfa.records import header
 from spaseq.matching.shedding import burst
 from spaseq.matching.shedding._kernel_burst import PASSED_OVER
-from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.matching.shedding.matcher import SheddingNfa
 from spaseq.matching.shedding.overload import Overload
 from spaseq.matching.shedding.query import doubts, obstacles, reads_in_one_way
 from tests.benchmarks import sharp
@@ -65,8 +65,8 @@ def test_no_false_matches(seed: int) -> None:
         for _ in range(5):
             sample = replace(random_sample(rng, query, 9), drops=frozenset())
             # Enough that hardly anything is shed.
-            effort = Effort(rng.choice([1e3, 8.0, 0.5]), clock=WorkClock(1.0))
-            found, doubtful = shedding(sample, effort)
+            bound = Bound(rng.choice([1e3, 8.0, 0.5]), clock=WorkClock(1.0))
+            found, doubtful = shedding(sample, bound)
             assert not doubtful
             for ours, all_of_them in zip(found, by_reference(sample), strict=True):
                 assert not readings(ours) - readings(all_of_them)
@@ -94,9 +94,9 @@ def test_who_was_passed_over_is_shown_what_comes_next_and_it_is_said(
     monkeypatch: pytest.MonkeyPatch, eager: None
 ) -> None:
     del eager
-    other = Engine(evaluator="kernel")
+    other = Engine(matcher="nfa")
     every = _found(other, other.register(TEXT), 200)
-    engine = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-3))
+    engine = Engine(matcher="nfa", latency=timedelta(days=1), clock=WorkClock(1e-3))
     handle = engine.register(TEXT)
     with pytest.warns(SpaseqWarning, match="sheds partial matches: an event takes"):
         some = _found(engine, handle, 200)
@@ -119,7 +119,7 @@ def test_however_many_an_event_is_to_be_shown_to_all_may_be_passed_over(
 ) -> None:
     """There was room for 4,096 at once: of 200,000, which take as long as many events, hardly any were."""
     monkeypatch.setattr(burst.BurstFilter, "_least", lambda *_: np.inf)
-    engine = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-3))
+    engine = Engine(matcher="nfa", latency=timedelta(days=1), clock=WorkClock(1e-3))
     handle = engine.register(TEXT.replace("2000", "20000"))
     for t in range(6_000):
         kind, value = ("a", t % 10) if t % 50 else ("b", -1)
@@ -139,7 +139,7 @@ def test_however_many_an_event_is_to_be_shown_to_all_may_be_passed_over(
 def test_no_more_are_shown_an_event_than_there_is_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of what came was shown, however much that was."""
     monkeypatch.setattr(burst.BurstFilter, "_least", lambda *_: -np.inf)
-    engine = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-3))
+    engine = Engine(matcher="nfa", latency=timedelta(days=1), clock=WorkClock(1e-3))
     handle = engine.register(TEXT)
     for t in range(400):
         engine.push(STREAM, f"<urn:{t}> <http://example.org/a> {t % 7} .", t)
@@ -172,10 +172,10 @@ def test_what_showing_takes_is_told_from_what_listing_takes() -> None:
 @pytest.mark.parametrize("where", ["_passed", "show"])
 def test_who_was_interrupted_leaves_nobody_out(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between an event and the next one some stay passed over: these are shown the next one."""
-    evaluators: list[Shedding] = []
-    begun: Any = Shedding._load_passes
-    monkeypatch.setattr(Shedding, "_load_passes", lambda self: (evaluators.append(self), begun(self))[1])
-    engine = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-3))
+    matchers: list[SheddingNfa] = []
+    begun: Any = SheddingNfa._load_passes
+    monkeypatch.setattr(SheddingNfa, "_load_passes", lambda self: (matchers.append(self), begun(self))[1])
+    engine = Engine(matcher="nfa", latency=timedelta(days=1), clock=WorkClock(1e-3))
     handle = engine.register(TEXT)
     for t in range(40):
         engine.push(STREAM, f"<urn:{t}> <http://example.org/a> {t} .", t)
@@ -187,7 +187,7 @@ def test_who_was_interrupted_leaves_nobody_out(where: str, monkeypatch: pytest.M
         patch.setattr(burst.BurstFilter, where, lambda *_, **__: -1)
         engine.push(STREAM, "<urn:last> <http://example.org/b> 1000 .", 41)
         assert not list(handle.matches())
-    m = evaluators[0]._memory.ints
+    m = matchers[0]._memory.ints
     at = np.arange(m[header.WAITS] + m[header.WIDTH], m[header.NEXT_WAIT], m[header.WIDTH])
     assert (m[at + _BARRED] == PASSED_OVER).any() == (where == "show")
     monkeypatch.setattr(burst, "_CALM", np.inf)
@@ -200,11 +200,11 @@ def test_who_was_interrupted_leaves_nobody_out(where: str, monkeypatch: pytest.M
 def test_who_stops_midway_leaves_nobody_out(alone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """What nobody reads to its end, as when an interrupt comes: what was passed over is shown what comes."""
     stopped, passed = 0, 0
-    evaluator: Shedding | None = None
+    matcher: SheddingNfa | None = None
 
-    def first(self: Shedding, *given: Any) -> Iterator[Block]:
-        nonlocal stopped, passed, evaluator
-        evaluator = self
+    def first(self: SheddingNfa, *given: Any) -> Iterator[Block]:
+        nonlocal stopped, passed, matcher
+        matcher = self
         before = self.shed.passed_over
         found = whole(self, *given)
         block = None if found is None else next(iter(found), None)
@@ -218,11 +218,11 @@ def test_who_stops_midway_leaves_nobody_out(alone: bool, monkeypatch: pytest.Mon
         assert not (m[at + _BARRED] == PASSED_OVER).any()
 
     name = "take_single" if alone else "process"
-    whole: Any = getattr(Shedding, name)
-    monkeypatch.setattr(Shedding, name, first)
+    whole: Any = getattr(SheddingNfa, name)
+    monkeypatch.setattr(SheddingNfa, name, first)
     if not alone:
-        monkeypatch.setattr(Shedding, "expect", lambda *_: False)
-    engine = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-3))
+        monkeypatch.setattr(SheddingNfa, "expect", lambda *_: False)
+    engine = Engine(matcher="nfa", latency=timedelta(days=1), clock=WorkClock(1e-3))
     assert _found(engine, engine.register(TEXT), 200) > 0
     assert min(stopped, passed) > 10
 
@@ -234,7 +234,7 @@ def test_only_the_best_policy_passes_over_and_nothing_where_a_match_keeps_out_an
         (Policy.SHARP, "EMIT LAST"),
         (Policy.SHARP, "CONSUME ANY"),
     ):
-        engine = Engine(evaluator="kernel", latency=timedelta(days=1), policy=policy, clock=WorkClock(1e-3))
+        engine = Engine(matcher="nfa", latency=timedelta(days=1), policy=policy, clock=WorkClock(1e-3))
         handle = engine.register(f"{TEXT} {after}")
         _found(engine, handle, 100)
         assert handle.stats.shed is not None
@@ -244,7 +244,7 @@ def test_only_the_best_policy_passes_over_and_nothing_where_a_match_keeps_out_an
 
 def test_what_an_event_takes_by_itself_is_no_burst() -> None:
     """Where the bound is less than that, half of the load was passed over at each event, for nothing."""
-    engine = Engine(evaluator="kernel", latency=timedelta(microseconds=900), clock=WorkClock(1e-3))
+    engine = Engine(matcher="nfa", latency=timedelta(microseconds=900), clock=WorkClock(1e-3))
     handle = engine.register(TEXT)
     _found(engine, handle, 400)
     assert handle.stats.shed is not None
@@ -254,15 +254,15 @@ def test_what_an_event_takes_by_itself_is_no_burst() -> None:
 def test_to_pass_over_much_does_not_put_off_the_look_that_sheds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look is as long as the work is; by what was shown alone it took thousands of events."""
     looks = list[int]()
-    look = Shedding._look
+    look = SheddingNfa._look
 
-    def noted(self: Shedding, axis: int, time: int, most: int) -> None:
+    def noted(self: SheddingNfa, axis: int, time: int, most: int) -> None:
         looks.append(most)
         look(self, axis, time, most)
 
-    monkeypatch.setattr(Shedding, "_look", noted)
+    monkeypatch.setattr(SheddingNfa, "_look", noted)
     monkeypatch.setattr(burst.BurstFilter, "pass_over", lambda *_: (0, 5_000))
-    engine = Engine(evaluator="kernel", latency=timedelta(days=1), clock=WorkClock(1e-3))
+    engine = Engine(matcher="nfa", latency=timedelta(days=1), clock=WorkClock(1e-3))
     _found(engine, engine.register(TEXT), 60)
     assert max(looks) > 5_000
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaseq import Engine
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 from spaseq.events import EventBatch
 from spaseq.matching.shedding import _kernel_rehearsed as k
 from spaseq.matching.shedding import rates
@@ -135,7 +135,7 @@ def test_ghosts_of_terms_that_are_gone_are_gone(monkeypatch: pytest.MonkeyPatch)
     found = []
     for latency in (timedelta(microseconds=4), None):
         rng = random.Random(1)
-        engine = Engine(latency=latency, clock=WorkClock(1e-6), evaluator="kernel")
+        engine = Engine(latency=latency, clock=WorkClock(1e-6), matcher="nfa")
         handle = engine.register(
             f"""PREFIX : <http://example.org/> SELECT ?a ?b ?c WITHIN 20 EVENTS SLIDING FROM STREAM S <{S}>
             WHERE {{ SEQ(A : B : C) DEFINE GPM A ON S {{ ?a :a ?x }}

@@ -25,7 +25,7 @@ def long(what: Callable[..., Any]) -> Callable[..., Any]:
     """The same, which takes long."""
 
     def done(*given: Any, **named: Any) -> Any:
-        clock = Kept.made._effort.clock
+        clock = Kept.made._bound.clock
         clock.add(_LONG)  # type: ignore[attr-defined]
         return what(*given, **named)
 

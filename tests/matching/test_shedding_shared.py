@@ -13,16 +13,16 @@ import pyoxigraph as ox
 import pytest
 
 import spaseq
-from spaseq.effort import Effort, Pool, Shed, WorkClock
+from spaseq.bounds import Bound, Pool, Shed, WorkClock
 from spaseq.engine import registry
 from spaseq.errors import SpaseqWarning
-from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.matching.shedding.matcher import SheddingNfa
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*SEQ.*:spaseq.errors.SpaseqWarning")
 
 _STREAM = "http://example.org/s"
 _BLOCK = 50
-_BOTH = pytest.mark.parametrize("evaluator", ["kernel", "lazy"])
+_BOTH = pytest.mark.parametrize("matcher", ["nfa", "lazy"])
 
 Event = tuple[list[ox.Triple], int]
 
@@ -91,7 +91,7 @@ class Ran:
 def run(
     queries: Sequence[str],
     came: Sequence[Event],
-    evaluator: str,
+    matcher: str,
     units: float | None = None,
     *,
     weights: Sequence[float] = (),
@@ -103,7 +103,7 @@ def run(
     """Queries of one engine; ``units``: its bound. ``leaves``: so many events on, the first one is over."""
     clock = WorkClock()
     latency = None if units is None else timedelta(microseconds=units)
-    engine = spaseq.Engine(evaluator=evaluator, latency=latency, memory=memory, clock=clock)
+    engine = spaseq.Engine(matcher=matcher, latency=latency, memory=memory, clock=clock)
     handles = []
     for i, text in enumerate(queries):
         bound = bounds[i] if bounds else None
@@ -136,10 +136,10 @@ _ALIKE = [query("A : B : C", above) for above in (500, 700, 900)] + [query("A : 
 @pytest.mark.few(1)
 @_BOTH
 @pytest.mark.parametrize("one_by_one", [False, True])
-def test_with_time_enough_they_find_what_they_find_without_a_bound(evaluator: str, one_by_one: bool) -> None:
+def test_with_time_enough_they_find_what_they_find_without_a_bound(matcher: str, one_by_one: bool) -> None:
     came = events(600, seed=1)
-    exact = run(_ALIKE, came, evaluator)
-    loose = run(_ALIKE, came, evaluator, 1e9, one_by_one=one_by_one)
+    exact = run(_ALIKE, came, matcher)
+    loose = run(_ALIKE, came, matcher, 1e9, one_by_one=one_by_one)
     assert loose.found == exact.found
     assert all(exact.found)
     assert [of[:2] for of in loose.shared] == [(4, 4)] * 4  # A and B are had once
@@ -148,11 +148,11 @@ def test_with_time_enough_they_find_what_they_find_without_a_bound(evaluator: st
 @pytest.mark.slow
 @_BOTH
 @pytest.mark.parametrize("one_by_one", [False, True])
-def test_they_keep_one_bound_together_and_find_nothing_false(evaluator: str, one_by_one: bool) -> None:
+def test_they_keep_one_bound_together_and_find_nothing_false(matcher: str, one_by_one: bool) -> None:
     came = events(1_500, seed=2)
-    exact = run(_ALIKE, came, evaluator, 1e9)
+    exact = run(_ALIKE, came, matcher, 1e9)
     bound = exact.mean / 2
-    ran = run(_ALIKE, came, evaluator, bound, one_by_one=one_by_one)
+    ran = run(_ALIKE, came, matcher, bound, one_by_one=one_by_one)
     assert [of[:2] for of in ran.shared] == [(4, 4)] * 4
     assert ran.mean < bound
     assert ran.worst < 1.5 * bound
@@ -171,21 +171,21 @@ def test_what_fails_as_a_group_is_made_is_what_is_told(monkeypatch: pytest.Monke
     def fails(*_: object) -> None:
         raise MemoryError("no room")
 
-    monkeypatch.setattr(Shedding, "_load_passes", fails)
+    monkeypatch.setattr(SheddingNfa, "_load_passes", fails)
     with pytest.raises(spaseq.LimitError, match="no memory was left"):
-        run([query("A : B : C", above) for above in (510, 530)], events(40, seed=1), "kernel", 1e9)
+        run([query("A : B : C", above) for above in (510, 530)], events(40, seed=1), "nfa", 1e9)
 
 
 @pytest.mark.slow
 @_BOTH
-def test_a_query_that_weighs_more_finds_more_of_its_matches(evaluator: str) -> None:
+def test_a_query_that_weighs_more_finds_more_of_its_matches(matcher: str) -> None:
     """C below, which most pairs lead to, or D above, which few do: what is kept is what leads to either."""
     came = events(1_500, seed=3)
     both = [query("A : B : C", 900), query("A : B : D", 500)]
-    exact = run(both, came, evaluator, 1e9)
+    exact = run(both, came, matcher, 1e9)
     found = []
     for weights in ((20.0, 1.0), (1.0, 20.0)):
-        ran = run(both, came, evaluator, exact.mean / 4, weights=weights)
+        ran = run(both, came, matcher, exact.mean / 4, weights=weights)
         found.append([own.total() / every.total() for own, every in zip(ran.found, exact.found, strict=True)])
     assert found[0][0] > found[1][0] + 0.05
     assert found[1][1] > found[0][1] + 0.05
@@ -193,11 +193,11 @@ def test_a_query_that_weighs_more_finds_more_of_its_matches(evaluator: str) -> N
 
 @pytest.mark.slow
 @_BOTH
-def test_one_that_is_over_leaves_the_bound_to_the_others(evaluator: str) -> None:
+def test_one_that_is_over_leaves_the_bound_to_the_others(matcher: str) -> None:
     came = events(1_500, seed=4)
-    exact = run(_ALIKE, came, evaluator, 1e9)
-    ran = run(_ALIKE, came, evaluator, exact.mean / 3, leaves=500, memory=1 << 26)
-    without = run(_ALIKE, came, evaluator, exact.mean / 3)
+    exact = run(_ALIKE, came, matcher, 1e9)
+    ran = run(_ALIKE, came, matcher, exact.mean / 3, leaves=500, memory=1 << 26)
+    without = run(_ALIKE, came, matcher, exact.mean / 3)
     assert not ran.found[0] - exact.found[0]
     assert not any(own - every for own, every in zip(ran.found, exact.found, strict=True))
     others, before = (sum(own.total() for own in found[1:]) for found in (ran.found, without.found))
@@ -217,7 +217,7 @@ def test_one_that_is_over_leaves_the_bound_to_the_others(evaluator: str) -> None
 def test_what_has_another_bound_or_chooses_among_matches_keeps_it_alone(
     queries: list[str], bounds: tuple[float | None, ...]
 ) -> None:
-    ran = run(queries, events(300, seed=5), "kernel", bounds=bounds)
+    ran = run(queries, events(300, seed=5), "nfa", bounds=bounds)
     assert ran.shared == [(), ()]
     assert all(ran.found)
 
@@ -227,8 +227,8 @@ def test_of_memory_they_have_what_each_would_have() -> None:
     """Four have twice what one has beside another query that weighs as much as two of them."""
     came = events(2_000, seed=6)
     other = query("A : D", 500, window="100 EVENTS")
-    exact = run([*_ALIKE, other], came, "kernel")
-    ran = run([*_ALIKE, other], came, "kernel", memory=3 << 20, weights=[1.0] * 4 + [2.0])
+    exact = run([*_ALIKE, other], came, "nfa")
+    ran = run([*_ALIKE, other], came, "nfa", memory=3 << 20, weights=[1.0] * 4 + [2.0])
     assert [of[:2] for of in ran.shared[:4]] == [(5, 4)] * 4
     for own, every in zip(ran.found, exact.found, strict=True):
         assert not own - every
@@ -236,11 +236,11 @@ def test_of_memory_they_have_what_each_would_have() -> None:
 
 @pytest.mark.slow
 @_BOTH
-def test_one_warning_says_for_all_that_shedding_begins_and_one_that_it_ends(evaluator: str) -> None:
+def test_one_warning_says_for_all_that_shedding_begins_and_one_that_it_ends(matcher: str) -> None:
     came = events(1_500, seed=7)
-    mean = run(_ALIKE, came, evaluator, 1e9).mean
+    mean = run(_ALIKE, came, matcher, 1e9).mean
     with pytest.warns(SpaseqWarning) as told:
-        run(_ALIKE, came, evaluator, mean / 3)
+        run(_ALIKE, came, matcher, mean / 3)
     words = [str(warning.message) for warning in told]
     begin = [said for said in words if "sheds no more" not in said and "sheds" in said]
     assert len(begin) == 1
@@ -250,14 +250,14 @@ def test_one_warning_says_for_all_that_shedding_begins_and_one_that_it_ends(eval
 
 @pytest.mark.slow
 @_BOTH
-def test_where_warnings_are_errors_no_query_ends_by_one(evaluator: str) -> None:
+def test_where_warnings_are_errors_no_query_ends_by_one(matcher: str) -> None:
     """It is shown where it cannot be raised: in the midst of an event, or of the end."""
     came, found = events(1_500, seed=7), []
 
     def strictly() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            found.extend(run(queries, came, evaluator, 30.0).found for queries in (_ALIKE, _ALIKE[:1]))
+            found.extend(run(queries, came, matcher, 30.0).found for queries in (_ALIKE, _ALIKE[:1]))
 
     with pytest.warns(SpaseqWarning) as shown:
         strictly()
@@ -267,10 +267,10 @@ def test_where_warnings_are_errors_no_query_ends_by_one(evaluator: str) -> None:
 
 @pytest.mark.slow
 @_BOTH
-def test_one_that_was_over_before_it_was_shown_anything_lets_the_others_end(evaluator: str) -> None:
+def test_one_that_was_over_before_it_was_shown_anything_lets_the_others_end(matcher: str) -> None:
     """Nobody asked it whether it is done: to the end of time the others shed, as they were told."""
     came = events(1_500, seed=7)
-    engine = spaseq.Engine(evaluator=evaluator, latency=timedelta(microseconds=20), clock=WorkClock())
+    engine = spaseq.Engine(matcher=matcher, latency=timedelta(microseconds=20), clock=WorkClock())
     handles = [engine.register(text) for text in (_ALIKE[3], *_ALIKE[:3])]
     engine.push(_STREAM, *next(event for event in came if "/d>" in str(event)))  # for the first alone
     handles[1].cancel()
@@ -287,7 +287,7 @@ def test_one_that_was_over_before_it_was_shown_anything_lets_the_others_end(eval
 @pytest.mark.few(1)
 @_BOTH
 def test_those_that_are_over_give_their_memory_back_and_no_others_do(
-    evaluator: str, monkeypatch: pytest.MonkeyPatch
+    matcher: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When one left, all seemed to hold nothing; and nobody had what the last of them had held."""
     pools: list[Pool] = []
@@ -297,12 +297,12 @@ def test_those_that_are_over_give_their_memory_back_and_no_others_do(
         return pools[0]
 
     monkeypatch.setattr(registry, "Pool", made)
-    engine = spaseq.Engine(evaluator=evaluator, memory=1 << 24)
+    engine = spaseq.Engine(matcher=matcher, memory=1 << 24)
     handles = [engine.register(text) for text in _ALIKE]
     came = events(2_100, seed=8)
     engine.push_many(_STREAM, came[:2_000])
     (pool,) = pools
-    other = Effort(pool=pool)
+    other = Bound(pool=pool)
     pool.join(other)
     left = pool.share(other, 0)
     assert left < pool.size
@@ -332,13 +332,13 @@ def _take(engine: spaseq.Engine, handles: Sequence[spaseq.Handle], came: Sequenc
 @pytest.mark.slow
 @_BOTH
 def test_who_sheds_no_more_for_a_while_keeps_its_memory(
-    evaluator: str, monkeypatch: pytest.MonkeyPatch
+    matcher: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of it seemed to be free whenever a pause came."""
     pool = Pool(1 << 24)
     monkeypatch.setattr(registry, "Pool", lambda _: pool)
     bound = timedelta(microseconds=20)
-    engine = spaseq.Engine(evaluator=evaluator, memory=1 << 24, latency=bound, clock=WorkClock())
+    engine = spaseq.Engine(matcher=matcher, memory=1 << 24, latency=bound, clock=WorkClock())
     handles = [engine.register(text) for text in _ALIKE]
     assert all(shed.active for shed in _push(engine, handles, events(800, seed=8)))
     quiet = [(graph, 800 + time) for graph, time in events(4_000, seed=9) if "/d>" in str(graph)]
@@ -347,7 +347,7 @@ def test_who_sheds_no_more_for_a_while_keeps_its_memory(
         for at in range(len(quiet))
     )
     assert any(pauses)  # who looks again takes its memory again
-    other = Effort(pool=pool)
+    other = Bound(pool=pool)
     pool.join(other)
     assert pool.share(other, 0) < pool.size
 
@@ -356,7 +356,7 @@ def test_who_sheds_no_more_for_a_while_keeps_its_memory(
 @pytest.mark.slow
 def test_the_last_estimate_by_lazy_is_of_all_that_was_found(count: int) -> None:
     """While nothing new is buffered it does not look, and nobody asks what it has given up."""
-    engine = spaseq.Engine(evaluator="lazy", latency=timedelta(microseconds=20), clock=WorkClock())
+    engine = spaseq.Engine(matcher="lazy", latency=timedelta(microseconds=20), clock=WorkClock())
     handles = [engine.register(text) for text in _ALIKE[:count]]
     told = _push(engine, handles, events(800, seed=8))
     subject, predicate = ox.NamedNode("http://example.org/e"), ox.NamedNode("http://example.org/c")

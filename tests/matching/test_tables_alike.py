@@ -10,7 +10,7 @@ from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language import checked
 from spaseq.matching.filters.postfix import BeyondTables
-from spaseq.matching.nfa.tables.analysis import Compiled
+from spaseq.matching.nfa.tables.analysis import NfaTables
 from spaseq.matching.nfa.tables.compiling import compile_tables, tables_alike
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.random_sequences import random_query
@@ -19,7 +19,7 @@ from tests.matching.random_sequences import random_query
 _OF_ANOTHER = ("analysis", "candidates", "accepts", "looks")
 
 
-def of_itself(pattern: SequencePattern, dictionary: Dictionary) -> Compiled | str:
+def of_itself(pattern: SequencePattern, dictionary: Dictionary) -> NfaTables | str:
     """The tables of one query alone, or why it has none."""
     try:
         return compile_tables(pattern, dictionary.pin)
@@ -27,11 +27,11 @@ def of_itself(pattern: SequencePattern, dictionary: Dictionary) -> Compiled | st
         return str(reason)
 
 
-def alike(ours: Compiled, own: Compiled) -> None:
+def alike(ours: NfaTables, own: NfaTables) -> None:
     """Checks that tables are those of a query, number by number."""
     assert ours.tables.tolist() == own.tables.tolist()
     assert set(ours.constants) == set(own.constants)
-    for field in fields(Compiled):
+    for field in fields(NfaTables):
         if field.name not in ("tables", "constants", *_OF_ANOTHER):
             assert getattr(ours, field.name) == getattr(own, field.name), field.name
     assert [c.unit.id for c in ours.candidates] == [c.unit.id for c in own.candidates]

@@ -19,7 +19,7 @@ from spaseq._jit import _compiled, part
 from spaseq.matching.kmp import _kernel as parameterized
 from spaseq.matching.lazy.compiled import _kernel as lazy
 from spaseq.matching.nfa.compiled import _kernel as runs
-from spaseq.matching.ordered.compiled import _kernel as ordered
+from spaseq.matching.nfa.skip.compiled import _kernel as ordered
 from spaseq.matching.tecs.compiled import _kernel as enumeration
 from spaseq.paths.search import _kernel as paths
 from tests.matching.unbounded import is_bounded, made_of, normalised, without_bounds
@@ -92,7 +92,7 @@ def test_a_bound_has_the_lazy_kernel_compiled_once_more_and_none_does_not() -> N
     forms: list[set[Any]] = []
     for bound in ({}, {"latency": timedelta(days=1)}):
         before = set(lazy.run.signatures)  # type: ignore[attr-defined]
-        engine = Engine(evaluator="lazy", **bound)
+        engine = Engine(matcher="lazy", **bound)
         handle = engine.register(text)
         for at, triple in enumerate(["<urn:1> :a 1 .", "<urn:2> :b 2 ."]):
             engine.push("http://example.org/s", f"@prefix : <http://example.org/> . {triple}", at)

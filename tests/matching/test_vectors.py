@@ -17,9 +17,9 @@ NS = "http://example.org/"
 Chosen = list[list[tuple[str, int]]]
 
 
-def run(case: dict[str, Any], evaluator: str | None) -> Chosen:
+def run(case: dict[str, Any], matcher: str | None) -> Chosen:
     """The matches of a vector, as its file writes them: pairs of GPM and event, both sorted."""
-    engine = spaseq.Engine(evaluator=evaluator)
+    engine = spaseq.Engine(matcher=matcher)
     with warnings.catch_warnings():
         # Vacuous negations and unread streams are part of the random queries.
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
@@ -38,29 +38,29 @@ def run(case: dict[str, Any], evaluator: str | None) -> Chosen:
     )
 
 
-def differences(path: Path, evaluator: str | None, every: int) -> list[int]:
-    """The seeds of the vectors that an evaluator answers otherwise, of every so many; SKIP is ``ordered``.
+def differences(path: Path, matcher: str | None, every: int) -> list[int]:
+    """The seeds of the vectors that a matcher answers otherwise, of every so many.
 
     None is the planned one of each query.
     """
     cases = json.loads(path.read_text())["cases"]
     assert len(cases) == 2_400
-    if evaluator == "runs":
+    if matcher == "interpreter":
         cases = [case for case in cases if "AFTER MATCH SKIP" not in case["query"]]
         assert len(cases) == 2_125
     wrong = []
     for case in cases[::every]:
-        if run(case, evaluator) != sorted(sorted((gpm, i) for gpm, i in match) for match in case["matches"]):
+        if run(case, matcher) != sorted(sorted((gpm, i) for gpm, i in match) for match in case["matches"]):
             wrong.append(case["seed"])
     return wrong
 
 
-@pytest.mark.parametrize("evaluator", [None, "reference", "runs"])
-def test_some_vectors(shared: Callable[[str], Path], evaluator: str | None) -> None:
-    assert differences(shared("seq-vectors") / "vectors-2.json", evaluator, 16) == []
+@pytest.mark.parametrize("matcher", [None, "reference", "interpreter"])
+def test_some_vectors(shared: Callable[[str], Path], matcher: str | None) -> None:
+    assert differences(shared("seq-vectors") / "vectors-2.json", matcher, 16) == []
 
 
 @pytest.mark.few(0, ci=1)
-@pytest.mark.parametrize("evaluator", [None, "reference", "runs"])
-def test_all_vectors(shared: Callable[[str], Path], evaluator: str | None) -> None:
-    assert differences(shared("seq-vectors") / "vectors-2.json", evaluator, 1) == []
+@pytest.mark.parametrize("matcher", [None, "reference", "interpreter"])
+def test_all_vectors(shared: Callable[[str], Path], matcher: str | None) -> None:
+    assert differences(shared("seq-vectors") / "vectors-2.json", matcher, 1) == []

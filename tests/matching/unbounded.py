@@ -17,7 +17,7 @@ _BOUNDED: Final = (
     "matching/shedding",
     "matching/sharing/bounded",
     "matching/lazy/compiled/_kernel_passing.py",
-    "matching/ordered/compiled/_kernel_shed.py",
+    "matching/nfa/skip/compiled/_kernel_shed.py",
 )
 #: The record of what only a bound needs, among those of the lazy kernel.
 _RECORD: Final = "passing"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 from spaseq.errors import LimitError, SpaseqWarning
 from spaseq.limits import Limits
 from spaseq.paths import Budget, KnowledgeGraph, load

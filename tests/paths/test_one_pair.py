@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 from spaseq.paths import Budget, KnowledgeGraph, load
 from spaseq.paths.language.expression import Expression, Path
 from spaseq.paths.language.parser import parse

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spaseq.effort import Policy, WorkClock
+from spaseq.bounds import Policy, WorkClock
 from spaseq.errors import RetrievalError
 from spaseq.paths import Budget, KnowledgeGraph, Question, load, retrieve, retrieve_many
 

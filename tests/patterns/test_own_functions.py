@@ -87,13 +87,13 @@ def test_numpys_scalars_and_rdflibs_terms(result: Any) -> None:
     assert found(select("?r", "BIND(:f(?v) AS ?r)"), "1") == [{"r": expected}]
 
 
-@pytest.mark.parametrize("evaluator", [None, "reference", "kernel", "runs"])
-def test_in_filters_of_one_gpm_and_between_gpms_and_in_select(evaluator: str | None) -> None:
+@pytest.mark.parametrize("matcher", [None, "reference", "nfa", "interpreter"])
+def test_in_filters_of_one_gpm_and_between_gpms_and_in_select(matcher: str | None) -> None:
     spaseq.function(F, lambda low, high: high > 2 * low)
     spaseq.function(EX + "root", math.sqrt)
     later = "DEFINE GPM B ON S { ?x :v ?w . FILTER(:f(?v, ?w)) }"
     text = select("?v (:root(?w) AS ?r)", "FILTER(:root(?v) < 3)", "A ; B", later)
-    rows = found(text, "4", "9", "16", "1", evaluator=evaluator)
+    rows = found(text, "4", "9", "16", "1", matcher=matcher)
     assert sorted(rows, key=str) == [{"v": 4, "r": 3.0}]
 
 

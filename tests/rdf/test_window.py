@@ -15,7 +15,7 @@ from rdflib.namespace import DCTERMS, PROV
 
 import spaseq
 from spaseq.events import BatchBuilder, Clock
-from spaseq.matching.model import bounds
+from spaseq.matching.model import stream_window
 from spaseq.rdf import register
 from spaseq.rdf._quads import QuadStore
 from spaseq.rdf.window import Recent
@@ -216,7 +216,7 @@ def test_the_window_by_its_definition(gaps: list[int], sizes: list[int], within:
     ticks = [sum(gaps[: n + 1]) for n in range(len(gaps))]
     query = spaseq.prepare(PREFIXED.replace("40 MINUTES", within))
     recent = Recent(query.window)
-    limits = bounds(query.window, True, ticks[0])
+    limits = stream_window(query.window, True, ticks[0])
     dictionary, begin = Dictionary(), 0
     stream = NamedNode(TRADES)
     while begin < len(ticks):

@@ -52,13 +52,13 @@ def _one_by_one(handle: spaseq.Handle) -> list[str]:
 
 
 @pytest.mark.parametrize("values", ["?v", "?v, 100"])
-@pytest.mark.parametrize(("evaluator", "operator"), [(None, ":"), ("kernel", ":"), (None, ";")])
+@pytest.mark.parametrize(("matcher", "operator"), [(None, ":"), ("nfa", ":"), (None, ";")])
 @pytest.mark.few(1)
-def test_columns_say_what_matches_do(evaluator: str | None, operator: str, values: str) -> None:
+def test_columns_say_what_matches_do(matcher: str | None, operator: str, values: str) -> None:
     texts = [_ALERT.format(operator=operator, share=i // 5, bound=2 + i % 5) for i in range(40)]
     found = []
     for read in (_columns, _one_by_one):
-        engine = spaseq.Engine() if evaluator is None else spaseq.Engine(evaluator=evaluator)
+        engine = spaseq.Engine() if matcher is None else spaseq.Engine(matcher=matcher)
         handles = [engine.register(text) for text in texts]
         engine.feed(_source(random.Random(3), 3_000, values))
         engine.close()

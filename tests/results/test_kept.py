@@ -35,16 +35,16 @@ def _shown(match: spaseq.Match) -> str:
     return str((match.start, match.end, match.partition, events, rows))
 
 
-@pytest.mark.parametrize("evaluator", ["kernel", "lazy", "enumeration"])
+@pytest.mark.parametrize("matcher", ["nfa", "lazy", "tecs"])
 @pytest.mark.parametrize("read", [False, True], ids=["unread", "read"])
 @pytest.mark.parametrize("how", ["matches", "batches", "callback"])
 @pytest.mark.parametrize("other", [None, "= 7", "= 9"], ids=["alone", "of equal ones", "of a template"])
 @pytest.mark.few(0, ci=4)
 def test_chunks_go_though_a_few_matches_of_each_are_kept(
-    evaluator: str, read: bool, how: str, other: str | None
+    matcher: str, read: bool, how: str, other: str | None
 ) -> None:
     # Of queries that run as one the engine chooses what runs them.
-    engine = spaseq.Engine(evaluator=None if other else evaluator)
+    engine = spaseq.Engine(matcher=None if other else matcher)
     kept: list[spaseq.Match] = []
     handle = engine.register(_QUERY, kept.append if how == "callback" else None)
     if other is not None:
@@ -66,7 +66,7 @@ def test_chunks_go_though_a_few_matches_of_each_are_kept(
     # Those of the last two are there: one may be what a loop has just been given.
     assert [batch() is None for batch in seen] == [True] * 4 + [False] * 2
     assert [*map(_shown, kept)] == (shown or [*map(_shown, kept)])
-    judge = spaseq.Engine(evaluator=evaluator)
+    judge = spaseq.Engine(matcher=matcher)
     expected: list[str] = []
     judge.register(_QUERY, lambda match: expected.append(_shown(match)))
     for events in _chunks(6):

@@ -23,9 +23,9 @@ TEXT = letter_query("A ; B+ ; C", "6 SECONDS SLIDING")
 EVENTS = " ".join(f"a{i} b{i + 1} b{i + 2} c{i + 3}" for i in range(1, 60, 4))
 
 
-@pytest.fixture(params=["kernel", "runs", "reference"])
+@pytest.fixture(params=["nfa", "interpreter", "reference"])
 def found(request: pytest.FixtureRequest) -> list[Match]:
-    engine = spaseq.Engine(evaluator=request.param)
+    engine = spaseq.Engine(matcher=request.param)
     return list(matches(engine, engine.register(TEXT), EVENTS))
 
 
@@ -110,8 +110,8 @@ def test_a_match_made_by_hand_has_all_its_parts() -> None:
 
 def test_matches_are_read_after_everything_was_forgotten() -> None:
     """Terms of all events but the matches' are gone, and their ids are those of others."""
-    for evaluator in ("kernel", "runs", "reference"):
-        engine = spaseq.Engine(evaluator=evaluator)
+    for matcher in ("nfa", "interpreter", "reference"):
+        engine = spaseq.Engine(matcher=matcher)
         handle = engine.register(TEXT)
         kept = list(matches(engine, handle, EVENTS))
         assert kept

@@ -10,7 +10,7 @@ import pytest
 from spaseq import Engine, prepare
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.serve.counting import count
-from spaseq.serve.newest.recent import Recent, now
+from spaseq.serve.newest.recent import RecentEvents, now
 from spaseq.why.diagnose import diagnose
 from spaseq.why.replay import Traced
 from tests.serve.running import running
@@ -44,7 +44,7 @@ def test_a_query_without_events_is_drawn_without_counts() -> None:
 def test_the_counts_of_all_events_are_those_of_a_diagnosis(sequence: str, words: str) -> None:
     """As long as nothing is left out, both look at the same events."""
     prepared = prepare(query(sequence, "10 SECONDS SLIDING", streams=("S", "T")))
-    engine, recent = Engine(), Recent()
+    engine, recent = Engine(), RecentEvents()
     engine.follow(recent.add)
     handle = engine.register(prepared)
     for letter in letters(words):
@@ -58,7 +58,7 @@ def test_the_counts_of_all_events_are_those_of_a_diagnosis(sequence: str, words:
 
 def test_the_newest_are_counted_when_there_is_no_time_for_all() -> None:
     prepared = prepare(query("A : B : C"))
-    engine, recent = Engine(), Recent()
+    engine, recent = Engine(), RecentEvents()
     engine.follow(recent.add)
     engine.register(prepared)
     for tick in range(1_000):
@@ -78,7 +78,7 @@ def test_nothing_seen_is_nothing_counted() -> None:
 def test_counting_does_not_wait_for_the_engine() -> None:
     """An engine that is busy is asked once, for what it keeps; what is counted then is not its work."""
     prepared = prepare(query("A ; B"))
-    engine, recent = Engine(), Recent()
+    engine, recent = Engine(), RecentEvents()
     engine.follow(recent.add)
     engine.register(prepared)
     for letter in letters("a1 b2"):

@@ -129,7 +129,7 @@ def test_what_is_no_longer_kept_is_told() -> None:
 
 
 def test_the_end_of_a_query_is_that_of_its_readers() -> None:
-    with running(limits=spaseq.Limits(partial_matches=3), evaluator="runs") as server:
+    with running(limits=spaseq.Limits(partial_matches=3), matcher="interpreter") as server:
         deleted, done = server.register(query("B")), server.register(query("A", tail="LIMIT 1"))
         failing = server.register(query("A ; B"))
         server.send("a1")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spaseq import Engine
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 from tests.serve.running import Running, running
 from tests.streams import NS, query
 
@@ -84,7 +84,7 @@ def test_counts_go_on_beyond_the_sample() -> None:
 @pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
 @pytest.mark.slow
 def test_what_was_shed_and_what_is_left_is_told_of_queries_with_a_bound() -> None:
-    given: dict[str, Any] = {"evaluator": "kernel", "latency": timedelta(milliseconds=4)}
+    given: dict[str, Any] = {"matcher": "nfa", "latency": timedelta(milliseconds=4)}
     # Compiled here, where no client waits for it.
     warm = Engine(**given)
     warm.register(query("A : B"))

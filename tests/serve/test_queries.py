@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import spaseq
-from spaseq.matching import evaluators
+from spaseq.matching import planner
 from spaseq.serve.routes import queries
 from tests.serve.running import PATIENCE, limited, running, until
 from tests.streams import NS, query
@@ -215,9 +215,9 @@ def test_a_stream_that_feeds_itself_is_refused() -> None:
 
 def test_the_server_answers_while_a_large_query_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
     began, gate = threading.Event(), threading.Event()
-    choose = evaluators.choose
+    choose = planner.choose
 
-    def slow(pattern: Any) -> evaluators.MatcherChoice:
+    def slow(pattern: Any) -> planner.MatcherChoice:
         """As for a query whose automaton takes long."""
         began.set()
         gate.wait(PATIENCE)
@@ -225,7 +225,7 @@ def test_the_server_answers_while_a_large_query_is_registered(monkeypatch: pytes
 
     with running() as server, ThreadPoolExecutor(1) as beside:
         key = server.register(query("A"))
-        monkeypatch.setattr(evaluators, "choose", slow)
+        monkeypatch.setattr(planner, "choose", slow)
         # A sequence that no other query has: what was chosen is kept by its shape.
         registering = beside.submit(server.register, query("A ; B , C : A ; B : C ; A"))
         try:

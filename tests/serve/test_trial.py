@@ -18,8 +18,8 @@ from spaseq.patterns.kb import KnowledgeBase
 from spaseq.samples import use_case
 from spaseq.serve import demo
 from spaseq.serve.app import create_app
-from spaseq.serve.newest.recent import Recent
-from spaseq.serve.routes.trial import Trial, attempt
+from spaseq.serve.newest.recent import RecentEvents
+from spaseq.serve.routes.trial import TrialResult, attempt
 
 #: Streams need no reader to be kept.
 pytestmark = pytest.mark.filterwarnings("ignore:no registered query reads")
@@ -39,24 +39,24 @@ def value(number: int) -> str:
     return f"<urn:x> <http://example.org/value> {number} ."
 
 
-def kept(recent: Recent, stream: str) -> list[int]:
+def kept(recent: RecentEvents, stream: str) -> list[int]:
     """The times of the events that are kept."""
     return [int(time) for part in recent.of([stream])[stream] for time in part.time]
 
 
-def followed(recent: Recent) -> Engine:
+def followed(recent: RecentEvents) -> Engine:
     engine = Engine()
     engine.follow(recent.add)
     return engine
 
 
-def shown(recent: Recent, text: str, **options: float) -> Trial:
+def shown(recent: RecentEvents, text: str, **options: float) -> TrialResult:
     query = prepare(text)
     return attempt(query, recent.of([s.iri.value for s in query.streams]), KnowledgeBase({}), **options)  # type: ignore[arg-type]
 
 
 def test_the_newest_events_of_each_stream_are_kept_and_no_more_than_twice_the_bound() -> None:
-    recent = Recent(events=100, triples=1_000)
+    recent = RecentEvents(events=100, triples=1_000)
     engine = followed(recent)
     for tick in range(1_000):
         engine.push(S, value(tick), tick)
@@ -70,7 +70,7 @@ def test_the_newest_events_of_each_stream_are_kept_and_no_more_than_twice_the_bo
 
 
 def test_triples_and_streams_are_bounded_too() -> None:
-    recent = Recent(events=100, triples=10, streams=2)
+    recent = RecentEvents(events=100, triples=10, streams=2)
     engine = followed(recent)
     for tick in range(50):
         engine.push(S, " ".join(value(n) for n in range(5)), tick)
@@ -85,7 +85,7 @@ def test_triples_and_streams_are_bounded_too() -> None:
 
 
 def test_a_trial_finds_what_the_query_would_have_found() -> None:
-    recent = Recent()
+    recent = RecentEvents()
     engine = followed(recent)
     for tick, number in enumerate([5, 4, 6, 3, 9, 8, 7]):
         engine.push(S, value(number), tick)
@@ -100,11 +100,11 @@ def test_a_trial_finds_what_the_query_would_have_found() -> None:
     assert none.matches == ()
     assert none.why is not None
     assert "FILTER" in none.why
-    assert shown(recent, FALLS.replace(S, T)) == Trial({T: 0}, (), False, None, None)
+    assert shown(recent, FALLS.replace(S, T)) == TrialResult({T: 0}, (), False, None, None)
 
 
 def test_a_trial_stops_when_its_time_is_over() -> None:
-    recent = Recent()
+    recent = RecentEvents()
     engine = followed(recent)
     engine.push_many(S, ((value(0), tick) for tick in range(500)))
     engine.turn.flush()
@@ -115,7 +115,7 @@ def test_a_trial_stops_when_its_time_is_over() -> None:
 def test_an_unknown_background_graph_is_refused() -> None:
     text = FALLS.replace("?x :value ?a }", "?x :value ?a . GRAPH <urn:kb> { ?x a ?type } }")
     with pytest.raises(KnowledgeError):
-        shown(Recent(), text)
+        shown(RecentEvents(), text)
 
 
 def test_try_over_http() -> None:
@@ -156,7 +156,7 @@ def test_a_pass_of_the_demo_is_each_sample_in_order_and_the_next_one_is_later() 
 
 
 def test_the_events_that_are_kept_are_of_one_clock() -> None:
-    recent = Recent()
+    recent = RecentEvents()
     engine = followed(recent)
     engine.push(S, value(1), 1)
     engine.push(S, value(1), datetime(2026, 6, 4, tzinfo=UTC))

@@ -144,9 +144,9 @@ def of_the_whole_language(rng: random.Random) -> Case:
         drawn_query = random_query(rng, most=4, whole_language=True)
     else:
         drawn_query = random_skip(rng, most=4, whole_language=True)
-    bounds = random_sample(rng, drawn_query, 7, steps=False).bounds
-    unit, slides = ("EVENTS" if bounds.counted else "SECONDS"), (" SLIDING" if bounds.sliding else "")
-    text = re.sub(r"WITHIN 10 SECONDS( TUMBLING)?", f"WITHIN {bounds.size} {unit}{slides}", drawn_query.text)
+    window = random_sample(rng, drawn_query, 7, steps=False).window
+    unit, slides = ("EVENTS" if window.counted else "SECONDS"), (" SLIDING" if window.sliding else "")
+    text = re.sub(r"WITHIN 10 SECONDS( TUMBLING)?", f"WITHIN {window.size} {unit}{slides}", drawn_query.text)
     for name, kind in drawn_query.types.items():
         text = text.replace(f"{{ [] :v ?v{name}", f"{{ [] a :{kind} ; :v ?v{name}")
     streams = sorted({stream for read in drawn_query.streams.values() for stream in read})

@@ -61,7 +61,7 @@ class Cluster:
     sizes: tuple[int, ...] = (3,)
     cold: bool = True
     seed: int = 0
-    evaluator: str | None = None
+    matcher: str | None = None
 
     def run(
         self,
@@ -144,7 +144,7 @@ class Cluster:
         alone = needs(pattern_of(text)).one_group is not None
         numbers = tuple(range(1 if alone else self.buckets))
         start = min((letter.time for letter in letters), default=0)
-        job = Job(text, Clock.TICKS, start, numbers, self.evaluator, shipped, is_stream=True)
+        job = Job(text, Clock.TICKS, start, numbers, self.matcher, shipped, is_stream=True)
         return job, Stateless(job)
 
     def _parts(self, letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:

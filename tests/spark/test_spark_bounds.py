@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import spaseq
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 from spaseq.results.writers._json import line_of
 from tests.spark.running import without_n
 from tests.streams import NS, query
@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession  # noqa: E402  # after the skip
 
 from spaseq.spark import answers_of, drive, planned, save  # noqa: E402
 from spaseq.spark.queries import Prepared  # noqa: E402
-from spaseq.spark.stages._job import Bound  # noqa: E402
+from spaseq.spark.stages._job import BucketBound  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
@@ -58,8 +58,8 @@ def quads(path: Path, count: int = 300) -> str:
 
 def bounded(plan: Prepared) -> Prepared:
     """The same under a bound in units of work."""
-    assert plan.job.bound == Bound(latency=1e-3)
-    return replace(plan, job=replace(plan.job, bound=Bound(latency=2e-5, clock=WorkClock())))
+    assert plan.job.bound == BucketBound(latency=1e-3)
+    return replace(plan, job=replace(plan.job, bound=BucketBound(latency=2e-5, clock=WorkClock())))
 
 
 def check(some: list[str], every: list[str]) -> None:
@@ -71,7 +71,7 @@ def check(some: list[str], every: list[str]) -> None:
 @pytest.mark.parametrize("how", ["batch", "stream", "driver"])
 def test_under_a_bound(spark: SparkSession, tmp_path: Path, how: str) -> None:
     streams = {"S": quads(tmp_path / "in.nq")}
-    every = [line_of(match) for match in spaseq.run(TEXT, streams, evaluator="kernel")]
+    every = [line_of(match) for match in spaseq.run(TEXT, streams, matcher="nfa")]
     cut = {} if how == "batch" else {"checkpoint": tmp_path / "cp", "most_bytes": 40_000}
     ms = timedelta(milliseconds=1)
     plan = bounded(planned(spark, TEXT, streams, latency=ms, buckets=1, **cut))  # type: ignore[arg-type]
@@ -99,7 +99,7 @@ def test_under_a_bound(spark: SparkSession, tmp_path: Path, how: str) -> None:
             assert sum(c.matches for c in counted) == sum(kind == "match" for kind, _ in rows)
     check([line for kind, line in rows if kind == "match"], every)
     assert sum(json.loads(line)["partial_matches"] for kind, line in rows if kind == "shed") > 0
-    # In the driver it is the evaluator's own warning, which says what it sheds.
+    # In the driver it is the matcher's own warning, which says what it sheds.
     what = "buffered events" if how == "driver" else "partial matches"
     begun = [str(w.message) for w in told if f"sheds {what}" in str(w.message)]
     assert len(begun) == 1

@@ -79,7 +79,7 @@ class Joining(Cluster):
             Clock.TICKS,
             min((event.time for event in events), default=0),
             tuple(range(1 if alone else self.buckets)),
-            self.evaluator,
+            self.matcher,
             Local(shipped),
             is_stream=True,
             joined=Joined(tuple(there), (0, 1)),

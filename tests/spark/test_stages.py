@@ -54,12 +54,12 @@ def test_same_answers_of_the_whole_language(seed: int, cluster: Cluster) -> None
 
 
 @pytest.mark.parametrize("cold", [False, True])
-@pytest.mark.parametrize("evaluator", ["runs", "reference", None])
-def test_every_evaluator_is_brought_back(evaluator: str | None, cold: bool) -> None:
+@pytest.mark.parametrize("matcher", ["interpreter", "reference", None])
+def test_every_matcher_is_brought_back(matcher: str | None, cold: bool) -> None:
     text = query("A , B+[,] , C", "20 SECONDS SLIDING", {n: f"?{n.lower()} :k ?k ." for n in "ABC"},
                  partition="?k")  # fmt: skip
     events = letters("a1/k a2/l b3/l b4/k c5/l b6/k c7/k a8/k b9/k c10/k")
-    cluster = Cluster(sizes=(1,) * 9, cold=cold, evaluator=evaluator)
+    cluster = Cluster(sizes=(1,) * 9, cold=cold, matcher=matcher)
     assert comparable(cluster.run(text, events)) == comparable(pushed(text, events))
     assert len(pushed(text, events)) == 3
 

@@ -14,14 +14,14 @@ from datetime import timedelta
 import pytest
 
 from spaseq.automaton.normal import normalise
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.language.reading.parser import parse
-from spaseq.matching.evaluators import under_bound
+from spaseq.matching.planner import under_bound
 from spaseq.spark.sinks._lines import MATCH, SHED
 from spaseq.spark.stages._bounds import bound_of
 from spaseq.spark.stages._bucket import State
-from spaseq.spark.stages._job import Bound, Job, pattern_of
+from spaseq.spark.stages._job import BucketBound, Job, pattern_of
 from spaseq.spark.stages._keepers import Done, Keeper, Step
 from tests.spark.stages import Cluster, changed, comparable, pushed
 from tests.streams import Letter, letters, query
@@ -68,7 +68,9 @@ class Asker:
         return self.stored
 
 
-def run(bound: Bound, events: Sequence[Letter], *, cold: bool, text: str = TEXT) -> list[tuple[str, str]]:
+def run(
+    bound: BucketBound, events: Sequence[Letter], *, cold: bool, text: str = TEXT
+) -> list[tuple[str, str]]:
     """The answers of one bucket in micro-batches of 50 events; ``cold``: brought back for each."""
     cluster = Cluster(buckets=1)
     job, _ = cluster.made(text, events)
@@ -100,8 +102,8 @@ def test_a_bucket_keeps_its_bound() -> None:
     """An event takes so long on average, where without a bound it takes longer."""
     events = stream()
     free, kept = WorkClock(), WorkClock()
-    run(Bound(1.0, clock=free), events, cold=False)
-    found = run(Bound(5e-5, clock=kept), events, cold=False)
+    run(BucketBound(1.0, clock=free), events, cold=False)
+    found = run(BucketBound(5e-5, clock=kept), events, cold=False)
     assert kept() / len(events) <= 5e-5 < free() / len(events)
     assert lines(found, MATCH)
 
@@ -111,14 +113,14 @@ def test_what_is_found_under_a_bound_is_found_without(cold: bool) -> None:
     """``cold``: also when it is brought back from its state for every micro-batch."""
     events = stream()
     every = Counter(without_n(pushed(TEXT, events)))
-    answers = run(Bound(latency=5e-5, clock=WorkClock()), events, cold=cold)
+    answers = run(BucketBound(latency=5e-5, clock=WorkClock()), events, cold=cold)
     some = Counter(without_n(lines(answers, MATCH)))
     assert 0 < some.total() < every.total()
     assert not some - every  # no false match, and none twice
     told = [json.loads(line) for line in lines(answers, SHED)]
     assert told
     assert all(said["partial_matches"] > 0 and said["doubtful"] == 0 for said in told)
-    assert answers == run(Bound(latency=5e-5, clock=WorkClock()), events, cold=cold)
+    assert answers == run(BucketBound(latency=5e-5, clock=WorkClock()), events, cold=cold)
 
 
 @pytest.mark.parametrize("text", [TEXT, *BY_KERNEL])
@@ -126,7 +128,7 @@ def test_what_is_found_under_a_bound_is_found_without(cold: bool) -> None:
 @pytest.mark.slow
 def test_a_wide_bound_changes_nothing(cold: bool, text: str) -> None:
     events = stream()
-    answers = run(Bound(1.0, 1 << 30, WorkClock()), events, cold=cold, text=text)
+    answers = run(BucketBound(1.0, 1 << 30, WorkClock()), events, cold=cold, text=text)
     assert without_n(lines(answers, MATCH)) == without_n(pushed(text, events))
     assert not lines(answers, SHED)
 
@@ -135,12 +137,12 @@ def test_a_wide_bound_changes_nothing(cold: bool, text: str) -> None:
 @pytest.mark.parametrize("cold", [False, True])
 @pytest.mark.slow
 def test_what_stays_with_the_kernel_keeps_a_bound(cold: bool, text: str) -> None:
-    assert under_bound(normalise(parse(text))).name == "kernel"
+    assert under_bound(normalise(parse(text))).name == "nfa"
     events = stream()
     free = WorkClock()
-    run(Bound(1.0, clock=free), events, cold=False, text=text)
+    run(BucketBound(1.0, clock=free), events, cold=False, text=text)
     kept, half = WorkClock(), 0.5 * free() / len(events)
-    answers = run(Bound(half, clock=kept), events, cold=cold, text=text)
+    answers = run(BucketBound(half, clock=kept), events, cold=cold, text=text)
     some, every = Counter(without_n(lines(answers, MATCH))), Counter(without_n(pushed(text, events)))
     assert 0 < some.total() < every.total()
     assert not some - every
@@ -152,14 +154,14 @@ def test_what_stays_with_the_kernel_keeps_a_bound(cold: bool, text: str) -> None
 
 
 def test_memory_is_of_each_bucket() -> None:
-    bound = Bound(memory=1 << 20)
-    assert bound.effort().pool is not bound.effort().pool
+    bound = BucketBound(memory=1 << 20)
+    assert bound.fresh().pool is not bound.fresh().pool
 
 
 def test_who_cannot_shed_runs_without_a_bound() -> None:
     ms = timedelta(milliseconds=1)
     assert bound_of(pattern_of(TEXT), None, None, None) is None
-    assert bound_of(pattern_of(TEXT), ms, None, None) == Bound(latency=1e-3)
+    assert bound_of(pattern_of(TEXT), ms, None, None) == BucketBound(latency=1e-3)
     for text, why in [
         (query("A : B", "9 SECONDS", tail="CONSUME ANY"), "CONSUME ANY runs without a bound"),
         (query("A : B", "9 SECONDS", tail="AFTER MATCH SKIP PAST LAST EVENT"), "runs without a bound"),
@@ -169,7 +171,7 @@ def test_who_cannot_shed_runs_without_a_bound() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         need_not = pattern_of(query("A : B", "9 SECONDS"))
-        assert bound_of(need_not, ms, None, "enumeration") is None
+        assert bound_of(need_not, ms, None, "tecs") is None
     for latency, memory in [(-ms, None), (None, 0)]:
         with pytest.raises(EngineError, match="a bound is a"):
             bound_of(pattern_of(TEXT), latency, memory, None)

@@ -143,7 +143,7 @@ def test_a_filter_of_an_optional_is_no_reason() -> None:
 
 
 def test_a_query_that_met_a_limit_has_its_counts_only() -> None:
-    with spaseq.Engine(limits=spaseq.Limits(partial_matches=1), evaluator="runs") as engine:
+    with spaseq.Engine(limits=spaseq.Limits(partial_matches=1), matcher="interpreter") as engine:
         handle = engine.register(query("A ; B", {"A": "?s :a ?p", "B": "?s :b ?q"}))
         for time in range(9):
             engine.push(f"{NS}s", f"<urn:{time}> <{NS}a> 1 .", time)

@@ -11,11 +11,11 @@ from pathlib import Path as FilePath
 from typing import IO, Any, Final
 
 from spaseq.automaton import draw
+from spaseq.bounds import Shed
 from spaseq.cli.arguments import PathsEngine, PathsFormat, UsageError
 from spaseq.cli.console import say, warn
 from spaseq.cli.running.delivery import silence_stdout
 from spaseq.cli.running.outputs import output
-from spaseq.effort import Shed
 from spaseq.language.syntax.printing import print_term
 from spaseq.limits import Limits
 from spaseq.paths import Budget, KnowledgeGraph, Path, drawing, load, to_networkx

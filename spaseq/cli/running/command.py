@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from spaseq.bounds import Policy
 from spaseq.cli.arguments import RunEngine, duration, limits
 from spaseq.cli.console import reporting, warn
 from spaseq.cli.options import (
@@ -24,7 +25,6 @@ from spaseq.cli.options import (
     Streams,
 )
 from spaseq.cli.queries import inputs, read_all
-from spaseq.effort import Policy
 from spaseq.results import Format
 
 
@@ -71,7 +71,7 @@ def run(
     follow: Annotated[
         bool, typer.Option("--follow", help="With --checkpoint: wait for new files, and do not end.")
     ] = False,
-    evaluator: Annotated[
+    matcher: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="What finds the matches, instead of what explain says."),
     ] = None,
@@ -106,7 +106,7 @@ def run(
       spaseq run q.rq -s S1=ticks.trig --shapes shapes.ttl --dead-letters bad.ndjson
       spaseq run q.rq --catalog catalog.ttl --kb http://example.org/kb=kb.ttl -f json
       spaseq run q.rq -s S1=ticks/ --engine spark --checkpoint state
-      spaseq run q.rq -s S1=ticks.trig --evaluator reference
+      spaseq run q.rq -s S1=ticks.trig --matcher reference
       sensors | spaseq run q.rq -s "S1=-?format=nq" --latency 50ms --memory 2GB
       spaseq run alerts/*.rq -s S1=ticks.trig -f ndjson
       spaseq run alerts/*.rq -s S1=ticks.trig -f csv -o 'found/{query}.csv'
@@ -131,7 +131,7 @@ def run(
     Durations are numbers with ms, s, m, h or d; on a stream of ticks a second is one tick.
     Limits are partial-matches, query-bytes, pending-matches, held-events, term-bytes, depth, solutions,
     event-seconds, background-seconds and query-characters.
-    Evaluators are parameterized, enumeration, lazy, tree, kernel, runs and reference: all find the same.
+    Matchers are kmp, tecs, lazy, tree, nfa, interpreter and reference: all find the same.
     SELECT and ASK go into table, json, xml, csv, tsv, ndjson; CONSTRUCT into trig, nquads, ndjson;
     count, the number of matches, is for all.
     Exit status: 0, 1 if the run failed or a stream had bad events only, 2 if the query or the command
@@ -142,11 +142,11 @@ def run(
         for warning in dict.fromkeys(w for prepared in queries.values() for w in prepared.warnings):
             warn(warning)
         # Imported here: it loads the engine.
-        from spaseq.cli.running.execution import Asked, execute
+        from spaseq.cli.running.execution import RunRequest, execute
 
         sources, graphs = inputs(queries, streams, kb, catalog)
         execute(
-            Asked(
+            RunRequest(
                 queries=queries,
                 sources=sources,
                 graphs=graphs,
@@ -161,7 +161,7 @@ def run(
                 engine=engine,
                 checkpoint=checkpoint,
                 follow=follow,
-                evaluator=evaluator,
+                matcher=matcher,
                 limits=limit or (),
                 latency=latency,
                 memory=memory,

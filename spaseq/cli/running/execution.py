@@ -10,7 +10,8 @@ from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 
-from spaseq.cli.arguments import RunEngine, UsageError, check_evaluator, limits
+from spaseq.bounds import Policy
+from spaseq.cli.arguments import RunEngine, UsageError, check_matcher, limits
 from spaseq.cli.console import Interrupts
 from spaseq.cli.running.cursor import Cursor, NotedWriter
 from spaseq.cli.running.delivery import Found, deliver
@@ -26,7 +27,6 @@ from spaseq.cli.running.outputs import (
 from spaseq.cli.running.report import Report
 from spaseq.cli.running.state import Kept, check_state
 from spaseq.connect import LiveSource, is_url
-from spaseq.effort import Policy
 from spaseq.engine import Engine, Source
 from spaseq.engine.running import run_all
 from spaseq.errors import FormatError
@@ -37,7 +37,7 @@ from spaseq.results.match import Match
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunRequest:
     """The options of a run, with queries and sources read.
 
     ``queries`` by the paths of their files, ``sources`` by the IRIs of their streams; ``out`` a path or a
@@ -58,7 +58,7 @@ class Asked:
     engine: RunEngine
     checkpoint: Path | None
     follow: bool
-    evaluator: str | None
+    matcher: str | None
     limits: Sequence[str]
     latency: timedelta | None
     memory: int | None
@@ -96,12 +96,12 @@ class Asked:
         return self.form or (Format.NDJSON if self.url else Format.TABLE)
 
 
-def execute(asked: Asked) -> None:
+def execute(asked: RunRequest) -> None:
     """Run the queries until their streams end. Raises UsageError for options that exclude each other."""
     _check_output(asked)
-    if asked.evaluator is not None:
+    if asked.matcher is not None:
         for name, query in asked.queries.items():
-            check_evaluator(asked.evaluator, query, asked.engine, name if asked.has_several else None)
+            check_matcher(asked.matcher, query, asked.engine, name if asked.has_several else None)
     report = Report(asked.dead_letters, asked.strict, why=asked.why)
     if asked.engine is RunEngine.SPARK:
         _run_on_spark(asked, report)
@@ -109,7 +109,7 @@ def execute(asked: Asked) -> None:
         _run_here(asked, report)
 
 
-def _check_output(asked: Asked) -> None:
+def _check_output(asked: RunRequest) -> None:
     if asked.url:
         check_records(asked.format, asked.queries)
     elif asked.has_several:
@@ -121,7 +121,7 @@ def _check_output(asked: Asked) -> None:
             raise UsageError(f"-f {error}") from None
 
 
-def _run_on_spark(asked: Asked, report: Report) -> None:
+def _run_on_spark(asked: RunRequest, report: Report) -> None:
     if asked.state is not None:
         raise UsageError("--state is for --engine local: --checkpoint DIR is for --engine spark")
     if asked.checkpoint is not None and (asked.latency is not None or asked.memory is not None):
@@ -176,7 +176,7 @@ def _named(name: str, matches: Generator[Match, None, None]) -> Found:
             yield name, match
 
 
-def _run_here(asked: Asked, report: Report) -> None:
+def _run_here(asked: RunRequest, report: Report) -> None:
     if asked.checkpoint is not None:
         raise UsageError("--checkpoint is for --engine spark: --state FILE is for --engine local")
     if asked.follow:
@@ -194,7 +194,7 @@ def _run_here(asked: Asked, report: Report) -> None:
         wall_clock=time.monotonic if asked.wall_clock else None,
         strict=asked.strict,
         dead_letters=report.refuse,
-        evaluator=asked.evaluator,
+        matcher=asked.matcher,
         limits=limits(asked.limits),
         latency=asked.latency,
         memory=asked.memory,

@@ -93,7 +93,7 @@ def start(
         spark, query, streams, kb, checkpoint=checkpoint, lateness=lateness, follow=follow, most_bytes=_MOST,
         latency=latency, memory=memory, shapes=shapes,
     )  # fmt: skip
-    report = _Report(plan.job.clock, strict, dead_letters, progress, plan.failed)
+    report = _SparkReport(plan.job.clock, strict, dead_letters, progress, plan.failed)
     if checkpoint is None or cursor is None:
         return _matches(query, _in_order(plan, report), report, None)
     return _matches(query, _stream(plan, checkpoint, cursor, report, follow=follow), report, cursor)
@@ -105,7 +105,7 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 @dataclass(slots=True)
-class _Report:
+class _SparkReport:
     """The progress of a run."""
 
     clock: Clock
@@ -191,7 +191,7 @@ def _shown(watermark: str, clock: Clock) -> datetime | int | None:
 
 
 def _matches(
-    query: Query, found: Generator[Row, None, None], report: _Report, cursor: Cursor | None
+    query: Query, found: Generator[Row, None, None], report: _SparkReport, cursor: Cursor | None
 ) -> Generator[Match, None, None]:
     try:
         for row in found:
@@ -215,7 +215,7 @@ def _matches(
         report.show()
 
 
-def _in_order(plan: Prepared, report: _Report) -> Generator[Row, None, None]:
+def _in_order(plan: Prepared, report: _SparkReport) -> Generator[Row, None, None]:
     # Cached, since Spark samples before it sorts: everything would be computed twice.
     ended = _ended(answers_of(plan), plan.job.clock).persist(StorageLevel.MEMORY_AND_DISK)
     failed: list[BaseException] = []
@@ -253,7 +253,7 @@ def _order(row: Row) -> tuple[object, ...]:
 
 
 def _stream(
-    plan: Prepared, checkpoint: Path, cursor: Cursor, report: _Report, *, follow: bool
+    plan: Prepared, checkpoint: Path, cursor: Cursor, report: _SparkReport, *, follow: bool
 ) -> Generator[Row, None, None]:
     """Yield the rows of each micro-batch, until the streams end.
 

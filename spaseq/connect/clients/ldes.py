@@ -88,7 +88,7 @@ class _Known:
     pause: float = POLL
 
 
-class _Given:
+class _SeenMembers:
     """The digests of the members returned last, the newest last, with the time of each.
 
     ``floor``: all members before this time were returned.
@@ -149,7 +149,7 @@ class LdesClient:
         self._held: list[tuple[int, int, int, _Known, Message]] = []
         self._held_bytes = 0
         self._waiting: set[int] = set()
-        self._given = _Given()
+        self._given = _SeenMembers()
         self._number = count()
         self._tries, self._has_warned = 0, False
         self._body: Body | None = None
@@ -213,7 +213,7 @@ class LdesClient:
     def resume(self, place: Place) -> None:
         same(place, str(self._address), str(self._address))
         self._path = None if place["path"] is None else tuple(map(NamedNode, place["path"]))
-        self._given = _Given(_unpacked(place["given"]), place["floor"])
+        self._given = _SeenMembers(_unpacked(place["given"]), place["floor"])
         self._linked = OrderedDict.fromkeys(_unpacked(place["linked"]))
         self._pages, self._queue = {}, []
         for url, since in place["pages"]:

@@ -14,7 +14,7 @@ from spaseq.engine.pipelines.dispatcher import Dispatcher
 from spaseq.errors import EngineError
 from spaseq.events import BEGINNING, Clock
 from spaseq.language.syntax import Call, FunctionCall, Query
-from spaseq.matching.model import Bounds, bounds
+from spaseq.matching.model import StreamWindow, stream_window
 from spaseq.patterns.expressions.walk import is_volatile, matching_calls
 
 
@@ -44,7 +44,7 @@ def unneeded(dispatcher: Dispatcher, kept: Sequence[Kept], now: Orders, gone: Se
         clock = stream_set.order.clock
         if not stream_set.is_live or clock is None:
             continue  # it wants no events, or has none
-        windows = [bounds(q.pipeline.query.window, clock is Clock.TICKS, 0) for q in stream_set.live]
+        windows = [stream_window(q.pipeline.query.window, clock is Clock.TICKS, 0) for q in stream_set.live]
         order = of[id(stream_set)]
         if any(window.counted for window in windows):
             counted.add(str(order["of"]))
@@ -71,7 +71,7 @@ def _of(streams: set[str], orders: Orders) -> set[int]:
     return {order["first"] for order in orders if str(order["of"]) in streams and "position" in order}
 
 
-def _back(kept: Sequence[Kept], now: Mapping[str, Any], at: int, windows: Sequence[Bounds]) -> int:
+def _back(kept: Sequence[Kept], now: Mapping[str, Any], at: int, windows: Sequence[StreamWindow]) -> int:
     """From what time on events may count when an order had come to ``at``, or comes to later times.
 
     A match that waits began a window ago, and what must not be, or be optional, before it, another before.
@@ -81,7 +81,7 @@ def _back(kept: Sequence[Kept], now: Mapping[str, Any], at: int, windows: Sequen
     return min(time, _by_count(kept, now, at, windows))
 
 
-def _by_count(kept: Sequence[Kept], now: Mapping[str, Any], at: int, windows: Iterable[Bounds]) -> int:
+def _by_count(kept: Sequence[Kept], now: Mapping[str, Any], at: int, windows: Iterable[StreamWindow]) -> int:
     """The same of windows of EVENTS: what was released since the beginning of some entry is enough."""
     sizes = [window.size for window in windows if window.counted]
     if not sizes:

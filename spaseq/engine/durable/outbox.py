@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from spaseq.connect.address import parse_address
-from spaseq.connect.sinks import Record, Sink, open_sink
+from spaseq.connect.sinks import Sink, SinkRecord, open_sink
 from spaseq.connect.transactions import Transactions
 from spaseq.errors import EngineError
 
@@ -48,7 +48,7 @@ class Outbox:
         self._store, self._lock = store, lock
         self.count = outputs.get(self.name, 0)
         #: What was written and is not in the file, each with how many records are before it.
-        self.waiting: list[tuple[int, Record]] = []
+        self.waiting: list[tuple[int, SinkRecord]] = []
         self._size = 0
         others = [name for name, count in outputs.items() if count and "://" in name and name != self.name]
         if others:
@@ -74,7 +74,7 @@ class Outbox:
         to = self._transactions or self._sink
         return 0 if to is None else to.delivered
 
-    def write(self, records: Sequence[Record]) -> None:
+    def write(self, records: Sequence[SinkRecord]) -> None:
         """Gives records to the next commit, in their order."""
         with self._lock:
             for record in records:

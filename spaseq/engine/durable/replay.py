@@ -55,11 +55,11 @@ class Settings:
     """What of an engine must be the same each time, as text."""
 
     lateness: str
-    evaluator: str
+    matcher: str
 
     def meta(self) -> dict[str, str]:
         """To be kept with the state."""
-        return {"lateness": self.lateness, "evaluator": self.evaluator}
+        return {"lateness": self.lateness, "matcher": self.matcher}
 
     def check(self, meta: Mapping[str, str], path: Path) -> None:
         """Raises ``EngineError`` if the state is of an engine with others."""

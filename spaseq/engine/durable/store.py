@@ -16,7 +16,7 @@ from typing import IO, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.connect.sinks import Record
+from spaseq.connect.sinks import SinkRecord
 from spaseq.errors import EngineError
 
 #: No record has this number.
@@ -55,7 +55,7 @@ class Commit:
     #: Background graphs as they were before the first entry, where they had changed.
     graphs: dict[str, str | None] = field(default_factory=dict)
     #: What is to be sent, each with how many records are before it.
-    records: list[tuple[int, Record]] = field(default_factory=list)
+    records: list[tuple[int, SinkRecord]] = field(default_factory=list)
 
 
 class Store:
@@ -96,12 +96,12 @@ class Store:
             self._put("graph", commit.graphs.items())
             self._put_records(commit.records)
 
-    def add_records(self, records: Iterable[tuple[int, Record]]) -> None:
+    def add_records(self, records: Iterable[tuple[int, SinkRecord]]) -> None:
         """Writes records that are part of the next commit."""
         with _failing(self.path, "cannot be written"), _transaction(self._connection):
             self._put_records(records)
 
-    def _put_records(self, records: Iterable[tuple[int, Record]]) -> None:
+    def _put_records(self, records: Iterable[tuple[int, SinkRecord]]) -> None:
         self._put("record", ((seq, r.query, r.number, r.value) for seq, r in records))
 
     def _put(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:
@@ -118,10 +118,10 @@ class Store:
             with _failing(self.path, "cannot be written"), _transaction(self._connection):
                 self._connection.execute("DELETE FROM record WHERE seq < ? OR seq >= ?", ends)
 
-    def records(self, most: int) -> list[tuple[int, Record]]:
+    def records(self, most: int) -> list[tuple[int, SinkRecord]]:
         """The first records that are to be sent, each with how many are before it."""
         rows = self._all("SELECT seq, query, number, value FROM record ORDER BY seq LIMIT ?", (most,))
-        return [(seq, Record(query, number, value)) for seq, query, number, value in rows]
+        return [(seq, SinkRecord(query, number, value)) for seq, query, number, value in rows]
 
     # --- what is there ----------------------------------------------------------------------------
 
@@ -253,7 +253,7 @@ def changed(now: Mapping[Any, Any], before: Mapping[Any, Any]) -> dict[Any, Any]
 #: "SPSQ", by which SQLite files of this kind are known.
 APPLICATION: Final = 0x53505351
 #: The layout of the tables and of what is in them.
-VERSION: Final = 5
+VERSION: Final = 6
 
 #: The tables. The last column of a row is the checksum of the others (``sealed``).
 TABLES: Final = """

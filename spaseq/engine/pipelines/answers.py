@@ -14,7 +14,7 @@ from spaseq.events import BatchBuilder, Clock, EventBatch
 from spaseq.language.syntax import Ask, Construct, Query, RegisterKind
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.context import Context
-from spaseq.matching.ordered.preference import falls_back
+from spaseq.matching.nfa.skip.preference import falls_back
 from spaseq.results.batch import MatchBatch
 from spaseq.results.reading import Reader
 from spaseq.results.select import Projector

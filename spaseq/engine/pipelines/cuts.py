@@ -1,6 +1,6 @@
 """Where the partitions of a query began anew, by CONSUME ANY or AFTER MATCH SKIP.
 
-Shown the events of the last windows alone, a new evaluator may find a match that was none, and go on behind
+Shown the events of the last windows alone, a new matcher may find a match that was none, and go on behind
 it. But nothing of a partition counts that is before the last place where it began anew; behind that no match
 was found. So the new one is not shown what might begin a match before that place, and comes to the same.
 """
@@ -19,7 +19,7 @@ from spaseq.language.syntax import Consume, Query, Skip, SkipMode
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
-from spaseq.matching.ordered.preference import Moment, Rank, resumed_at
+from spaseq.matching.nfa.skip.preference import Moment, Rank, resumed_at
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary, Term
 

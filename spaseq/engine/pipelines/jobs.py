@@ -22,7 +22,7 @@ from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
-    from spaseq.matching.sharing.group import Group
+    from spaseq.matching.sharing.member import Group
 
 #: So many events of one query are worth a job.
 ENOUGH: Final = 128

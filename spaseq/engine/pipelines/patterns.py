@@ -11,7 +11,7 @@ from spaseq.engine.pipelines.stats import GpmAnswers, Stats
 from spaseq.events import Clock, EventBatch, Ids, Stamp
 from spaseq.language.syntax import Bind, Gpm, Group, SubSelect
 from spaseq.matching.columns.alone.singles import Counts
-from spaseq.matching.columns.evaluator import Asked, Quick
+from spaseq.matching.columns.matcher import PushedPattern, Quick
 from spaseq.matching.model import Occurrence, Solution
 from spaseq.patterns.discrimination import Needs, needs
 from spaseq.patterns.evaluator import GpmEvaluator
@@ -71,7 +71,7 @@ class Patterns:
             yield streams, needs(part.stateless, self._dictionary)
 
     def expect(self, matcher: Quick, clock: Clock) -> bool:
-        """Return whether the evaluator takes events that come alone."""
+        """Return whether the matcher takes events that come alone."""
         if self.gpms.keys() != set(matcher.gpms):
             return False
         asked = []
@@ -90,16 +90,16 @@ class Patterns:
         """The same, by event."""
         return [(name, gpm.by_event(batch)) for name, gpm in self.gpms.items()]
 
-    def _of_one(self, name: str, place: int, *, is_told: bool) -> Asked | None:
+    def _of_one(self, name: str, place: int, *, is_told: bool) -> PushedPattern | None:
         """What a GPM asks of events that come alone; None if it cannot be asked so.
 
-        ``place``: its own among those that the evaluator asks.
+        ``place``: its own among those that the matcher asks.
         """
         del place
         gpm = self.gpms[name]
         if not isinstance(gpm, GpmEvaluator) or not gpm.is_for_one:
             return None
-        return Asked(gpm.names, gpm.number, gpm.of_one, gpm.join, gpm.streams, is_told)
+        return PushedPattern(gpm.names, gpm.number, gpm.of_one, gpm.join, gpm.streams, is_told)
 
     def count_singles(self, gpms: Sequence[str], counts: Counts | None) -> None:
         """Count what patterns had in events that came alone."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from spaseq.alone import Single
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort, Shed
+from spaseq.bounds import Bound, Shed
 from spaseq.engine.pipelines.answers import Answers
 from spaseq.engine.pipelines.patterns import Patterns
 from spaseq.engine.pipelines.stats import Observation, Place, Shedder, Stats
@@ -19,7 +19,7 @@ from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.language.syntax import UNITS, Emit, Query
 from spaseq.limits import UNLIMITED, Limits
 from spaseq.matching.columns.blocks.found import Block, blocks, in_blocks
-from spaseq.matching.columns.evaluator import (
+from spaseq.matching.columns.matcher import (
     ByColumns,
     Fleeting,
     Quick,
@@ -28,7 +28,9 @@ from spaseq.matching.columns.evaluator import (
     is_quick,
 )
 from spaseq.matching.context import Context
-from spaseq.matching.evaluators import (
+from spaseq.matching.host import Matcher, Watcher, emitted
+from spaseq.matching.model import PartitionMatcher, StreamWindow, finer_ticks, stream_window
+from spaseq.matching.planner import (
     attends,
     by_columns,
     by_events,
@@ -38,8 +40,6 @@ from spaseq.matching.evaluators import (
     shares_under,
     under_bound,
 )
-from spaseq.matching.host import Matcher, Watcher, emitted
-from spaseq.matching.model import Bounds, Evaluator, bounds, finer_ticks
 from spaseq.matching.sharing.cohort import SHARING
 from spaseq.patterns.evaluator import GpmEvaluator
 from spaseq.patterns.kb import KnowledgeBase
@@ -51,8 +51,9 @@ from spaseq.why.evidence import Evidence
 from spaseq.why.sample import Sample
 
 if TYPE_CHECKING:
+    from spaseq.matching.sharing.by_tecs import TecsMember
     from spaseq.matching.sharing.cohort import Cohort
-    from spaseq.matching.sharing.member import Enumerated, Member
+    from spaseq.matching.sharing.member import Member
 
 
 class Pipeline:
@@ -62,7 +63,7 @@ class Pipeline:
     delivered; ``observation`` is for those that look at the events themselves. ``done``: no more is wanted.
     ``position``: how many events came.
 
-    A host may replace three functions: ``read`` makes answers of matches, ``evaluators`` makes matchers that
+    A host may replace three functions: ``read`` makes answers of matches, ``matchers`` makes matchers that
     take event by event, and ``queries`` says how many queries these are. ``watcher`` is told of each event by
     a matcher that takes event by event.
     """
@@ -72,18 +73,18 @@ class Pipeline:
         query: Query,
         dictionary: Dictionary,
         kb: KnowledgeBase,
-        evaluator: str | None = None,
+        matcher: str | None = None,
         sharing: Sharing | None = None,
         start: int | None = None,
         limits: Limits = UNLIMITED,
-        effort: Effort | None = None,
+        bound: Bound | None = None,
         *,
         make_patterns: Callable[..., Patterns] = Patterns,
         make_context: Callable[..., Context] = Context,
     ) -> None:
         """``start`` is the time at which the first window begins: the first event's, unless given.
 
-        ``effort``: its bounds. ``unkept`` says why it cannot keep them, if it cannot.
+        ``bound``: its bounds. ``unkept`` says why it cannot keep them, if it cannot.
         """
         self.query = query
         self.pattern: SequencePattern = normalise(query)
@@ -95,17 +96,17 @@ class Pipeline:
         self.answers = Answers(query, self.pattern, self.context, self._stats, dictionary, self._end)
         self.observation = Observation()
         self.read: Callable[[Iterable[Block]], Iterator[MatchBatch]] = self.answers.read
-        self.evaluators: Callable[[Bounds], Callable[[], Evaluator]] = self._by_events
+        self.matchers: Callable[[StreamWindow], Callable[[], PartitionMatcher]] = self._by_events
         self.queries: Callable[[], int] = _one
         self.watcher: Watcher | None = None
         self.output, self.done = self.answers.output, self.answers.is_over
         self.position = 0
         self.unkept: str | None = None
-        self._effort: Effort | None = None
-        if effort is None:
-            self._chosen = check(evaluator, self.pattern) if evaluator else chosen(self.pattern)
+        self._bound: Bound | None = None
+        if bound is None:
+            self._chosen = check(matcher, self.pattern) if matcher else chosen(self.pattern)
         else:
-            self._chosen = self._bound(evaluator, effort)
+            self._chosen = self._under(matcher, bound)
         self.matcher: Matcher | ByColumns | None = None
         # The same, if it says at once that an event completes nothing; whether it takes single events.
         self._quick: Quick | None = None
@@ -117,21 +118,21 @@ class Pipeline:
         self.unread: Unread | None = None
         #: When the first window began.
         self.beginning = start
-        self._attends, self.asks_for_last = attends(self.pattern, self._chosen)
+        self._attends, self.asks_for_last = attends(self.pattern)
         self._is_by_time = UNITS[query.window.unit] is not None
 
-    def _bound(self, evaluator: str | None, effort: Effort) -> str:
-        """Return the evaluator that keeps a bound, or says why it cannot."""
-        bounded = under_bound(self.pattern, evaluator, effort.policy)
+    def _under(self, matcher: str | None, bound: Bound) -> str:
+        """Return the matcher that keeps a bound, or says why it cannot."""
+        bounded = under_bound(self.pattern, matcher, bound.policy)
         self.unkept = None if bounded.is_kept else bounded.reason
         if bounded.sheds:
-            self._effort, self._stats.shed = effort, Shed()
-            if effort.pool is not None:
-                effort.pool.join(effort)
+            self._bound, self._stats.shed = bound, Shed()
+            if bound.pool is not None:
+                bound.pool.join(bound)
         return bounded.name
 
-    def _by_events(self, window: Bounds) -> Callable[[], Evaluator]:
-        """Makes evaluators that take event by event, one for each partition."""
+    def _by_events(self, window: StreamWindow) -> Callable[[], PartitionMatcher]:
+        """Makes matchers that take event by event, one for each partition."""
         return by_events(self._chosen, self.pattern, self.context, window)
 
     # --- what it has come to ----------------------------------------------------------------------
@@ -139,7 +140,7 @@ class Pipeline:
     @property
     def sheds(self) -> bool:
         """Whether it keeps its bounds by giving up matches."""
-        return self._effort is not None
+        return self._bound is not None
 
     @property
     def stats(self) -> Stats:
@@ -274,7 +275,7 @@ class Pipeline:
         gpms = {name: gpm for name, gpm in of.items() if isinstance(gpm, GpmEvaluator)}
         if (
             self._chosen in SHARING
-            and (self._effort is None or shares_under(self.pattern, self._chosen, self._effort.policy))
+            and (self._bound is None or shares_under(self.pattern, self._chosen, self._bound.policy))
             and self.beginning is None
             and not self.done
             # Where it stands among the events is said again and again until it is new.
@@ -284,7 +285,7 @@ class Pipeline:
             and len(gpms) == len(of)
         ):
             self.member = cohort.enter(
-                self.pattern, gpms, self.context, self._dictionary, self._chosen, self._effort
+                self.pattern, gpms, self.context, self._dictionary, self._chosen, self._bound
             )
             if self.member is not None:
                 self.member.queries = self.queries
@@ -293,7 +294,7 @@ class Pipeline:
 
     def load(self) -> None:
         """Has compiled code ready for events that come one by one: the first does not wait for it."""
-        load(self._chosen)
+        load(self._chosen, self.pattern)
 
     def begin(self, batch: EventBatch) -> None:
         """The first event of its streams is there, and perhaps passed over."""
@@ -302,12 +303,12 @@ class Pipeline:
             self.beginning = int(batch.time[0])
             if ticks and (hint := finer_ticks(self.query.window, self.beginning)):
                 warn_within(hint)
-        bounds(self.query.window, ticks, self.beginning)  # or an error
+        stream_window(self.query.window, ticks, self.beginning)  # or an error
         if self.member is not None:
             self.member.begin, self.member.ticks = self.beginning, ticks
 
     def prepare(self, batch: EventBatch, is_shared: bool) -> None:
-        """Makes its evaluator, if these are its first events, and others have no part in it.
+        """Makes its matcher, if these are its first events, and others have no part in it.
 
         ``is_shared``: others have the same events, of which so it is known what its GPMs have in them.
         """
@@ -428,14 +429,14 @@ class Pipeline:
         """Its matches come from others from now on."""
         if self.unread is not None and self.matcher is not member and is_enumerating(member):
             assert is_enumerating(self.matcher)
-            cast("Enumerated", member).instead_of(self.matcher)
+            cast("TecsMember", member).instead_of(self.matcher)
             self.unread.move(member)
         self._count_alone()
         self.matcher, self._quick = member, None
         return member
 
-    def _by_columns(self, evaluator: ByColumns, batch: EventBatch) -> Iterator[MatchBatch]:
-        """The same by the evaluator that takes whole batches."""
+    def _by_columns(self, matcher: ByColumns, batch: EventBatch) -> Iterator[MatchBatch]:
+        """The same by the matcher that takes whole batches."""
         solutions, start, answers = self.patterns.evaluate(batch), self.position, self.answers
         self.position += len(batch)
         self.patterns.count_solutions(batch, solutions)
@@ -443,12 +444,12 @@ class Pipeline:
             if answers.is_warming:
                 cuts = answers.cuts
                 solutions = {name: cuts.left(name, batch, of) for name, of in solutions.items()}
-            found = evaluator.process(batch, start, solutions)
+            found = matcher.process(batch, start, solutions)
             yield from self.read(answers.cuts.noticed(found, batch))
-        elif self.unread is not None and is_enumerating(evaluator):
-            evaluator.take(batch, start, solutions)
+        elif self.unread is not None and is_enumerating(matcher):
+            matcher.take(batch, start, solutions)
         else:
-            yield from self.read(evaluator.process(batch, start, solutions))
+            yield from self.read(matcher.process(batch, start, solutions))
 
     def advance(self, time: int) -> Iterator[MatchBatch]:
         """The watermark has come to ``time``: yields the matches that waited for it."""
@@ -474,8 +475,8 @@ class Pipeline:
 
     def leave(self) -> None:
         """It is over: what comes is not counted."""
-        if self._effort is not None and self._effort.pool is not None:
-            self._effort.pool.leave(self._effort)
+        if self._bound is not None and self._bound.pool is not None:
+            self._bound.pool.leave(self._bound)
         if self.observation.place is not None:
             self.count()
             stats = self.stats  # brought up to date
@@ -498,18 +499,18 @@ class Pipeline:
     def _start(self, batch: EventBatch) -> Matcher | ByColumns:
         self.answers.clock = batch.clock
         begin = int(batch.time[0]) if self.beginning is None else self.beginning
-        window = bounds(self.query.window, batch.clock is Clock.TICKS, begin)
+        window = stream_window(self.query.window, batch.clock is Clock.TICKS, begin)
         if self.member is not None and self.member.is_shared_at(self.position):
             self.matcher = self.member
         else:
             self.matcher = by_columns(
-                self._chosen, self.pattern, self._dictionary, self.context, window, self._effort
+                self._chosen, self.pattern, self._dictionary, self.context, window, self._bound
             )
-        if self._effort is not None:
+        if self._bound is not None:
             assert isinstance(self.matcher, Shedder)
             self.matcher.shed = self._stats.shed = self._stats.shed or Shed()
         if self.matcher is None:
-            make, context = self.evaluators(window), self.context
+            make, context = self.matchers(window), self.context
             self.matcher = Matcher(self.pattern, window, make, context.budget, context.order, context.texts)
             self.matcher.watcher = self.watcher or self.answers.cuts
         if is_quick(self.matcher) and self.observation.place is not None:

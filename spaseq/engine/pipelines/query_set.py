@@ -24,10 +24,10 @@ from spaseq.language.syntax import Ask, Emit
 from spaseq.limits import Limits
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.share import MOST, shared_by_all, shares_of_all
-from spaseq.matching.columns.evaluator import Asked, Enumerating, is_enumerating
+from spaseq.matching.columns.matcher import Enumerating, PushedPattern, is_enumerating
 from spaseq.matching.context import Context
 from spaseq.matching.host import emitted
-from spaseq.matching.templates.form import Template, template
+from spaseq.matching.templates.form import QueryTemplate, template
 from spaseq.matching.templates.parameters import Parameters
 from spaseq.matching.templates.table import TableGpm
 from spaseq.patterns.discrimination import Needs, needs
@@ -137,7 +137,7 @@ class _TablePatterns(Patterns):
         kb: KnowledgeBase,
         sharing: Sharing,
         *,
-        made: Template,
+        made: QueryTemplate,
         table: Parameters,
         tally: Tally,
     ) -> None:
@@ -171,7 +171,7 @@ class _TablePatterns(Patterns):
     def count_solutions(self, batch: EventBatch, solutions: Mapping[str, Solutions]) -> None:
         """Nothing: solutions are counted by row."""
 
-    def _of_one(self, name: str, place: int, *, is_told: bool) -> Asked | None:
+    def _of_one(self, name: str, place: int, *, is_told: bool) -> PushedPattern | None:
         gpm = self.gpms[name]
         assert isinstance(gpm, _Answers)
         of = gpm.of_one()
@@ -185,7 +185,7 @@ class _TablePatterns(Patterns):
             self._tally.count(name, events, self._table.numbers_of(values[:, member]))
 
         # No two GPMs ask the same of the table.
-        return Asked(of.names, place, of.solve, of.join, gpm.streams, is_told, tell)
+        return PushedPattern(of.names, place, of.solve, of.join, gpm.streams, is_told, tell)
 
 
 class QuerySet:
@@ -208,7 +208,7 @@ class QuerySet:
         start: int | None = None,
     ) -> None:
         query = subscriptions[0].query
-        self._template: Template | None = template(query, [*varying]) if varying else None
+        self._template: QueryTemplate | None = template(query, [*varying]) if varying else None
         self._rows: dict[int, Row] = {}
         self._followers: list[Callable[[EventBatch], None]] = []
         #: The rows of which some query is perhaps to enumerate its matches itself.

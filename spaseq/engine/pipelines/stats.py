@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Final, Protocol, runtime_checkable
 
-from spaseq.effort import Shed
+from spaseq.bounds import Shed
 from spaseq.events import EventBatch
 from spaseq.limits import NearLimit
 from spaseq.patterns.expressions.compiled import ExistsCallback
@@ -80,7 +80,7 @@ class Place(Protocol):
 
 @runtime_checkable
 class Shedder(Protocol):
-    """An evaluator that keeps a bound; ``shed`` says what it gave up for that."""
+    """A matcher that keeps a bound; ``shed`` says what it gave up for that."""
 
     shed: Shed
 

@@ -13,7 +13,7 @@ from spaseq.engine.undelivered import AT_ONCE, Undelivered, Unread
 from spaseq.events import Clock, EventBatch
 from spaseq.language.syntax import Ask, Query
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.ordered.preference import falls_back
+from spaseq.matching.nfa.skip.preference import falls_back
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.results.batch import MatchBatch
 from spaseq.results.reading import Reader

@@ -1,4 +1,4 @@
 """The parts that all matchers over columns share: batches, history, and ``blocks`` of matches.
 
-Open ``evaluator`` first: it defines what such a matcher does.
+Open ``matcher`` first: it defines what such a matcher does.
 """

@@ -15,9 +15,9 @@ from spaseq.events import Clock, EventBatch
 from spaseq.limits import Budget
 from spaseq.matching.columns import _kernel_shares as k
 from spaseq.matching.columns.alone.taking import Taking
-from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.evaluator import Asked
+from spaseq.matching.columns.chunk import SolvedBatch
 from spaseq.matching.columns.history import History
+from spaseq.matching.columns.matcher import PushedPattern
 from spaseq.matching.filters import batch as heads
 from spaseq.matching.filters.derived import Derived
 from spaseq.matching.filters.numbers import Numbers
@@ -118,11 +118,11 @@ class BatchColumns:
 
     def add(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions], axis: Ints, oldest: int
-    ) -> Chunk:
+    ) -> SolvedBatch:
         """Takes a batch, and lets those go that end before ``oldest``; ``axis`` is where its events lie."""
         tables = in_order(solutions.get(name, NO_SOLUTIONS) for name in self._gpms)
         more = {(g, name): column(tables[g]) for g, name, column in self._derived}
-        chunk = Chunk(start, batch, tables, int(axis[-1]), None, more)
+        chunk = SolvedBatch(start, batch, tables, int(axis[-1]), None, more)
         self.history.add(chunk, oldest)
         return chunk
 
@@ -134,7 +134,7 @@ class BatchColumns:
         is_stale, self._stale = self._stale, False
         return is_stale
 
-    def packed(self, chunk: Chunk, axis: Ints) -> Ints:
+    def packed(self, chunk: SolvedBatch, axis: Ints) -> Ints:
         """A batch for the kernel."""
         parts = self._parts(chunk)
         self._cover(parts)
@@ -148,7 +148,7 @@ class BatchColumns:
             packed, self._packed, self._kept = self._packed, None, ()
             self._spare.give(packed)
 
-    def one(self, chunk: Chunk, axis: Ints) -> Ints:
+    def one(self, chunk: SolvedBatch, axis: Ints) -> Ints:
         """A batch of one event for the kernel: a few numbers are a list faster than they are arrays."""
         parts = [column.tolist() for column in self._parts(chunk)]
         if sum(map(len, parts)) > _FEW:
@@ -170,11 +170,11 @@ class BatchColumns:
             dtype=np.int64,
         )
 
-    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
         """Whether events may come alone, by ``taking``, with these GPMs."""
         return not self._derived and self.taking.expect(asked, clock)
 
-    def _parts(self, chunk: Chunk) -> list[Ints]:
+    def _parts(self, chunk: SolvedBatch) -> list[Ints]:
         return [
             chunk.derived[g, name] if (g, name) in chunk.derived else chunk.solutions[g].column(name)
             for g, name in self._read
@@ -225,7 +225,7 @@ def distinct(columns: Iterable[Ints]) -> list[Ints]:
     return list({id(column): column for column in columns}.values())
 
 
-def packed(chunk: Chunk, read: Iterable[Ints], spare: Spare) -> tuple[Ints, Sequence[Ints]]:
+def packed(chunk: SolvedBatch, read: Iterable[Ints], spare: Spare) -> tuple[Ints, Sequence[Ints]]:
     """A batch for kernels, and the arrays that it tells places of.
 
     ``read``: its columns of events in the order of the head, and then those of solutions.

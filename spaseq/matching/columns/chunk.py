@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Chunk:
+class SolvedBatch:
     """A batch. ``last`` is its end on the axis; ``rows[g]`` where the rows of GPM g begin in each event.
 
     Without ``rows``, they are looked for. ``derived`` are further columns of its solutions, by GPM and name.
@@ -101,7 +101,7 @@ class Stretch:
     What is asked of it is put together at first. It keeps the batches, and so their terms.
     """
 
-    def __init__(self, chunks: Sequence[Chunk]) -> None:
+    def __init__(self, chunks: Sequence[SolvedBatch]) -> None:
         self._chunks = chunks
         # Of how many events the solutions of a GPM were looked for.
         self._asked: dict[int, int] = {}
@@ -113,7 +113,7 @@ class Stretch:
         return int(self.begins[-1])
 
     @property
-    def chunks(self) -> Sequence[Chunk]:
+    def chunks(self) -> Sequence[SolvedBatch]:
         """The batches."""
         return self._chunks
 
@@ -230,7 +230,7 @@ class Stretch:
         """How many solutions of a GPM the batches before each have."""
         return np.cumsum([0, *(len(chunk.solutions[g]) for chunk in self.chunks)])
 
-    def _whole(self, key: object, part: Callable[[Chunk], Ints]) -> Ints:
+    def _whole(self, key: object, part: Callable[[SolvedBatch], Ints]) -> Ints:
         if key not in self._known:
             parts = [part(chunk) for chunk in self.chunks]
             self._known[key] = parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -271,14 +271,16 @@ class Renamed(Stretch):
     the names here, which is made when an event is looked at by itself.
     """
 
-    def __init__(self, whole: Stretch, gpms: Sequence[MemberNames], rename: Callable[[Chunk], Chunk]) -> None:
+    def __init__(
+        self, whole: Stretch, gpms: Sequence[MemberNames], rename: Callable[[SolvedBatch], SolvedBatch]
+    ) -> None:
         self.whole = whole
         self.begins = whole.begins
         self._gpms = gpms
         self._rename = rename
 
     @cached_property
-    def chunks(self) -> Sequence[Chunk]:
+    def chunks(self) -> Sequence[SolvedBatch]:
         return [self._rename(chunk) for chunk in self.whole.chunks]
 
     @cached_property

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from spaseq.events import Stamp
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.singles import Lone, Singles
-from spaseq.matching.columns.chunk import Chunk, MemberNames, Renamed, Stretch
+from spaseq.matching.columns.chunk import MemberNames, Renamed, SolvedBatch, Stretch
 from spaseq.matching.host import Key
 from spaseq.matching.model import Occurrence, Solution
 
@@ -40,7 +40,7 @@ class History:
         self._size = 0
         self._number = {name: g for g, name in enumerate(gpms)}
         self._keys = keys
-        self._chunks: dict[int, Chunk] = {}
+        self._chunks: dict[int, SolvedBatch] = {}
         self._starts: list[int] = []
         self._sizes: list[int] = []
         self._gone = 0
@@ -54,7 +54,7 @@ class History:
         #: What its GPMs are there.
         self.there: Sequence[MemberNames] = ()
 
-    def __iter__(self) -> Iterator[Chunk]:
+    def __iter__(self) -> Iterator[SolvedBatch]:
         self.end_singles()
         return iter(self._chunks.values())
 
@@ -102,7 +102,7 @@ class History:
             (chunk, oldest), self._singles = self._singles.take(), None
             self.add(chunk, oldest)
 
-    def add(self, chunk: Chunk, oldest: int) -> None:
+    def add(self, chunk: SolvedBatch, oldest: int) -> None:
         """One batch more; those that end before ``oldest`` on the window's axis go."""
         self.end_singles()
         while self._gone < len(self._starts) and self._chunks[self._starts[self._gone]].last < oldest:
@@ -121,14 +121,14 @@ class History:
         self._last = None
         self._of.clear()
 
-    def held(self, steps: Sequence[int], gpms: Sequence[int]) -> list[Chunk | Lone]:
+    def held(self, steps: Sequence[int], gpms: Sequence[int]) -> list[SolvedBatch | Lone]:
         """The batch in which each of some events is, or what it is if it came alone.
 
         ``steps``: of each its position, the number of a site, and the row of a solution; ``gpms``: of each
         site the number of its GPM. Equal steps have the same object.
         """
         singles, chunks, starts = self._singles, self._chunks, self._starts
-        held: list[Chunk | Lone] = []
+        held: list[SolvedBatch | Lone] = []
         known: dict[tuple[int, int, int], Lone] = {}
         for step in zip(steps[0::3], steps[1::3], steps[2::3], strict=True):
             position, site, row = step
@@ -147,7 +147,7 @@ class History:
         None if it has several.
         """
         singles, rows = self._singles, []
-        place: Chunk | Singles
+        place: SolvedBatch | Singles
         for position, g, key in zip(positions, gpms, keys, strict=True):
             if singles is not None and position >= singles.first:
                 place, span = singles, singles.span(position, g)
@@ -160,13 +160,13 @@ class History:
             rows.append(found[0])
         return rows
 
-    def since(self, start: int) -> list[Chunk]:
+    def since(self, start: int) -> list[SolvedBatch]:
         """The batches that begin after a position."""
         self.end_singles()
         first = max(self._gone, bisect_right(self._starts, start))
         return [self._chunks[begin] for begin in self._starts[first:]]
 
-    def chunks(self, positions: Ints) -> list[Chunk]:
+    def chunks(self, positions: Ints) -> list[SolvedBatch]:
         """The batches in which events are."""
         self.end_singles()
         first = bisect_right(self._starts, int(positions.min())) - 1
@@ -264,7 +264,7 @@ class History:
         solutions[gpm] = tuple(row for row in rows if len(rows) == 1 or self.belongs(row, key))
         return found
 
-    def sees(self, chunk: Chunk, index: int, key: Key) -> bool:
+    def sees(self, chunk: SolvedBatch, index: int, key: Key) -> bool:
         """Whether a partition sees an event of a batch: some solution has the whole key."""
         wanted = tuple(zip(self._keys, key, strict=True))
         for g, table in enumerate(chunk.solutions):
@@ -274,7 +274,7 @@ class History:
                     return True
         return not wanted
 
-    def solutions(self, chunk: Chunk, index: int, g: int, key: Key) -> tuple[Solution, ...]:
+    def solutions(self, chunk: SolvedBatch, index: int, g: int, key: Key) -> tuple[Solution, ...]:
         """The solutions of a GPM in an event of a batch that a partition sees."""
         rows = [chunk.row(g, i) for i in chunk.span(g, index)]
         return tuple(row for row in rows if self.belongs(row, key))

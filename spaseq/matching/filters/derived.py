@@ -31,7 +31,7 @@ from spaseq.language.syntax import (
 )
 from spaseq.matching.filters import _kernel_machine as memo
 from spaseq.matching.filters.numbers import EARLY, ERROR, FAULT
-from spaseq.matching.filters.postfix import METRES, Lookup
+from spaseq.matching.filters.postfix import METRES, DerivedLookup
 from spaseq.patterns.expressions.aggregates import Reason, compile_reason, errs_for_want_of
 from spaseq.patterns.expressions.columns import VectorizedCalls
 from spaseq.patterns.expressions.compiled import ExpressionError, Solution, compile_value
@@ -49,7 +49,7 @@ Ints = npt.NDArray[np.int64]
 class Lookups:
     """Answers the kernel's questions, whose rows are as ``_kernel_memo`` has them."""
 
-    def __init__(self, lookups: Sequence[Lookup], dictionary: Dictionary) -> None:
+    def __init__(self, lookups: Sequence[DerivedLookup], dictionary: Dictionary) -> None:
         self._expressions = [_AskedValues.of(one, dictionary) for one in lookups]
         self._error, self._early = dictionary.pin(ERROR), dictionary.pin(EARLY)
 
@@ -88,7 +88,7 @@ class _AskedValues:
     errs_early: Callable[[Solution, frozenset[str]], bool]
 
     @classmethod
-    def of(cls, lookup: Lookup, dictionary: Dictionary) -> _AskedValues:
+    def of(cls, lookup: DerivedLookup, dictionary: Dictionary) -> _AskedValues:
         calls = VectorizedCalls(lookup.expression, dictionary)
         evaluate = compile_value(calls.rest, dictionary)
         return cls(lookup.names, calls, evaluate, errs_for_want_of(lookup.expression, dictionary))

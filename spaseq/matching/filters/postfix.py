@@ -86,14 +86,14 @@ class Accumulator(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
+class DerivedLookup:
     """An expression that is asked once for all values of what it is of; its variables are ``names``."""
 
     expression: Expression
     names: tuple[str, ...]
 
 
-class Step(NamedTuple):
+class Instruction(NamedTuple):
     """An instruction. ``what`` depends on ``op``: a variable, term, accumulator, Kleene or operator.
 
     ``inside``: an aggregate takes the iteration in progress, too. ``skip``: how many instructions to pass
@@ -101,13 +101,13 @@ class Step(NamedTuple):
     """
 
     op: str
-    what: str | int | NamedNode | Literal | Accumulator | Lookup | None = None
+    what: str | int | NamedNode | Literal | Accumulator | DerivedLookup | None = None
     inside: bool = False
     skip: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class FilterSite:
     """Where a filter is asked: inside which Kleenes, and when it is passed over.
 
     ``guarded``: while variables are unbound, or Kleenes not completed, it says nothing.
@@ -117,10 +117,10 @@ class Site:
     guarded: bool = False
 
 
-def steps(item: Filter, site: Site, owners: Owners) -> list[Step]:
+def steps(item: Filter, site: FilterSite, owners: Owners) -> list[Instruction]:
     """A filter as a program. Raises ``BeyondTables`` if the machine cannot run it."""
     expression = item.condition
-    body: list[Step] = []
+    body: list[Instruction] = []
     for condition in conjuncts(expression):
         code = list(_PostfixWriter(site, owners).condition(condition))
         if _depth(code) > DEEPEST:
@@ -130,10 +130,10 @@ def steps(item: Filter, site: Site, owners: Owners) -> list[Step]:
                 condition.span,
             )
         body += code
-    guards: list[Step] = []
+    guards: list[Instruction] = []
     if site.guarded:
-        guards += [Step("IF_BOUND", name) for name in sorted(needs(expression, owners))]
-        guards += [Step("IF_COMPLETED", kleene) for kleene in sorted(_completed(expression, owners))]
+        guards += [Instruction("IF_BOUND", name) for name in sorted(needs(expression, owners))]
+        guards += [Instruction("IF_COMPLETED", kleene) for kleene in sorted(_completed(expression, owners))]
     count = len(guards)
     return [guard._replace(skip=len(body) + count - 1 - i) for i, guard in enumerate(guards)] + body
 
@@ -181,7 +181,7 @@ def touched(expression: Expression, owners: Owners) -> frozenset[int]:
 class _PostfixWriter:
     """Writes the conditions of one site."""
 
-    def __init__(self, site: Site, owners: Owners) -> None:
+    def __init__(self, site: FilterSite, owners: Owners) -> None:
         self._site = site
         self._owners = owners
 
@@ -191,44 +191,44 @@ class _PostfixWriter:
         here = [kleene for kleene in owners if kleene in self._site.inside]
         return (tuple(here[-1:]), True) if here else (owners, False)
 
-    def condition(self, expression: Expression) -> Iterator[Step]:
+    def condition(self, expression: Expression) -> Iterator[Instruction]:
         """A condition, all of which must hold."""
         match expression:
             case Binary(operator, left, right) if operator in _COMPARISONS:
                 yield from self._value(left)
                 yield from self._value(right)
-                yield Step("COMPARE", operator)
+                yield Instruction("COMPARE", operator)
             case _:
                 yield from self._value(expression)
-                yield Step("TEST")
+                yield Instruction("TEST")
 
-    def _value(self, expression: Expression) -> Iterator[Step]:
+    def _value(self, expression: Expression) -> Iterator[Instruction]:
         match expression:
             case Var(name):
-                yield Step("PUSH", name)
+                yield Instruction("PUSH", name)
             case Constant(term):
-                yield Step("CONSTANT", term)
+                yield Instruction("CONSTANT", term)
             case Unary("-", operand):
                 yield from self._value(operand)
-                yield Step("MINUS")
+                yield Instruction("MINUS")
             case Unary("+", operand):
                 yield from self._value(operand)
-                yield from (Step("MINUS"), Step("MINUS"))
+                yield from (Instruction("MINUS"), Instruction("MINUS"))
             case Unary("!", operand):
                 yield from self._value(operand)
-                yield Step("NOT")
+                yield Instruction("NOT")
             case Binary(operator, left, right):
                 yield from self._binary(operator, left, right)
             case In(operand, items, negated) if items:
                 yield from self._in(operand, items)
-                yield from [Step("NOT")] * negated
+                yield from [Instruction("NOT")] * negated
             case Prev(variable, offset):
                 kleenes, inside = self._kleenes(variable.name)
                 if inside:
                     previous = Accumulator(kleenes[0], "PREVIOUS", variable.name, offset - 1)
-                    yield Step("AGGREGATE", previous)
+                    yield Instruction("AGGREGATE", previous)
                 else:
-                    yield Step("CONSTANT", EARLY)
+                    yield Instruction("CONSTANT", EARLY)
             case Aggregate():
                 yield from self._aggregate(expression)
             case Exists():
@@ -240,37 +240,41 @@ class _PostfixWriter:
             case _:
                 yield from self._lookup(expression)
 
-    def _binary(self, operator: str, left: Expression, right: Expression) -> Iterator[Step]:
+    def _binary(self, operator: str, left: Expression, right: Expression) -> Iterator[Instruction]:
         yield from self._value(left)
         second = list(self._value(right))
         if operator in _LOGIC:
             unless, combine = _LOGIC[operator]
-            yield Step(unless, skip=len(second) + 1)
+            yield Instruction(unless, skip=len(second) + 1)
             yield from second
-            yield Step(combine)
+            yield Instruction(combine)
             return
         yield from second
-        yield Step("RELATE", operator) if operator in _COMPARISONS else Step(_ARITHMETIC[operator])
+        yield (
+            Instruction("RELATE", operator)
+            if operator in _COMPARISONS
+            else Instruction(_ARITHMETIC[operator])
+        )
 
-    def _in(self, operand: Expression, items: tuple[Expression, ...]) -> Iterator[Step]:
+    def _in(self, operand: Expression, items: tuple[Expression, ...]) -> Iterator[Instruction]:
         either: Expression = Binary("=", operand, items[0])
         for item in items[1:]:
             either = Binary("||", either, Binary("=", operand, item))
         return self._value(either)
 
-    def _call(self, call: Expression, name: str, arguments: tuple[Expression, ...]) -> Iterator[Step]:
+    def _call(self, call: Expression, name: str, arguments: tuple[Expression, ...]) -> Iterator[Instruction]:
         match name, arguments:
             case "BOUND", (Var(variable),):
-                yield Step("BOUND", variable)
+                yield Instruction("BOUND", variable)
             case "ABS", (argument,):
                 yield from self._value(argument)
-                yield Step("ABS")
+                yield Instruction("ABS")
             case "IF", (condition, then, otherwise):
                 first, second = list(self._value(then)), list(self._value(otherwise))
                 yield from self._value(condition)
-                yield Step("CHOOSE", len(first) + 1 + len(second), skip=len(first) + 1)
+                yield Instruction("CHOOSE", len(first) + 1 + len(second), skip=len(first) + 1)
                 yield from first
-                yield Step("JUMP", skip=len(second))
+                yield Instruction("JUMP", skip=len(second))
                 yield from second
             case "COALESCE", candidates:
                 # Each but the first candidate is taken instead of an error, which is kept until then.
@@ -278,29 +282,33 @@ class _PostfixWriter:
                 yield from codes[0]
                 for i, code in enumerate(codes[1:], 1):
                     left = sum(len(later) + 2 for later in codes[i:]) - 1
-                    yield Step("KEEP", skip=left)
+                    yield Instruction("KEEP", skip=left)
                     yield from code
-                    yield Step("INSTEAD")
+                    yield Instruction("INSTEAD")
             case metres, _ if metres == METRES:
                 for argument in arguments:
                     yield from self._value(argument)
-                yield Step("DISTANCE")
+                yield Instruction("DISTANCE")
             case _ if name in VOLATILE:
                 raise _beyond(_DIFFERS, call)
             case _:
                 yield from self._lookup(call)
 
-    def _named(self, call: Expression, iri: str, arguments: tuple[Expression, ...]) -> Iterator[Step]:
+    def _named(self, call: Expression, iri: str, arguments: tuple[Expression, ...]) -> Iterator[Instruction]:
         if iri in UNARY or iri in BINARY:
             for argument in arguments:
                 yield from self._value(argument)
-            yield Step("FUNCTION", UNARY[iri]) if iri in UNARY else Step("FUNCTION_2", BINARY[iri])
+            yield (
+                Instruction("FUNCTION", UNARY[iri])
+                if iri in UNARY
+                else Instruction("FUNCTION_2", BINARY[iri])
+            )
         elif iri == PI:
-            yield Step("CONSTANT", Literal(math.pi))
+            yield Instruction("CONSTANT", Literal(math.pi))
         else:
             yield from self._lookup(call)
 
-    def _aggregate(self, node: Aggregate) -> Iterator[Step]:
+    def _aggregate(self, node: Aggregate) -> Iterator[Instruction]:
         function = node.name
         if (
             not isinstance(node.argument, Var)
@@ -315,38 +323,39 @@ class _PostfixWriter:
             kinds = ("SUM", "COUNT") if function == "AVG" else (function,)
             current = inside and not node.before
             code = [
-                Step("AGGREGATE", Accumulator(kleene, kind, name, node.offset), current) for kind in kinds
+                Instruction("AGGREGATE", Accumulator(kleene, kind, name, node.offset), current)
+                for kind in kinds
             ]
-            codes.append((kleene, code + [Step("AVERAGE")] * (function == "AVG")))
+            codes.append((kleene, code + [Instruction("AVERAGE")] * (function == "AVG")))
         if node.before:
-            yield from _first_completed(codes if inside else [], [Step("CONSTANT", EARLY)])
+            yield from _first_completed(codes if inside else [], [Instruction("CONSTANT", EARLY)])
             return
         # Where no Kleene of it has been, there is the one solution.
         single = list(self._single(node, name, of_loop=bool(kleenes)))
         yield from codes[0][1] if inside else _first_completed(codes, single)
 
     @staticmethod
-    def _single(node: Aggregate, name: str, of_loop: bool) -> Iterator[Step]:
+    def _single(node: Aggregate, name: str, of_loop: bool) -> Iterator[Instruction]:
         """An aggregate over one solution; ``of_loop``: its variable may be of a loop that is not there."""
         if node.offset:
-            yield Step("CONSTANT", ERROR)
+            yield Instruction("CONSTANT", ERROR)
         elif node.name == "COUNT":
-            yield Step("ONE", name)
+            yield Instruction("ONE", name)
         elif node.name in ("SUM", "AVG"):
-            summed = [Step("CONSTANT", Literal(0)), Step("PUSH", name), Step("ADD")]
+            summed = [Instruction("CONSTANT", Literal(0)), Instruction("PUSH", name), Instruction("ADD")]
             if of_loop:
                 # Of a loop that is left out it is 0, of one in another alternative an error.
                 summed = [
-                    Step("IF_BOUND", name, skip=4),
+                    Instruction("IF_BOUND", name, skip=4),
                     *summed,
-                    Step("JUMP", skip=1),
-                    Step("CONSTANT", OPEN),
+                    Instruction("JUMP", skip=1),
+                    Instruction("CONSTANT", OPEN),
                 ]
             yield from summed
         else:
-            yield Step("PUSH", name)
+            yield Instruction("PUSH", name)
 
-    def _lookup(self, expression: Expression) -> Iterator[Step]:
+    def _lookup(self, expression: Expression) -> Iterator[Instruction]:
         """An expression that the machine does not compute itself: by the values that it is of."""
         taken: dict[Expression, str] = {}
 
@@ -369,22 +378,29 @@ class _PostfixWriter:
             raise _beyond(f"functions between GPMs are of at most {MEMO_LIMIT} variables", expression)
         for part in taken:
             yield from self._value(part)
-        yield Step("LOOK_UP", Lookup(asked, tuple(taken.values())))
+        yield Instruction("LOOK_UP", DerivedLookup(asked, tuple(taken.values())))
 
 
-def _first_completed(codes: Sequence[tuple[int, list[Step]]], otherwise: list[Step]) -> Iterator[Step]:
+def _first_completed(
+    codes: Sequence[tuple[int, list[Instruction]]], otherwise: list[Instruction]
+) -> Iterator[Instruction]:
     """The code of the first Kleene that has a completed iteration, or else another one."""
     rest = otherwise
     for kleene, code in reversed(codes):
-        rest = [Step("IF_COMPLETED", kleene, skip=len(code) + 1), *code, Step("JUMP", skip=len(rest)), *rest]
+        rest = [
+            Instruction("IF_COMPLETED", kleene, skip=len(code) + 1),
+            *code,
+            Instruction("JUMP", skip=len(rest)),
+            *rest,
+        ]
     return iter(rest)
 
 
-def _depth(code: list[Step]) -> int:
+def _depth(code: list[Instruction]) -> int:
     depth = deepest = 0
     for step in code:
         match step:
-            case Step("LOOK_UP", Lookup(names=names)):
+            case Instruction("LOOK_UP", DerivedLookup(names=names)):
                 depth += 1 - len(names)
             case _:
                 depth += _GROWS.get(step.op, -1)

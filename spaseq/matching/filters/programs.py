@@ -1,4 +1,4 @@
-"""What tables of every evaluator have: sections, programs of the postfix machine, Kleenes and aggregates."""
+"""What tables of every matcher have: sections, programs of the postfix machine, Kleenes and aggregates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyoxigraph import Literal, NamedNode
 
 from spaseq.automaton.pattern import Kleene
 from spaseq.matching.filters import _kernel_values as v
-from spaseq.matching.filters.postfix import Accumulator, Lookup, Step
+from spaseq.matching.filters.postfix import Accumulator, DerivedLookup, Instruction
 from spaseq.terms.dictionary import Term
 
 # An array of sections that refer to each other.
@@ -67,7 +67,7 @@ class Sections:
         return np.array(cells, dtype=np.int64)
 
 
-# What tables of every evaluator have: programs of the postfix machine, Kleenes and aggregates.
+# What tables of every matcher have: programs of the postfix machine, Kleenes and aggregates.
 
 _COMPARISONS: Final = {
     "=": v.EQUAL,
@@ -103,7 +103,7 @@ class Programs:
         self._accumulators = accumulators
         self._intern = intern
         self.constants: dict[int, None] = {}
-        self.lookups: dict[Lookup, int] = {}
+        self.lookups: dict[DerivedLookup, int] = {}
 
     def kleene(self, identity: int) -> SectionReference:
         """The row of a Kleene."""
@@ -128,7 +128,7 @@ class Programs:
 
     def write(
         self,
-        code: Sequence[Step],
+        code: Sequence[Instruction],
         column: Callable[[str], int] = lambda _: -1,
         free: Collection[str] = (),
     ) -> tuple[SectionReference, SectionReference]:
@@ -144,23 +144,23 @@ class Programs:
             slot: int | SectionReference = -1
             place = -1
             match step:
-                case Step("PUSH" | "ONE" | "BOUND" | "IF_BOUND", str(name)):
+                case Instruction("PUSH" | "ONE" | "BOUND" | "IF_BOUND", str(name)):
                     slot, place = -1 if name in free else self._slots.get(name, -1), column(name)
-                case Step("AGGREGATE", Accumulator() as a):
+                case Instruction("AGGREGATE", Accumulator() as a):
                     what = self._accumulators.index(a)
                     if step.inside:
                         slot, place = self._slots[a.variable], column(a.variable)
-                case Step("COMPARE" | "RELATE", str(operator)):
+                case Instruction("COMPARE" | "RELATE", str(operator)):
                     what = _COMPARISONS[operator]
-                case Step("FUNCTION" | "FUNCTION_2", int(number)):
+                case Instruction("FUNCTION" | "FUNCTION_2", int(number)):
                     what = number
-                case Step("LOOK_UP", Lookup(names=names) as lookup):
+                case Instruction("LOOK_UP", DerivedLookup(names=names) as lookup):
                     what, slot = self.lookups.setdefault(lookup, len(self.lookups)), len(names)
-                case Step("CHOOSE", int(length)):
+                case Instruction("CHOOSE", int(length)):
                     slot = SectionReference("code", start + i + 1 + length)
-                case Step("IF_COMPLETED", int(kleene)):
+                case Instruction("IF_COMPLETED", int(kleene)):
                     slot = self._number[kleene]
-                case Step("CONSTANT", NamedNode() | Literal() as term):
+                case Instruction("CONSTANT", NamedNode() | Literal() as term):
                     what = self._intern(term)
                     self.constants[what] = None
             if step.op in _JUMPS:

@@ -1,4 +1,4 @@
-"""What an evaluator remembers of past events, and what a match says is absent: asked of these."""
+"""What a matcher remembers of past events, and what a match says is absent: asked of these."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.interpreter.program import RunsProgram, gpms_of
 from spaseq.matching.interpreter.state import Gap, MatchEnd, PartialMatch, chosen
-from spaseq.matching.model import Bounds, Choice, Found, Occurrence
-from spaseq.matching.search import Entry, Leading, Mark, Partial, Prospects, Search, follow, horizon
+from spaseq.matching.model import Choice, Found, Occurrence, StreamWindow
+from spaseq.matching.search import Entry, Leading, Mark, Partial, Prospects, SequenceSearch, follow, horizon
 
-# What an evaluator remembers of past events: for negations, and to read an ``ALL`` again.
+# What a matcher remembers of past events: for negations, and to read an ``ALL`` again.
 
 #: How many events come between two clearings.
 _PAUSE = 256
@@ -26,8 +26,8 @@ _PAUSE = 256
 class EventMemory:
     """Past events in processing order: those of some GPMs, and all if a program asks for it."""
 
-    def __init__(self, program: RunsProgram, bounds: Bounds) -> None:
-        self._bounds = bounds
+    def __init__(self, program: RunsProgram, window: StreamWindow) -> None:
+        self._window = window
         self._of: dict[str, list[Occurrence]] = {gpm: [] for gpm in program.remembered}
         self._log: list[Occurrence] | None = [] if program.logged else None
         self._added = 0
@@ -47,7 +47,7 @@ class EventMemory:
             return
         self._added = 0
         for events in (*self._of.values(), *([self._log] if self._log is not None else [])):
-            del events[: bisect_left(events, oldest, key=self._bounds.measure)]
+            del events[: bisect_left(events, oldest, key=self._window.measure)]
 
     def log(self, after: MatchEnd | None, first: Occurrence, last: Occurrence) -> Iterator[Occurrence]:
         """All events up to ``last`` that come after a match so far, or else from ``first`` on."""
@@ -68,9 +68,9 @@ class EventMemory:
         """The events of some GPMs, or of all, from one time to another."""
         return self._slice(gpms, _time, first, last)
 
-    def window(self, gpms: Iterable[str] | None, opening: int, closing: int) -> Sequence[Occurrence]:
+    def between(self, gpms: Iterable[str] | None, opening: int, closing: int) -> Sequence[Occurrence]:
         """The same between two places on the window's axis."""
-        return self._slice(gpms, self._bounds.measure, opening, closing)
+        return self._slice(gpms, self._window.measure, opening, closing)
 
     def _slice(
         self, gpms: Iterable[str] | None, key: Callable[[Occurrence], int], first: int, last: int
@@ -131,7 +131,7 @@ def _time(event: Occurrence) -> int:
 # follows it), put to the events of the gap alone.
 
 
-class _Question(Search):
+class _Question(SequenceSearch):
     """A search among the events of one gap."""
 
     def could(self, mark: Mark, strategy: Strategy | None, node: Node, wanted: Sequence[Choice]) -> bool:
@@ -158,11 +158,11 @@ class Absences:
     """Asks for one automaton. ``memory`` has the events."""
 
     def __init__(
-        self, pattern: SequencePattern, context: Context, bounds: Bounds, memory: EventMemory
+        self, pattern: SequencePattern, context: Context, window: StreamWindow, memory: EventMemory
     ) -> None:
         self._pattern = pattern
         self._context = context
-        self._bounds = bounds
+        self._window = window
         self._memory = memory
         self._nodes = {node.id: node for node in walk(pattern.root)}
 
@@ -202,14 +202,14 @@ class Absences:
         """Whether something absent at a match's beginning is there, in its window."""
         if not run.leading:
             return False
-        window = self._window(match)
-        return any(self._question(self._memory.window(_read(x), *window)).led(x) for x in run.leading)
+        places = self._places(match)
+        return any(self._question(self._memory.between(_read(x), *places)).led(x) for x in run.leading)
 
     def trailed(self, run: PartialMatch, match: Found) -> bool:
         """Whether something absent at a match's end is there, in its window."""
-        m, window = _complete(run, match), self._window(match)
+        m, places = _complete(run, match), self._places(match)
         return any(
-            self._question(self._memory.window(_gpms(gap.mark), *window)).trails(gap.mark, m)
+            self._question(self._memory.between(_gpms(gap.mark), *places)).trails(gap.mark, m)
             for gap in run.gaps
         )
 
@@ -226,19 +226,19 @@ class Absences:
         )
 
     def open(self, run: PartialMatch, match: Found, newest: Occurrence, at: int, time: int) -> bool:
-        """Whether what is absent at a match's end may still come; see ``Evaluator.advance``."""
-        coming = horizon(self._context, self._bounds, newest, at, time)
+        """Whether what is absent at a match's end may still come; see ``PartitionMatcher.advance``."""
+        coming = horizon(self._context, self._window, newest, at, time)
         events = self._memory.everything
-        prospects = Prospects(self._pattern, self._context, self._bounds, events, coming)
+        prospects = Prospects(self._pattern, self._context, self._window, events, coming)
         return prospects.open(_complete(run, match))
 
     # --- events -------------------------------------------------------------------------------
 
     def _question(self, events: Sequence[Occurrence]) -> _Question:
-        return _Question(self._pattern, self._context, self._bounds, events)
+        return _Question(self._pattern, self._context, self._window, events)
 
-    def _window(self, match: Found) -> tuple[int, int]:
-        return self._bounds.opening(match.first, match.last), self._bounds.closing(match.first)
+    def _places(self, match: Found) -> tuple[int, int]:
+        return self._window.opening(match.first, match.last), self._window.closing(match.first)
 
 
 def _gpms(mark: Mark) -> frozenset[str] | None:

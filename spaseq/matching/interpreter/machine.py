@@ -21,16 +21,16 @@ from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.interpreter.absence import Absences, EventMemory, Path, simultaneous
-from spaseq.matching.interpreter.program import Gate, GateEdge, Place, RunsProgram
+from spaseq.matching.interpreter.program import Gate, GateEdge, ProgramState, RunsProgram
 from spaseq.matching.interpreter.state import Gap, MatchEnd, Part, PartialMatch, Parts, Wait, WaitIndex
-from spaseq.matching.model import Bounds, Choice, Occurrence
+from spaseq.matching.model import Choice, Occurrence, StreamWindow
 from spaseq.matching.search import Join, Leading
 
 #: What expires with an event: a waiting run, or the part of an ``ALL`` that has its number there.
 Member = Wait | Parts
 
 
-class Machine:
+class RunMachine:
     """The runs of one automaton over the events of one partition.
 
     ``single``: all events are of one stream. ``allowed``: the only events that may be chosen, by
@@ -43,15 +43,15 @@ class Machine:
         self,
         program: RunsProgram,
         context: Context,
-        bounds: Bounds,
+        window: StreamWindow,
         single: bool,
         allowed: frozenset[int] | None = None,
     ) -> None:
-        self.memory = EventMemory(program, bounds)
-        self.absences = Absences(program.pattern, context, bounds, self.memory)
+        self.memory = EventMemory(program, window)
+        self.absences = Absences(program.pattern, context, window, self.memory)
         self._program = program
         self.context = context
-        self.bounds = bounds
+        self.window = window
         self._single = single
         self.ended: list[tuple[PartialMatch, Rows]] = []
         self._allowed = allowed
@@ -103,7 +103,7 @@ class Machine:
     def _expire(self, event: Occurrence) -> None:
         while self._families:
             position, (first, members) = next(iter(self._families.items()))
-            if self.bounds.together(first, event):
+            if self.window.together(first, event):
                 return
             for number, member in members.items():
                 if isinstance(member, Wait):
@@ -210,10 +210,10 @@ class Machine:
             self._barred[wait.number] = wait
 
     def _step(self, way: GateEdge, run: PartialMatch, rows: Rows, last: Occurrence) -> None:
-        if run.first is None or self.bounds.together(run.first, last):
+        if run.first is None or self.window.together(run.first, last):
             self.arrive(way.target, run, rows)
 
-    def arrive(self, place: Place, run: PartialMatch, rows: Rows) -> None:
+    def arrive(self, place: ProgramState, run: PartialMatch, rows: Rows) -> None:
         """A run is in a state: it ends there if it may, and waits at the gates out of it."""
         for ends, order in zip(place.accepts, place.orders, strict=True):
             acted = self._act(run, rows, ends)
@@ -230,7 +230,7 @@ class Machine:
             self.ended.append((run, rows))
         else:
             home, operand = run.home
-            assert isinstance(home, Gathering)
+            assert isinstance(home, AllGathering)
             home.offer(self, operand, run, rows)
 
     def _wait(self, gate: Gate, run: PartialMatch, rows: Rows) -> None:
@@ -249,9 +249,9 @@ class Machine:
         self.remember(wait.number, run, wait)
         for way, begun_run, begun_rows in wait.begun:
             if way.operands:
-                self.gather(Gathering(wait, way, begun_run, self.context.mark(begun_rows)))
+                self.gather(AllGathering(wait, way, begun_run, self.context.mark(begun_rows)))
 
-    def gather(self, gathering: Gathering) -> None:
+    def gather(self, gathering: AllGathering) -> None:
         """Lets the operands of an ``ALL`` begin."""
         gathering.start(self)
 
@@ -261,7 +261,7 @@ class Machine:
         """The ways in which a program finds a match of just these events after a run."""
         events = [event for _, event in choices]
         allowed = frozenset(event.position for event in events)
-        again = Machine(program, self.context, self.bounds, self._single, allowed)
+        again = RunMachine(program, self.context, self.window, self._single, allowed)
         again.start(run, rows)
         if events:
             events.sort(key=lambda event: event.position)
@@ -316,7 +316,7 @@ class Machine:
                     begun = run.since[within]
                     if begun is None or run.frontier is None:
                         raise TypeError(action)
-                    if run.frontier.time - begun > self.bounds.lasts(limit):
+                    if run.frontier.time - begun > self.window.lasts(limit):
                         return None
         return run, rows
 
@@ -354,7 +354,7 @@ def _stepped(run: PartialMatch, step: Again | Leave) -> PartialMatch:
 # of all the others, since the filters of one may need what another one binds.
 
 
-class Gathering:
+class AllGathering:
     """One ``ALL`` behind one waiting run, whose rows are ``marked``.
 
     Kept by the runs of its operands, and by nothing else.
@@ -387,13 +387,13 @@ class Gathering:
         run = self._run
         return PartialMatch(first=run.first, frontier=run.frontier, before=(*run.before, *run.choices))
 
-    def start(self, machine: Machine) -> None:
+    def start(self, machine: RunMachine) -> None:
         """Lets every operand begin, right after the run."""
         for i, operand in enumerate(self._way.operands):
             begun = replace(self._fresh, home=(self, i))
             machine.arrive(operand.start, begun, self._marked)
 
-    def offer(self, machine: Machine, operand: int, run: PartialMatch, rows: Rows) -> None:
+    def offer(self, machine: RunMachine, operand: int, run: PartialMatch, rows: Rows) -> None:
         """Takes a match of an operand, and joins it with those of the others that are there."""
         part = (replace(run, home=None), rows)
         options = [list(parts.values()) for parts in self.found]
@@ -404,7 +404,7 @@ class Gathering:
         self.found[operand][number] = part
         machine.remember(number, run, Parts(self.found[operand], self))
 
-    def _join(self, machine: Machine, parts: tuple[Part, ...]) -> None:
+    def _join(self, machine: RunMachine, parts: tuple[Part, ...]) -> None:
         added = tuple(chain.from_iterable(run.choices for run, _ in parts))
         stamps = [event.stamp for _, event in added]
         if not stamps or len(set(stamps)) < len(stamps) or self._wait.bars(stamps):
@@ -415,7 +415,7 @@ class Gathering:
             return  # another gate waits for these
         took = machine.gathered(self._wait.gate, self._run, added, [run for run, _ in parts])
         last = max((event for _, event in added), key=lambda event: event.position)
-        if took.first is None or not machine.bounds.together(took.first, last):
+        if took.first is None or not machine.window.together(took.first, last):
             return
         context, node, inside = machine.context, self._node, self._way.inside
         # Inside another ALL, its operands are found loosely, too.
@@ -427,7 +427,7 @@ class Gathering:
             common = context.common([rows for _, rows in given])
             self._arrive(machine, took, given, context.join([common], node, inside))
 
-    def _arrive(self, machine: Machine, took: PartialMatch, parts: tuple[Part, ...], rows: Rows) -> None:
+    def _arrive(self, machine: RunMachine, took: PartialMatch, parts: tuple[Part, ...], rows: Rows) -> None:
         """All operands are there: the run goes on, with what they leave undecided."""
         if rows:
             gaps = list(took.gaps)
@@ -439,7 +439,7 @@ class Gathering:
             run = replace(took, gaps=tuple(gaps), leading=leading).beginning(began)
             machine.arrive(self._way.target, run, rows)
 
-    def _in_context(self, machine: Machine, parts: tuple[Part, ...]) -> Iterator[tuple[Part, ...]]:
+    def _in_context(self, machine: RunMachine, parts: tuple[Part, ...]) -> Iterator[tuple[Part, ...]]:
         """The ways in which each operand matches the same events, given the others."""
         found = []
         for i, (operand, (run, _)) in enumerate(zip(self._way.operands, parts, strict=True)):

@@ -1,4 +1,4 @@
-"""The automaton as the runs evaluator reads it: edges gathered by what must be waited for.
+"""The automaton as the interpreter reads it: edges gathered by what must be waited for.
 
 A *place* is a state. A *gate* gathers the edges out of a place that share their operator and its
 rivals, so that a rival is asked once for all of them. The automata of ALL's operands are places of
@@ -18,7 +18,7 @@ from spaseq.language import scope
 from spaseq.language.syntax import Strategy
 
 
-class Place:
+class ProgramState:
     """A state: the ways to end a match there, in which ``orders`` of preference, and the gates out of it."""
 
     accepts: tuple[tuple[Action, ...], ...]
@@ -33,7 +33,7 @@ class GateEdge:
     begins: tuple[Action, ...]
     unit: Unit
     inside: tuple[int, ...]
-    target: Place
+    target: ProgramState
     operands: tuple[Operand, ...]
 
     @property
@@ -67,7 +67,7 @@ class Gate:
 class Operand:
     """An operand of an ``ALL``: where it starts when read loosely, and the same as a program of its own."""
 
-    def __init__(self, nfa: NFA, start: Place) -> None:
+    def __init__(self, nfa: NFA, start: ProgramState) -> None:
         self._nfa = nfa
         self.start = start
 
@@ -114,9 +114,9 @@ class RunsProgram:
             for a in actions
         )
 
-    def _places(self, nfa: NFA, loose: bool) -> Place:
+    def _places(self, nfa: NFA, loose: bool) -> ProgramState:
         """The places of an automaton and its parts; the initial one."""
-        places = [Place() for _ in range(nfa.size)]
+        places = [ProgramState() for _ in range(nfa.size)]
         for state, place in enumerate(places):
             accepts = [accept for accept in nfa.accepts if accept.state == state]
             place.accepts = tuple(accept.ends for accept in accepts)
@@ -131,7 +131,7 @@ class RunsProgram:
             self.gates.extend(place.gates)
         return places[0]
 
-    def _gate(self, nfa: NFA, edges: list[Edge], places: list[Place], loose: bool) -> Gate:
+    def _gate(self, nfa: NFA, edges: list[Edge], places: list[ProgramState], loose: bool) -> Gate:
         first = edges[0]
         strategy, rivals = first.predicate.strategy, first.predicate.rivals
         if loose and strategy is Strategy.NEXT:
@@ -151,7 +151,7 @@ class RunsProgram:
             order=first.order,
         )
 
-    def _way(self, nfa: NFA, edge: Edge, target: Place) -> GateEdge:
+    def _way(self, nfa: NFA, edge: Edge, target: ProgramState) -> GateEdge:
         unit = edge.predicate.unit
         operands: tuple[Operand, ...] = ()
         if isinstance(unit, AnyOrder):

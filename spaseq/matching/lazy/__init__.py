@@ -1,1 +1,1 @@
-"""Lazy evaluation: buffer events and build matches from the rarest GPM on; open ``evaluator`` first."""
+"""Lazy evaluation: buffer events and build matches from the rarest GPM on; open ``matcher`` first."""

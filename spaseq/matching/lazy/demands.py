@@ -19,13 +19,13 @@ from spaseq.matching.filters.derived import Split
 from spaseq.matching.filters.postfix import (
     Accumulator,
     BeyondTables,
-    Site,
-    Step,
+    FilterSite,
+    Instruction,
     needs,
     steps,
     with_nearer,
 )
-from spaseq.matching.lazy.plans import Absence, Items, Plan
+from spaseq.matching.lazy.plans import Absence, Items, LazyPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class PlanCondition:
     """
 
     needs: Items
-    code: tuple[Step, ...]
+    code: tuple[Instruction, ...]
     iteration: int | None = None
 
 
@@ -52,7 +52,7 @@ class AbsenceDemand:
     atom: Atom
     needs: Items
     joined: tuple[str, ...]
-    code: tuple[Step, ...]
+    code: tuple[Instruction, ...]
     sure: bool
 
 
@@ -80,7 +80,7 @@ class _Open(Exception):  # noqa: N818  # caught here, always
 class _DemandReader:
     """Reads the conditions of one plan."""
 
-    def __init__(self, taken: Split, plan: Plan) -> None:
+    def __init__(self, taken: Split, plan: LazyPlan) -> None:
         pattern = taken.pattern
         self._pattern = pattern
         self._plan = plan
@@ -141,8 +141,8 @@ class _DemandReader:
             raise _Open
         return PlanCondition(needed, self._steps(test, ()))
 
-    def _steps(self, test: Filter, inside: tuple[int, ...]) -> tuple[Step, ...]:
-        code = steps(test, Site(inside), self._pattern.owners)
+    def _steps(self, test: Filter, inside: tuple[int, ...]) -> tuple[Instruction, ...]:
+        code = steps(test, FilterSite(inside), self._pattern.owners)
         if any(step.op == "LOOK_UP" for step in code):
             raise _Open  # nobody answers questions
         return tuple(code)
@@ -197,7 +197,7 @@ class _DemandReader:
         part = self._pattern.gpms[atom.gpm]
         certain = self._surely[part.name]
         seen, needed = absence.seen, absence.after | absence.before
-        joined, code = [], list[Step]()
+        joined, code = [], list[Instruction]()
         for name in sorted(part.variables):
             mine = [j for j in _bits(seen) if name in self._may[j]]
             if not mine:
@@ -234,12 +234,12 @@ class _DemandReader:
         return AbsenceDemand(absence, atom, needed, tuple(joined), tuple(code), sure)
 
 
-def demands(taken: Split, plan: Plan) -> Demands:
+def demands(taken: Split, plan: LazyPlan) -> Demands:
     """What the events of a plan must meet."""
     return _DemandReader(taken, plan).read()
 
 
-def accumulators(conditions: Iterable[tuple[Step, ...]]) -> list[Accumulator]:
+def accumulators(conditions: Iterable[tuple[Instruction, ...]]) -> list[Accumulator]:
     """The aggregates that programs use."""
     return with_nearer({s.what for code in conditions for s in code if isinstance(s.what, Accumulator)})
 
@@ -274,7 +274,7 @@ _SELECTS: Final = 4
 _RARER: Final = 2
 
 
-def chain_order(plan: Plan, demanded: Demands, counts: Sequence[float]) -> tuple[int, ...]:
+def chain_order(plan: LazyPlan, demanded: Demands, counts: Sequence[float]) -> tuple[int, ...]:
     """The items in order; ``counts`` are how many events each of them has.
 
     Empty for a plan with closures: these are as many as there are sets of events, and come last in any order.

@@ -16,16 +16,16 @@ from spaseq.automaton.pattern import Absent, AnyOrder, Atom, Maybe, SequencePatt
 from spaseq.language.syntax import Emit
 from spaseq.matching.columns.blocks.few import FEW, apart, arranged, mixed
 from spaseq.matching.columns.blocks.found import Block, Objects
-from spaseq.matching.columns.blocks.plain import Columns, Site, Sites
+from spaseq.matching.columns.blocks.plain import Columns, EventSite, Sites
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.context import Context
 from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
 from spaseq.matching.lazy.plans import Item
 from spaseq.matching.lazy.records import outcome
-from spaseq.matching.model import Bounds, Found, Occurrence, distinct
+from spaseq.matching.model import Found, Occurrence, StreamWindow, distinct
 from spaseq.matching.nfa.matches import plain_kleenes
-from spaseq.matching.search import Events, Partial, Search, found_of
+from spaseq.matching.search import Events, Partial, SequenceSearch, found_of
 from spaseq.terms.dictionary import Dictionary
 
 # What a candidate match means, exactly: a search, with nothing to choose from but its events.
@@ -37,10 +37,12 @@ Path = tuple[tuple[int, str], ...]
 class ExactMatch:
     """Judges candidates of one query."""
 
-    def __init__(self, pattern: SequencePattern, context: Context, bounds: Bounds, history: History) -> None:
+    def __init__(
+        self, pattern: SequencePattern, context: Context, window: StreamWindow, history: History
+    ) -> None:
         self._pattern = pattern
         self._context = context
-        self._bounds = bounds
+        self._window = window
         self._history = history
 
     # Asked only where a match is not sure.
@@ -62,7 +64,7 @@ class ExactMatch:
     def match(self, path: Path, key: Key) -> Found | None:
         """The match of these events, in all the ways in which they are one; None if they are none."""
         chosen = [self._chosen(position, gpm, key) for position, gpm in path]
-        told = _ToldMatch(self._pattern, self._context, self._bounds, self._around(chosen, key))
+        told = _ToldMatch(self._pattern, self._context, self._window, self._around(chosen, key))
         told.chosen = chosen if self._in_order else None
         found = distinct(
             found_of(m) for m in told.partials(chosen) if len(m.events) == len(path) and not told.broken(m)
@@ -77,9 +79,9 @@ class ExactMatch:
         """The events of the match's window that may be forbidden in it."""
         if not self._forbidden:
             return ()
-        opening = self._bounds.opening(chosen[0], chosen[-1])
+        opening = self._window.opening(chosen[0], chosen[-1])
         last = chosen[-1].position
-        return [e for e in self._seen(key, last) if self._bounds.measure(e) >= opening]
+        return [e for e in self._seen(key, last) if self._window.measure(e) >= opening]
 
     def _seen(self, key: Key, last: int) -> Iterator[Occurrence]:
         for chunk in self._history:
@@ -94,7 +96,7 @@ class ExactMatch:
                     yield Occurrence(stamp, position, solutions, chunk.batch, index, chunk)
 
 
-class _ToldMatch(Search):
+class _ToldMatch(SequenceSearch):
     """A search that knows which events to choose; what must not be is looked for among all events."""
 
     #: The events to choose, one after the other, if that is their order.
@@ -125,7 +127,7 @@ def looks(pattern: SequencePattern, items: Sequence[Item]) -> LazyLooks:
     """Those of a query; ``items`` are those of all plans, one plan after the other."""
     plain, gpms = plain_kleenes(pattern), tuple(pattern.gpms)
     sites = [
-        Site(
+        EventSite(
             gpms.index(item.atom.gpm),
             item.atom.gpm,
             None if item.kleene is None else item.kleene.id,

@@ -1,4 +1,4 @@
-"""The arrays of the lazy evaluator, and how they grow."""
+"""The arrays of the lazy matcher, and how they grow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from spaseq.matching.lazy.records import (
     stored,
     waiting,
 )
-from spaseq.matching.lazy.tables import Compiled
+from spaseq.matching.lazy.tables import LazyTables
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -40,10 +40,10 @@ _MOST_FOUND: Final = 1 << 14
 _WAITS: Final = 1 << 6
 
 
-class Memory:
+class BufferMemory:
     """The buffers, their index, and the search in progress: see ``_kernel_layout``."""
 
-    def __init__(self, compiled: Compiled, limit: int, single: bool, budget: Budget) -> None:
+    def __init__(self, compiled: LazyTables, limit: int, single: bool, budget: Budget) -> None:
         self._budget = budget
         self._tables = compiled.tables
         self._gpms = len(compiled.gpms)

@@ -38,7 +38,7 @@ Items = int
 
 
 class DoesNotFit(ValueError):  # noqa: N818  # an answer more than an error
-    """A query is not for the lazy evaluator; the message says why."""
+    """A query is not for the lazy matcher; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Absence:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LazyPlan:
     """One alternative of a sequence."""
 
     items: tuple[Item, ...]
@@ -97,7 +97,7 @@ class _Partial:
     pending: tuple[tuple[Absent, Items], ...] = ()
 
 
-def plans(pattern: SequencePattern) -> tuple[Plan, ...]:
+def plans(pattern: SequencePattern) -> tuple[LazyPlan, ...]:
     """The alternatives of a sequence. Raises ``DoesNotFit``."""
     if pattern.query.consume is not Consume.NONE:
         raise DoesNotFit("CONSUME ANY drops partial matches, which are not kept")
@@ -109,7 +109,7 @@ def plans(pattern: SequencePattern) -> tuple[Plan, ...]:
     for partial in islice(_element(pattern.root, _Partial()), _MOST_PLANS + 1):
         if partial.pending:
             raise DoesNotFit("a negation or ? comes last, and matches wait for the end of their window")
-        found.append(Plan(partial.items, partial.absences))
+        found.append(LazyPlan(partial.items, partial.absences))
     if len(found) > _MOST_PLANS:
         raise DoesNotFit(f"there are more than {_MOST_PLANS} alternatives")
     return tuple(found)
@@ -158,7 +158,7 @@ def _node(node: Node, m: _Partial) -> Iterator[_Partial]:
         case Both():
             raise DoesNotFit("& gathers events of one time")
         case Empty() | Within():
-            raise DoesNotFit("X{0,m} and WITHIN inside the sequence need another evaluator")
+            raise DoesNotFit("X{0,m} and WITHIN inside the sequence need another matcher")
 
 
 def _taken(atom: Atom, kleene: Kleene | None, m: _Partial) -> _Partial:

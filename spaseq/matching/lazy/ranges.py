@@ -15,7 +15,7 @@ from typing import Final
 
 from pyoxigraph import Literal
 
-from spaseq.matching.filters.postfix import Step
+from spaseq.matching.filters.postfix import Instruction
 from spaseq.matching.lazy.records import interval
 from spaseq.terms.values import DECIMAL, DOUBLE, INTEGER, decode
 
@@ -49,7 +49,7 @@ class Range:
     sum: Sum
 
 
-def ranges(code: Iterable[Step], own: frozenset[str]) -> Iterator[Range]:
+def ranges(code: Iterable[Instruction], own: frozenset[str]) -> Iterator[Range]:
     """The bounds that a condition gives to the values of a row, of which ``own`` are the variables.
 
     >>> from spaseq.matching.filters.postfix import Step
@@ -72,7 +72,7 @@ def ranges(code: Iterable[Step], own: frozenset[str]) -> Iterator[Range]:
 
 
 @lru_cache(maxsize=1 << 10)
-def _ranges(code: tuple[Step, ...], own: frozenset[str]) -> tuple[Range, ...]:
+def _ranges(code: tuple[Instruction, ...], own: frozenset[str]) -> tuple[Range, ...]:
     """The same of variables that are numbers, since many queries ask the same of others."""
     found = (
         _solved(left, _BOUNDS.get(operator, 0), right, own) for left, operator, right in _comparisons(code)
@@ -80,19 +80,19 @@ def _ranges(code: tuple[Step, ...], own: frozenset[str]) -> tuple[Range, ...]:
     return tuple(one for one in found if one is not None)
 
 
-def _comparisons(code: Iterable[Step]) -> list[tuple[Sum, str, Sum]]:
+def _comparisons(code: Iterable[Instruction]) -> list[tuple[Sum, str, Sum]]:
     """What a program compares, if it does nothing else, and all that is linear."""
     found = []
     stack: list[Sum] = []
     for step in code:
         match step:
-            case Step("PUSH", str(name)):
+            case Instruction("PUSH", str(name)):
                 stack.append((Summand(Fraction(1), name),))
-            case Step("CONSTANT", Literal() as term):
+            case Instruction("CONSTANT", Literal() as term):
                 stack.append(_constant(term))
-            case Step("MINUS"):
+            case Instruction("MINUS"):
                 stack.append(_times(stack.pop(), Fraction(-1)))
-            case Step("ADD" | "SUBTRACT" | "MULTIPLY" | "DIVIDE" | "COMPARE"):
+            case Instruction("ADD" | "SUBTRACT" | "MULTIPLY" | "DIVIDE" | "COMPARE"):
                 right, left = stack.pop(), stack.pop()
                 if step.op == "COMPARE":
                     found.append((left, str(step.what), right))

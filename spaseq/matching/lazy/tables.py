@@ -16,11 +16,11 @@ from spaseq.language.scope import gpm_certain
 from spaseq.language.syntax.printing import print_expression
 from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.filters.derived import Derived, Split, split
-from spaseq.matching.filters.postfix import Accumulator, Step
+from spaseq.matching.filters.postfix import Accumulator, Instruction
 from spaseq.matching.filters.programs import Programs, SectionReference, Sections
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.demands import AbsenceDemand, Demands, PlanCondition, accumulators, demands
-from spaseq.matching.lazy.plans import DoesNotFit, Item, Items, Plan, plans
+from spaseq.matching.lazy.plans import DoesNotFit, Item, Items, LazyPlan, plans
 from spaseq.matching.lazy.ranges import Range, Summand, ranges
 from spaseq.matching.lazy.records import posting, stored
 from spaseq.matching.obstacles import Obstacle, in_text
@@ -31,7 +31,7 @@ _SEVERAL: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class LazyTables:
     """A query's tables, and what their numbers stand for.
 
     ``columns`` are GPMs and variables; ``sites`` the items of all plans; ``record`` and ``sums`` the integers
@@ -48,7 +48,7 @@ class Compiled:
     sums: int
     values: int
     ordered: int
-    plans: tuple[tuple[Plan, Demands], ...]
+    plans: tuple[tuple[LazyPlan, Demands], ...]
     derived: Mapping[str, Derived]
 
 
@@ -62,7 +62,7 @@ def fits(pattern: SequencePattern) -> str | None:
 
 
 def costs(pattern: SequencePattern) -> Iterator[Obstacle]:
-    """Why another evaluator is as fast or faster, for a query that fits."""
+    """Why another matcher is as fast or faster, for a query that fits."""
     compiled = compile_tables(pattern, lambda _: 1)
     left = dict.fromkeys(item for _, demanded in compiled.plans for item in demanded.open)
     for item in left:
@@ -73,7 +73,7 @@ def costs(pattern: SequencePattern) -> Iterator[Obstacle]:
         yield Obstacle("there is ALL, or a match has three elements or more", show(pattern.root))
 
 
-def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> Compiled:
+def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> LazyTables:
     """The tables of a query. Raises ``DoesNotFit``."""
     if len(pattern.query.partition) >= posting.KEY_LIMIT:
         raise DoesNotFit(f"PARTITION BY names {posting.KEY_LIMIT} variables or more")
@@ -83,7 +83,7 @@ def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> C
 
 def compile_all(
     whole: SequencePattern, members: Sequence[SequencePattern], intern: Callable[[Term], int]
-) -> Compiled:
+) -> LazyTables:
     """The tables of queries under common names, each of which fits, as one; their plans follow each other.
 
     ``whole`` has the elements and GPMs of all. None of them reads derived columns.
@@ -126,7 +126,7 @@ class _LazyWriter:
         self._out = Sections()
         self._programs = Programs(self._out, self._slots, self._kleenes, self._accumulators, intern)
 
-    def compiled(self) -> Compiled:
+    def compiled(self) -> LazyTables:
         out = self._out
         # No reference to the first Kleene may be 0, and none is: the header stands before it.
         self._programs.write_kleenes(shared=self._partition)
@@ -151,7 +151,7 @@ class _LazyWriter:
         header[lay.T_VALUES] = values
         header[lay.T_ORDERED] = ordered
         header[v.N_GPMS] = len(self._gpms)
-        return Compiled(
+        return LazyTables(
             tables=out.array(header),
             gpms=self._gpms,
             columns=tuple(self._columns),
@@ -228,7 +228,7 @@ class _LazyWriter:
 
     # --- plans ----------------------------------------------------------------------------------
 
-    def _write_plan(self, plan: Plan, demanded: Demands, site: int) -> None:
+    def _write_plan(self, plan: LazyPlan, demanded: Demands, site: int) -> None:
         out = self._out
         items = []
         for i, item in enumerate(plan.items):
@@ -309,7 +309,7 @@ class _LazyWriter:
         return self._out.rows("terms", rows)
 
 
-def _codes(found: Iterable[tuple[Plan, Demands]]) -> list[tuple[Step, ...]]:
+def _codes(found: Iterable[tuple[LazyPlan, Demands]]) -> list[tuple[Instruction, ...]]:
     """The programs of plans."""
     codes = []
     for _, demanded in found:
@@ -334,7 +334,7 @@ def _joined(pattern: SequencePattern) -> frozenset[str]:
     return frozenset(found)
 
 
-def _read(codes: Iterable[Sequence[Step]]) -> Iterator[str]:
+def _read(codes: Iterable[Sequence[Instruction]]) -> Iterator[str]:
     """The variables that programs read."""
     for step in (step for code in codes for step in code):
         if step.op in ("PUSH", "ONE", "BOUND"):

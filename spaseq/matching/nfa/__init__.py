@@ -1,6 +1,7 @@
 """The eager NFA_scep as Numba kernels: tables of a query, and runs in arrays, over whole batches.
 
-Open ``evaluator`` first. ``tables`` compiles a query, ``compiled`` has the loops, ``records`` the fields.
+Open ``matcher`` first. ``tables`` compiles a query, ``compiled`` has the loops, ``records`` the fields, and
+``skip`` does AFTER MATCH SKIP.
 
 One event, step by step
 -----------------------

@@ -14,9 +14,9 @@ from spaseq.events import EARLIEST, LATEST
 from spaseq.matching.columns.history import History
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.host import Key
-from spaseq.matching.model import Bounds, Choice, Found, Occurrence
-from spaseq.matching.nfa.tables.analysis import Candidate, Compiled
-from spaseq.matching.search import Events, Partial, Search
+from spaseq.matching.model import Choice, Found, Occurrence, StreamWindow
+from spaseq.matching.nfa.tables.analysis import GateCandidate, NfaTables
+from spaseq.matching.search import Events, Partial, SequenceSearch
 
 # What runs of the kernel are to ``Context``.
 
@@ -27,18 +27,18 @@ Path = Sequence[tuple[int, int]]
 class RunReplay:
     """Gives runs that the kernel found, or asks about, to ``Context``: exactly, whatever the tables say."""
 
-    def __init__(self, own: Callable[[], Compiled], context: Context, history: History) -> None:
+    def __init__(self, own: Callable[[], NfaTables], context: Context, history: History) -> None:
         """``own`` compiles the query: most have no run that has to be looked at."""
         self._own = own
         self._context = context
         self._history = history
 
     @cached_property
-    def _compiled(self) -> Compiled:
+    def _compiled(self) -> NfaTables:
         return self._own()
 
     @property
-    def _candidates(self) -> Sequence[Candidate]:
+    def _candidates(self) -> Sequence[GateCandidate]:
         return self._compiled.candidates
 
     def match(self, path: Path, accept: int, key: Key) -> Found | None:
@@ -76,7 +76,7 @@ class RunReplay:
         return gathered(self._context, self._history, rows, step, self._candidates, key)
 
 
-def taken(path: Path, candidates: Sequence[Candidate]) -> Iterator[Path]:
+def taken(path: Path, candidates: Sequence[GateCandidate]) -> Iterator[Path]:
     """The steps of a run: one event each, or the events that an ``&`` gathers."""
     at = 0
     while at < len(path):
@@ -86,7 +86,7 @@ def taken(path: Path, candidates: Sequence[Candidate]) -> Iterator[Path]:
 
 
 def gathered(
-    context: Context, history: History, rows: Rows, step: Path, candidates: Sequence[Candidate], key: Key
+    context: Context, history: History, rows: Rows, step: Path, candidates: Sequence[GateCandidate], key: Key
 ) -> Rows:
     """Ω with the events of one step."""
     inside = candidates[step[0][1]].inside
@@ -122,13 +122,18 @@ class ExactRun:
     """Judges runs of one query that have ended."""
 
     def __init__(
-        self, pattern: SequencePattern, compiled: Compiled, context: Context, history: History, bounds: Bounds
+        self,
+        pattern: SequencePattern,
+        compiled: NfaTables,
+        context: Context,
+        history: History,
+        window: StreamWindow,
     ) -> None:
         self._pattern = pattern
         self._compiled = compiled
         self._context = context
         self._history = history
-        self._bounds = bounds
+        self._window = window
 
     def stands(self, path: Path, key: Key) -> bool:
         """Whether a run is a match, as far as what is absent can be told now."""
@@ -142,7 +147,7 @@ class ExactRun:
             ]
             steps[len(events)] = [(atom.id, event) for atom, event in zip(atoms, seen, strict=True)]
             events |= {(atom.gpm, event): None for atom, event in zip(atoms, seen, strict=True)}
-        told = _ToldRun(self._pattern, self._context, self._bounds, self._around(events, key))
+        told = _ToldRun(self._pattern, self._context, self._window, self._around(events, key))
         told.steps = steps
         found = told.partials(told.pool)
         return any(len(m.events) == len(events) and not told.broken(m) for m in found)
@@ -150,13 +155,13 @@ class ExactRun:
     def _around(self, events: Iterable[Choice], key: Key) -> Events:
         """The events of the match's window, as its partition sees them."""
         chosen = sorted((event for _, event in events), key=lambda event: (event.time, event.position))
-        opening, closing = self._bounds.opening(chosen[0], chosen[-1]), self._bounds.closing(chosen[0])
+        opening, closing = self._window.opening(chosen[0], chosen[-1]), self._window.closing(chosen[0])
         return list(self._seen(max(opening, EARLIEST), min(closing, LATEST), key))
 
     def _seen(self, opening: int, closing: int, key: Key) -> Iterator[Occurrence]:
         for chunk in self._history:
             batch = chunk.batch
-            at = chunk.start + np.arange(len(batch)) if self._bounds.counted else batch.time
+            at = chunk.start + np.arange(len(batch)) if self._window.counted else batch.time
             begin, end = int(np.searchsorted(at, opening)), int(np.searchsorted(at, closing, side="right"))
             for index in range(begin, end):
                 if self._history.sees(chunk, index, key):
@@ -169,7 +174,7 @@ class ExactRun:
                     yield Occurrence(stamp, position, solutions, batch, index, chunk)
 
 
-class _ToldRun(Search):
+class _ToldRun(SequenceSearch):
     """A search that knows which events to choose; what must not be is looked for among all events."""
 
     #: Stands for the events to choose.

@@ -15,7 +15,7 @@ from spaseq.automaton.pattern import Atom, Both, Kleene, Node, SequencePattern, 
 from spaseq.language.syntax import Emit, Filter
 from spaseq.matching.columns.blocks.few import FEW, apart, arranged, mixed
 from spaseq.matching.columns.blocks.found import Block, Objects
-from spaseq.matching.columns.blocks.plain import Columns, Site, Sites
+from spaseq.matching.columns.blocks.plain import Columns, EventSite, Sites
 from spaseq.matching.columns.history import History
 from spaseq.matching.filters.postfix import needs
 from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
@@ -24,7 +24,7 @@ from spaseq.matching.nfa.compiled import _kernel as k
 from spaseq.matching.nfa.compiled import _kernel_laid as out
 from spaseq.matching.nfa.exact import RunReplay
 from spaseq.matching.nfa.records import findings, header, nodes, partitions
-from spaseq.matching.nfa.tables.analysis import Compiled, Looks
+from spaseq.matching.nfa.tables.analysis import Looks, NfaTables
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -33,7 +33,7 @@ Mask = npt.NDArray[np.bool_]
 _DEEP: Final = 1_024
 
 
-class Runs(NamedTuple):
+class FoundRuns(NamedTuple):
     """Runs that ended, in the order in which they were found, a row each.
 
     ``ends`` are the last event and the partition, as numbers; ``keys`` the partition's values; ``ways`` how
@@ -48,7 +48,7 @@ class Runs(NamedTuple):
     steps: Ints
 
 
-def unrolled(m: Ints, keys: int) -> Runs:
+def unrolled(m: Ints, keys: int) -> FoundRuns:
     """The runs found since the last call in a kernel's memory, which forgets them; ``keys`` a partition."""
     count = int(m[header.FOUND_COUNT])
     rows = m[m[header.FOUND] : m[header.FOUND] + count * findings.SIZE].reshape(-1, findings.SIZE)
@@ -57,7 +57,7 @@ def unrolled(m: Ints, keys: int) -> Runs:
     values = m[rows[:, 1:2] + (partitions.KEY + np.arange(keys))]
     steps = np.zeros((int(depths.sum()), 3), dtype=np.int64)
     k.unroll(m, steps.ravel())
-    return Runs(ends, values, ways, depths, steps)
+    return FoundRuns(ends, values, ways, depths, steps)
 
 
 class RunMatches:
@@ -70,7 +70,7 @@ class RunMatches:
     def __init__(
         self,
         pattern: SequencePattern,
-        compiled: Compiled,
+        compiled: NfaTables,
         history: History,
         replay: RunReplay,
         order: InOrder,
@@ -157,7 +157,7 @@ class RunMatches:
         k.unroll(m, self._steps)
         return Objects(given)
 
-    def of_runs(self, runs: Runs) -> Iterator[Block]:
+    def of_runs(self, runs: FoundRuns) -> Iterator[Block]:
         """The matches that runs are."""
         ends, keys, ways, depths, steps = runs
         count = len(ways)
@@ -240,11 +240,11 @@ class RunMatches:
         return sorted(select(self._emit, distinct(found), self._order), key=attrgetter("path"))
 
 
-def _looks(pattern: SequencePattern, compiled: Compiled, decided: bool) -> Looks:
+def _looks(pattern: SequencePattern, compiled: NfaTables, decided: bool) -> Looks:
     """Return what the matches of all queries with alike tables have in common; see ``RunMatches``."""
     kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
     plain = plain_kleenes(pattern)
-    sites: list[Site] = []
+    sites: list[EventSite] = []
     simple = []
     for candidate in compiled.candidates:
         actions = (*candidate.gate.ends, *candidate.begins)
@@ -252,7 +252,7 @@ def _looks(pattern: SequencePattern, compiled: Compiled, decided: bool) -> Looks
         simple.append((decided or not pattern.where) and candidate.apart and keeps)
         inside = kleenes[candidate.inside[-1]] if candidate.inside else None
         sites.append(
-            Site(
+            EventSite(
                 compiled.gpms.index(candidate.unit.gpm),
                 candidate.unit.gpm,
                 None if inside is None else inside.id,

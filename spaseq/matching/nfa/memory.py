@@ -31,7 +31,7 @@ from spaseq.matching.nfa.records import (
     questions,
     waits,
 )
-from spaseq.matching.nfa.tables.analysis import Compiled
+from spaseq.matching.nfa.tables.analysis import NfaTables
 from spaseq.terms.dictionary import Dictionary
 
 # The order of the partition keys of a batch for the kernel, where an event has several.
@@ -92,7 +92,7 @@ _LARGE: Final = 1 << 20
 _ANSWERS: Final = 1 << 20
 
 
-class Room(NamedTuple):
+class Capacity(NamedTuple):
     """How much a memory has space for."""
 
     waits: int
@@ -102,7 +102,7 @@ class Room(NamedTuple):
 
 
 @dataclass(slots=True)
-class Memory:
+class RunMemory:
     """All runs of a query: integers (see ``_kernel_memory``), and the floats of sums after those of a stack.
 
     Scratch space stands at the end of the integers, so that it can grow.
@@ -136,14 +136,14 @@ class Memory:
             scratch = scratch._replace(decisions=most)
         self._place(scratch)
 
-    def twice(self, tables: Ints, live: int, remembered: int, decided: int) -> Room:
+    def twice(self, tables: Ints, live: int, remembered: int, decided: int) -> Capacity:
         """The space for what is left of a memory, and for what was decided, and as much again."""
         m = self.ints
         waits = 2 * (live + decided * int(tables[v.MOST_GATES]) + 2)
         nodes = 2 * (int(m[header.LIVE_NODES]) + decided * max(1, int(tables[v.MOST_PARTS])))
         found = decided * int(tables[v.MOST_ACCEPTS])
         entries = 2 * (remembered + int(m[header.WANTED]))
-        return Room(waits, nodes, found, entries)
+        return Capacity(waits, nodes, found, entries)
 
     # --- what is in it ---
 
@@ -240,12 +240,12 @@ def fresh(size: int) -> tuple[Ints, bool]:
 
 
 def memory(
-    compiled: Compiled,
-    room: Room,
+    compiled: NfaTables,
+    room: Capacity,
     budget: Budget,
-    like: Memory | None = None,
+    like: RunMemory | None = None,
     allocate: Callable[[int], tuple[Ints, bool]] = fresh,
-) -> Memory:
+) -> RunMemory:
     """An empty memory with so much space; the progress of ``like`` is taken over.
 
     ``allocate``: see ``fresh``. Raises ``LimitError``, and makes nothing, if that is beyond the budget.
@@ -301,7 +301,7 @@ def memory(
     f[0] = compiled.sums
     f[first + 2 : first + compiled.sums : 3] = v.CALC
     _place_scratch(m, start, scratch)
-    made = Memory(m, f, budget)
+    made = RunMemory(m, f, budget)
     if like is not None:
         for place in (header.EVENT, header.EVENT_KEY, header.SERIAL, header.ENTERED, header.RANKS):
             m[place] = like.ints[place]
@@ -309,13 +309,13 @@ def memory(
     return made
 
 
-def runs_size(compiled: Compiled, room: Room) -> int:
+def runs_size(compiled: NfaTables, room: Capacity) -> int:
     """How many bytes a memory with so much space takes, scratch space apart."""
     integers = header.SIZE + sum(_sections(compiled, room).values())
     return 8 * (integers + compiled.sums * (room.waits + 2))
 
 
-def _sections(compiled: Compiled, room: Room) -> dict[int, int]:
+def _sections(compiled: NfaTables, room: Capacity) -> dict[int, int]:
     """How many integers each section has, in their order, up to scratch space."""
     tables = compiled.tables
     width = partitions.KEY + int(tables[v.N_KEYS])

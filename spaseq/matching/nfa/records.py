@@ -183,7 +183,7 @@ class waits(Record):
     STREAM: Final = 5
     stream, set_stream = reads(STREAM), writes(STREAM)
     number, set_number = reads(6), writes(6)
-    #: Of a run of ``ordered`` instead, the members that it is of, as bits.
+    #: With SKIP instead, the members that it is of, as bits.
     members, set_members = reads(6), writes(6)
     bar_time, set_bar_time = reads(7), writes(7)
     #: Of a parked one instead, from where on the window's axis the end of its window counts.

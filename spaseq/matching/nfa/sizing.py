@@ -11,14 +11,14 @@ import numpy.typing as npt
 
 from spaseq.limits import Budget
 from spaseq.matching.filters import _kernel_values as v
-from spaseq.matching.nfa.memory import Memory, Room, fresh, memory, runs_size
-from spaseq.matching.nfa.tables.analysis import Compiled
+from spaseq.matching.nfa.memory import Capacity, RunMemory, fresh, memory, runs_size
+from spaseq.matching.nfa.tables.analysis import NfaTables
 from spaseq.patterns.spectra.solutions import Solutions
 
 #: What a memory has space for at first: of many queries each has few runs. From sweep to sweep it grows, up
 #: to what makes sweeps rare wherever runs come and go.
-START: Final = Room(1 << 3, 1 << 3, 1 << 3, 1 << 3)
-ENOUGH: Final = Room(1 << 10, 1 << 10, 1 << 10, 1 << 10)
+START: Final = Capacity(1 << 3, 1 << 3, 1 << 3, 1 << 3)
+ENOUGH: Final = Capacity(1 << 10, 1 << 10, 1 << 10, 1 << 10)
 #: So much a memory that was full in the middle of a batch has to spare, so that it is not soon full again.
 _SPARE: Final = 1 << 12
 #: A first batch of more events is given so much space at once: for what begins in it, up to so many that wait
@@ -41,9 +41,9 @@ class Sizing:
     if that is large; ``spare``: for at most so many events that are to come there is space already.
     """
 
-    compiled: Compiled
+    compiled: NfaTables
     budget: Budget
-    floor: Room
+    floor: Capacity
     spare: int = _SPARE
     begun: int = 0
 
@@ -53,7 +53,7 @@ class Sizing:
         large = events > _LARGE
         self.begun = sum(len(solutions[name]) for name in first if name in solutions) if large else 0
 
-    def first(self, apart: bool) -> Memory:
+    def first(self, apart: bool) -> RunMemory:
         """The first memory: of a large batch with space for what begins, not to grow a sweep at a time.
 
         ``apart``: whether the query has partitions.
@@ -76,9 +76,9 @@ class Sizing:
 
     def grow(self) -> None:
         """The next time comes later: a memory has more space than the last one, up to ``ENOUGH``."""
-        self.floor = Room(*(min(4 * now, enough) for now, enough in zip(self.floor, ENOUGH, strict=True)))
+        self.floor = Capacity(*(min(4 * now, enough) for now, enough in zip(self.floor, ENOUGH, strict=True)))
 
-    def with_spare(self, room: Room, left: int, events: int, of: Memory) -> Room:
+    def with_spare(self, room: Capacity, left: int, events: int, of: RunMemory) -> Capacity:
         """More space for what the rest of a batch may need, as long as that does not come near a limit.
 
         ``left``: how many of its ``events`` are left.
@@ -86,14 +86,14 @@ class Sizing:
         found = min(self.begun * left // events, _FOUND) if left else 0
         return self._within(room, self._wider(room, min(left, self.spare), found), of.scratch_bytes)
 
-    def _wider(self, room: Room, spare: int, found: int) -> Room:
+    def _wider(self, room: Capacity, spare: int, found: int) -> Capacity:
         # An event may be waited for at many gates, those of many queries that begin alike.
         waits = room.waits + spare * min(int(self.compiled.tables[v.MOST_GATES]), _GATES)
         # What is found holds a node, as what waits does.
         found = max(spare, found)
-        return Room(waits, room.nodes + 2 * found, room.found + found, room.entries + spare)
+        return Capacity(waits, room.nodes + 2 * found, room.found + found, room.entries + spare)
 
-    def _within(self, room: Room, wide: Room, scratch: int) -> Room:
+    def _within(self, room: Capacity, wide: Capacity, scratch: int) -> Capacity:
         """The wider of two, unless that comes near a limit; ``scratch``: so many bytes are needed besides."""
         limit = self.budget.limits.query_bytes
         if limit is None:
@@ -122,11 +122,11 @@ class Turns:
     While memory came from the system, some sweeps took fifty times as long as others: a window's events.
     """
 
-    def __init__(self, compiled: Compiled, budget: Budget) -> None:
+    def __init__(self, compiled: NfaTables, budget: Budget) -> None:
         self._compiled, self._budget = compiled, budget
         self._spare: Ints | None = None
 
-    def empty(self, room: Room, like: Memory) -> Memory:
+    def empty(self, room: Capacity, like: RunMemory) -> RunMemory:
         """An empty memory with so much space, and the progress of another one; see ``memory``.
 
         That one is in use until the next call.

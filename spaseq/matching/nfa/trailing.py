@@ -13,7 +13,7 @@ from spaseq.events import BEGINNING, EARLIEST
 from spaseq.matching.host import Key, Order
 from spaseq.matching.nfa.exact import Path, RunReplay
 from spaseq.matching.nfa.records import findings
-from spaseq.matching.nfa.tables.analysis import Compiled
+from spaseq.matching.nfa.tables.analysis import NfaTables
 
 Ints = npt.NDArray[np.int64]
 
@@ -83,7 +83,7 @@ def arranged(rows: Ints, last: Sequence[Order]) -> Ints:
 class Certain:
     """The matches that did not wait: one that waited and has the same events is the same match."""
 
-    def __init__(self, compiled: Compiled, replay: RunReplay, limit: int) -> None:
+    def __init__(self, compiled: NfaTables, replay: RunReplay, limit: int) -> None:
         self._candidates = compiled.candidates
         self._replay = replay
         self._limit = limit

@@ -5,6 +5,6 @@ that section 4 allows, by a ``search``. ``Reference`` wraps it as a matcher that
 Only the planner imports this package. ``tests/judge`` is a second judge, which shares no code.
 """
 
-from spaseq.matching.reference.evaluator import Reference, matches
+from spaseq.matching.reference.matcher import Reference, matches
 
 __all__ = ["Reference", "matches"]

@@ -1,13 +1,13 @@
 """Every way to choose events for a sequence, as sections 4 and 5 of the semantics page say it.
 
-A ``Search`` looks at all its events for each question. Nothing is indexed or kept between two questions.
+A ``SequenceSearch`` looks at all its events for each question. Nothing is indexed or kept in between.
 ``reference`` searches its whole window at every event. Other matchers ask about a few events, where their
 tables cannot answer exactly. Open ``search.py`` first.
 """
 
 from spaseq.matching.search.conditions import Entry, Events, Join, Leading, Mark, Partial, follow
 from spaseq.matching.search.prospects import Prospects, horizon
-from spaseq.matching.search.search import Search, found_of
+from spaseq.matching.search.search import SequenceSearch, found_of
 
 __all__ = [
     "Entry",
@@ -17,7 +17,7 @@ __all__ = [
     "Mark",
     "Partial",
     "Prospects",
-    "Search",
+    "SequenceSearch",
     "follow",
     "found_of",
     "horizon",

@@ -25,7 +25,7 @@ from spaseq.automaton.pattern import (
 from spaseq.events import precedes
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
-from spaseq.matching.model import Bounds, Choice, Occurrence
+from spaseq.matching.model import Choice, Occurrence, StreamWindow
 
 # What a search has in hand: a match so far, how it got there, and what is still to be asked of it.
 
@@ -141,9 +141,9 @@ def whole(unit: Node) -> Node:
 class Conditions(ABC):
     """The questions that a search asks of all events."""
 
-    def __init__(self, context: Context, bounds: Bounds, events: Events) -> None:
+    def __init__(self, context: Context, window: StreamWindow, events: Events) -> None:
         self._context = context
-        self._bounds = bounds
+        self._window = window
         self._events = events
 
     @abstractmethod
@@ -198,7 +198,7 @@ class Conditions(ABC):
         if not follow(before, new):
             return False
         span = sorted((*before, *new), key=lambda event: (event.time, event.position))
-        if not self._bounds.together(span[0], span[-1]):
+        if not self._window.together(span[0], span[-1]):
             return False
         if entry.operator is Strategy.STRICT:
             return not self._between(m, new)
@@ -257,9 +257,9 @@ class Conditions(ABC):
     def broken(self, m: Partial) -> bool:
         """Whether in a match's window something is there that it says is absent at its beginning or end."""
         chosen = sorted(m.chosen, key=lambda event: (event.time, event.position))
-        opening = self._bounds.opening(chosen[0], chosen[-1])
-        closing = self._bounds.closing(chosen[0])
-        seen = [e for e in self._events if opening <= self._bounds.measure(e) <= closing]
+        opening = self._window.opening(chosen[0], chosen[-1])
+        closing = self._window.closing(chosen[0])
+        seen = [e for e in self._events if opening <= self._window.measure(e) <= closing]
         return any(self._was_there(leading, seen) for leading in m.leading) or any(
             self._is_there(mark, m, seen) for mark in m.marks
         )
@@ -275,7 +275,7 @@ class Conditions(ABC):
             gap = [g for g in gap if not any(follow([g], [h]) and follow([h], new) for h in self._events)]
         if mark.node.limit is not None:
             begins = min(event.time for event in new)
-            gap = [g for g in gap if begins - g.time <= self._bounds.lasts(mark.node.limit)]
+            gap = [g for g in gap if begins - g.time <= self._window.lasts(mark.node.limit)]
         return self._bars(mark, gap, leading.after)
 
     def _is_there(self, mark: Mark, m: Partial, seen: Events) -> bool:
@@ -304,7 +304,7 @@ class Conditions(ABC):
             gap = [g for g in gap if not any(follow(before, [h]) and follow([h], [g]) for h in self._events)]
         if mark.node.limit is not None:
             begins = max(event.time for event in before)
-            gap = [g for g in gap if g.time - begins <= self._bounds.lasts(mark.node.limit)]
+            gap = [g for g in gap if g.time - begins <= self._window.lasts(mark.node.limit)]
         return gap
 
     def _bars(self, mark: Mark, gap: Events, after: Partial) -> bool:

@@ -26,22 +26,22 @@ from spaseq.automaton.pattern import (
 from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
-from spaseq.matching.model import Bounds, Occurrence
+from spaseq.matching.model import Occurrence, StreamWindow
 from spaseq.matching.search.conditions import Entry, Events, Mark, Partial, Start, follow
-from spaseq.matching.search.search import Search
+from spaseq.matching.search.search import SequenceSearch
 
 #: Arrival numbers of events that have not arrived.
 _COMING = 1 << 62
 
 
-def horizon(context: Context, bounds: Bounds, newest: Occurrence, at: int, time: int) -> Events:
+def horizon(context: Context, window: StreamWindow, newest: Occurrence, at: int, time: int) -> Events:
     """The first events that may come: those of each stream, when all up to ``at`` on the window's axis is
     known to be there, and all before ``time``.
 
     And later ones, for what must come after something that is simultaneous with the first of them.
     """
     # A window that counts is known to have ended by an event beyond it.
-    position = max(newest.position, at + 1) if bounds.counted else newest.position
+    position = max(newest.position, at + 1) if window.counted else newest.position
     time = max(newest.time, time)
     return [
         Occurrence(Stamp(time + later, stream, _COMING), position, {})
@@ -55,13 +55,18 @@ def coming(event: Occurrence) -> bool:
     return event.stamp.n == _COMING
 
 
-class Prospects(Search):
+class Prospects(SequenceSearch):
     """A search among events, and those of a ``horizon``."""
 
     def __init__(
-        self, pattern: SequencePattern, context: Context, bounds: Bounds, events: Events, horizon: Events
+        self,
+        pattern: SequencePattern,
+        context: Context,
+        window: StreamWindow,
+        events: Events,
+        horizon: Events,
     ) -> None:
-        super().__init__(pattern, context, bounds, events)
+        super().__init__(pattern, context, window, events)
         self._horizon = horizon
         self._parts = pattern.gpms
         self._positive = pattern.positive
@@ -76,17 +81,17 @@ class Prospects(Search):
     def _over(self, m: Partial) -> bool:
         """Whether what is there at the beginning of its window ends a way already."""
         known = [leading for leading in m.leading if not any(map(coming, leading.after.chosen))]
-        if self._bounds.sliding or not known:
+        if self._window.sliding or not known:
             return False  # a later end lets the window begin later, too
-        opening = self._bounds.opening(m.chosen[0], m.chosen[0])
-        seen = [e for e in self._events if self._bounds.measure(e) >= opening]
+        opening = self._window.opening(m.chosen[0], m.chosen[0])
+        seen = [e for e in self._events if self._window.measure(e) >= opening]
         return any(self._was_there(leading, seen) for leading in known)
 
     def open(self, m: Partial) -> bool:
         """Whether something may still come that a complete match says is absent at its end."""
         first = min(m.chosen, key=lambda event: (event.time, event.position))
-        closing = self._bounds.closing(first)
-        soon = [e for e in self._horizon if self._bounds.measure(e) <= closing]
+        closing = self._window.closing(first)
+        soon = [e for e in self._horizon if self._window.measure(e) <= closing]
         for mark in m.marks:
             if isinstance(mark.node, Absent):
                 if self._gap(mark, soon):
@@ -140,7 +145,7 @@ class Prospects(Search):
         if any(map(coming, m.chosen)):
             past = [event for event in m.chosen if not coming(event)]
             first = min(past or m.chosen, key=lambda event: event.time)
-            return all(self._bounds.together(first, event) for event in new)
+            return all(self._window.together(first, event) for event in new)
         return super()._admits(m, new, entry, starts)
 
     def _goes_on(self, node: Kleene, count: int, before: Partial, after: Partial) -> bool:

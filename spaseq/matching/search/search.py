@@ -24,7 +24,7 @@ from spaseq.automaton.pattern import (
 )
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Order, Rows
-from spaseq.matching.model import Bounds, Found
+from spaseq.matching.model import Found, StreamWindow
 from spaseq.matching.search.conditions import (
     FREE,
     Conditions,
@@ -43,11 +43,13 @@ def found_of(m: Partial) -> Found:
     return Found(tuple(sorted(m.events, key=lambda choice: choice[1].position)), m.rows)
 
 
-class Search(Conditions):
+class SequenceSearch(Conditions):
     """Tries everything: ``partials`` are the matches among some events, but for what ``broken`` tells."""
 
-    def __init__(self, pattern: SequencePattern, context: Context, bounds: Bounds, events: Events) -> None:
-        super().__init__(context, bounds, events)
+    def __init__(
+        self, pattern: SequencePattern, context: Context, window: StreamWindow, events: Events
+    ) -> None:
+        super().__init__(context, window, events)
         self._root = pattern.root
 
     def partials(self, pool: Events | None = None) -> Iterator[Partial]:
@@ -105,7 +107,7 @@ class Search(Conditions):
             case Within(element=element, limit=limit):
                 for t in self._node(element, m, entry):
                     times = [event.time for event in t.since(m)]
-                    if not times or max(times) - min(times) <= self._bounds.lasts(limit):
+                    if not times or max(times) - min(times) <= self._window.lasts(limit):
                         yield t
             case AnyOrder():
                 yield from self._any_order(node, m, entry)

@@ -13,19 +13,19 @@ from spaseq.events import EventBatch, Stamp
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import UnsolvedError
 from spaseq.matching.columns.history import History
+from spaseq.matching.columns.matcher import UnsolvedError
 from spaseq.matching.columns.ranks import ranks
-from spaseq.matching.lazy.evaluator import Lazy
+from spaseq.matching.lazy.matcher import LazyMatcher
 from spaseq.matching.lazy.matches import ExactMatch, LazyLooks, LazyMatches, looks
 from spaseq.matching.lazy.plans import plans
 from spaseq.matching.lazy.records import outcome
-from spaseq.matching.lazy.tables import Compiled, compile_all
-from spaseq.matching.model import Bounds
-from spaseq.matching.sharing.group import Group
-from spaseq.matching.sharing.member import Member
+from spaseq.matching.lazy.tables import LazyTables, compile_all
+from spaseq.matching.model import StreamWindow
+from spaseq.matching.sharing.giving import Giving, Lot, PlainSites
+from spaseq.matching.sharing.group import PrefixGroup
+from spaseq.matching.sharing.member import GroupPart, Member
 from spaseq.matching.sharing.merge import together
-from spaseq.matching.sharing.part import Giving, GroupPart, Lot, PlainSites
 from spaseq.matching.templates.form import ByOutline
 from spaseq.patterns.spectra.solutions import Solutions
 
@@ -35,7 +35,7 @@ Ints = npt.NDArray[np.int64]
 _PLANNED: Final = ByOutline[tuple[int, tuple[str, ...], LazyLooks]]()
 
 
-class LazyGroup(Group):
+class LazyGroup(PrefixGroup):
     """Members as the alternatives of one query."""
 
     def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[GroupPart]:
@@ -62,9 +62,9 @@ class LazyGroup(Group):
         return self._own
 
     def together(
-        self, whole: SequencePattern, members: Sequence[Member], compiled: Compiled
+        self, whole: SequencePattern, members: Sequence[Member], compiled: LazyTables
     ) -> GatheringLazy:
-        """The evaluator of all."""
+        """The matcher of all."""
         budget = Budget(members[0].context.budget.limits.times(len(members)))
         return _LazyTogether(whole, members[0], self.widest, compiled, budget)
 
@@ -133,7 +133,7 @@ class LazyPart(GroupPart):
     """A member: what the group finds as its own matches."""
 
     def __init__(
-        self, group: Group, member: Member, offset: int, gpms: Sequence[str], window: Bounds
+        self, group: PrefixGroup, member: Member, offset: int, gpms: Sequence[str], window: StreamWindow
     ) -> None:
         super().__init__(group, member, offset, gpms)
         pattern, context = member.pattern, member.context
@@ -161,8 +161,8 @@ def _planned(pattern: SequencePattern) -> tuple[int, tuple[str, ...], LazyLooks]
     return len(own), tuple(item.atom.gpm for item in items), looks(pattern, items)
 
 
-class GatheringLazy(Lazy):
-    """The evaluator of a group: its matches go to the members."""
+class GatheringLazy(LazyMatcher):
+    """The matcher of a group: its matches go to the members."""
 
     def gathers(self) -> None:
         """To be called once it is made."""
@@ -222,7 +222,12 @@ class _LazyTogether(GatheringLazy):
     """The same without a bound."""
 
     def __init__(
-        self, whole: SequencePattern, first: Member, window: Bounds, compiled: Compiled, budget: Budget
+        self,
+        whole: SequencePattern,
+        first: Member,
+        window: StreamWindow,
+        compiled: LazyTables,
+        budget: Budget,
     ) -> None:
         super().__init__(whole, first.dictionary, first.context, window, compiled=compiled, budget=budget)
         self.gathers()

@@ -20,7 +20,7 @@ from spaseq.automaton.normal import is_strict
 from spaseq.automaton.pattern import Atom, Chain, Either, GpmPart, Kleene, Node, SequencePattern, walk
 from spaseq.language.syntax import Consume, Strategy, Var
 from spaseq.matching.filters.derived import split
-from spaseq.matching.interpreter.program import Gate, GateEdge, Place, RunsProgram
+from spaseq.matching.interpreter.program import Gate, GateEdge, ProgramState, RunsProgram
 from spaseq.matching.templates.form import ByOutline, Outline, compared, outline
 
 #: Whether filters read derived columns.
@@ -338,10 +338,10 @@ class _Canonical:
 _Unit = TypeVar("_Unit", bound=Unit)
 
 #: Where automata begin, and the sequences that they are of.
-_BUILT: Final = ByOutline[tuple[Node, Place]]()
+_BUILT: Final = ByOutline[tuple[Node, ProgramState]]()
 
 
-def start(pattern: SequencePattern, common: Canonical) -> Place:
+def start(pattern: SequencePattern, common: Canonical) -> ProgramState:
     """Where the automaton of a query that may share begins, under its common names.
 
     Queries of one outline have the same places, and name all alike, but for constants.
@@ -360,11 +360,11 @@ class _Renaming:
         self._nodes = nodes
         self._variables = variables
         self._gpms = gpms
-        self._places: dict[Place, Place] = {}
+        self._places: dict[ProgramState, ProgramState] = {}
 
-    def place(self, place: Place) -> Place:
+    def place(self, place: ProgramState) -> ProgramState:
         if place not in self._places:
-            made = self._places[place] = Place()
+            made = self._places[place] = ProgramState()
             made.accepts = tuple(self._actions(ends) for ends in place.accepts)
             made.orders = place.orders
             made.gates = tuple(map(self._gate, place.gates))

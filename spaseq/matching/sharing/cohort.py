@@ -14,19 +14,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort
+from spaseq.bounds import Bound
 from spaseq.matching.context import Context
-from spaseq.matching.model import Bounds, bounds
+from spaseq.matching.model import StreamWindow, stream_window
 from spaseq.patterns.evaluator import GpmEvaluator
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
     from spaseq.matching.sharing.canonical import Canonical, OutlineNumbers
-    from spaseq.matching.sharing.group import Group
+    from spaseq.matching.sharing.group import PrefixGroup
     from spaseq.matching.sharing.member import Member
 
 #: Matchers that can share partial matches between queries.
-SHARING: Final = frozenset({"kernel", "enumeration", "lazy", "ordered"})
+SHARING: Final = frozenset({"nfa", "tecs", "lazy"})
 
 
 class Elements:
@@ -58,25 +58,27 @@ class Cohort:
         gpms: Mapping[str, GpmEvaluator],
         context: Context,
         dictionary: Dictionary,
-        evaluator: str,
-        effort: Effort | None = None,
+        matcher: str,
+        bound: Bound | None = None,
     ) -> Member | None:
-        """One query more; None if it can share no partial match. ``effort``: the bounds that it has."""
+        """One query more; None if it can share no partial match. ``bound``: the bounds that it has."""
         # Imported only here, because compiled code takes a while to load.
         from spaseq.matching.sharing.bounded.member import BoundedMember
+        from spaseq.matching.sharing.by_skip import SkipMember
+        from spaseq.matching.sharing.by_tecs import TecsMember
         from spaseq.matching.sharing.canonical import AskedBeginning, beginning, under_common_names
-        from spaseq.matching.sharing.member import Enumerated, Member, Waiting
+        from spaseq.matching.sharing.member import Member
 
         asked = {name: AskedBeginning(gpm.number, gpm.names) for name, gpm in gpms.items()}
         begins = beginning(pattern, asked)
         if begins is None:
             return None
         numbers = self._elements.numbers
-        make = {"enumeration": Enumerated, "ordered": Waiting}.get(evaluator, Member)
-        if effort is not None:
+        make = TecsMember if matcher == "tecs" else Member if pattern.query.skip is None else SkipMember
+        if bound is not None:
             make = BoundedMember
         common = partial(under_common_names, pattern, asked, numbers)
-        member = make(self, pattern, evaluator, begins, common, gpms, context, dictionary, effort)
+        member = make(self, pattern, matcher, begins, common, gpms, context, dictionary, bound)
         self._waiting[member] = None
         return member
 
@@ -95,12 +97,12 @@ class Cohort:
         """The first event, at time ``begin``, has come to ``first``: it and those alike go together."""
         if first not in self._waiting:
             return  # an interrupt came when they were about to: it goes on by itself
-        windows = {member: bounds(member.window, ticks, begin) for member in self._waiting}
-        axis = kind(first.common, windows[first], first.evaluator, first.effort)
+        windows = {member: stream_window(member.window, ticks, begin) for member in self._waiting}
+        axis = kind(first.common, windows[first], first.matcher, first.bound)
         alike = [
             member
             for member, window in windows.items()
-            if kind(member.common, window, member.evaluator, member.effort) == axis
+            if kind(member.common, window, member.matcher, member.bound) == axis
         ]
         for member in alike:
             del self._waiting[member]
@@ -200,36 +202,34 @@ def _together(members: Mapping[Member, int], reached: int) -> None:
         member.is_courted = False
 
 
-def _of(member: Member) -> type[Group]:
+def _of(member: Member) -> type[PrefixGroup]:
     """The groups that a member can be in."""
-    from spaseq.matching.sharing.bounded.by_kernel import SheddingGroup
     from spaseq.matching.sharing.bounded.by_lazy import SheddingLazyGroup
-    from spaseq.matching.sharing.by_enumeration import EnumerationGroup
-    from spaseq.matching.sharing.by_kernel import KernelGroup
+    from spaseq.matching.sharing.bounded.by_nfa import SheddingGroup
     from spaseq.matching.sharing.by_lazy import LazyGroup
-    from spaseq.matching.sharing.by_ordered import OrderedGroup
+    from spaseq.matching.sharing.by_nfa import NfaGroup
+    from spaseq.matching.sharing.by_skip import SkipGroup
+    from spaseq.matching.sharing.by_tecs import TecsGroup
 
-    groups: dict[str, type[Group]] = {
-        "kernel": KernelGroup,
-        "enumeration": EnumerationGroup,
-        "lazy": LazyGroup,
-        "ordered": OrderedGroup,
-    }
-    bounded: dict[str, type[Group]] = {"kernel": SheddingGroup, "lazy": SheddingLazyGroup}
-    return (groups if member.effort is None else bounded)[member.evaluator]
+    if member.skips:
+        return SkipGroup
+    groups: dict[str, type[PrefixGroup]] = {"nfa": NfaGroup, "tecs": TecsGroup, "lazy": LazyGroup}
+    bounded: dict[str, type[PrefixGroup]] = {"nfa": SheddingGroup, "lazy": SheddingLazyGroup}
+    return (groups if member.bound is None else bounded)[member.matcher]
 
 
 def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:
-    """Members that begin alike, in as many groups as needed: but for ``kernel``, one has few GPMs."""
-    from spaseq.matching.ordered.records import roster
+    """Members that begin alike, in as many groups as needed; all but ``nfa`` without SKIP limit GPMs."""
+    from spaseq.matching.nfa.skip.records import roster
     from spaseq.matching.tecs.fits import MOST_GPMS
 
     some: list[Member] = []
     gpms: set[str] = set()
     for member in members:
         more = gpms.union(member.common.gpms.values())
-        most = roster.MOST_MEMBERS if member.evaluator == "ordered" else len(members)
-        if len(some) >= most or (member.evaluator != "kernel" and len(more) > MOST_GPMS):
+        most = roster.MOST_MEMBERS if member.skips else len(members)
+        is_limited = member.skips or member.matcher != "nfa"
+        if len(some) >= most or (is_limited and len(more) > MOST_GPMS):
             if len(some) > 1:
                 yield some
             some, more = [], set(member.common.gpms.values())
@@ -239,9 +239,9 @@ def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:
         yield some
 
 
-def _window(member: Member, offset: int) -> Bounds:
+def _window(member: Member, offset: int) -> StreamWindow:
     assert member.begin is not None
-    window = bounds(member.window, member.ticks, member.begin)
+    window = stream_window(member.window, member.ticks, member.begin)
     return replace(window, start=window.start + offset) if window.counted else window
 
 
@@ -252,20 +252,20 @@ def _axis(member: Member, offset: int) -> object:
     the middle of a stream: its next first event depends on matches that may be long over. A query with a
     bound does not either: what it has learned and shed is its own.
     """
-    if member.begin is None or not member.can_share or member.evaluator == "ordered" or member.effort:
+    if member.begin is None or not member.can_share or member.skips or member.bound:
         return None
     window = _window(member, offset)
-    return kind(member.common, window, member.evaluator), 0 if window.sliding else window.start % window.size
+    return kind(member.common, window, member.matcher), 0 if window.sliding else window.start % window.size
 
 
-def kind(common: Canonical, window: Bounds, evaluator: str, effort: Effort | None = None) -> object:
+def kind(common: Canonical, window: StreamWindow, matcher: str, bound: Bound | None = None) -> object:
     """Equal for queries that can be one group: of the same first element, axis and bound."""
     from spaseq.matching.tecs.fits import keys
 
     size = 0 if window.sliding else window.size
-    by = keys(common.pattern) if evaluator == "enumeration" else ()
+    by = keys(common.pattern) if matcher == "tecs" else ()
     skip = common.pattern.query.skip
     partition = common.pattern.query.partition
     mode = None if skip is None else skip.mode
-    bound = None if effort is None else (effort.latency, effort.pool, effort.policy, effort.clock)
-    return common.beginnings[0], partition, by, evaluator, mode, window.counted, window.sliding, size, bound
+    kept = None if bound is None else (bound.latency, bound.pool, bound.policy, bound.clock)
+    return common.beginnings[0], partition, by, matcher, mode, window.counted, window.sliding, size, kept

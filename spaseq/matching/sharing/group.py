@@ -18,11 +18,10 @@ from spaseq.alone import Single
 from spaseq.errors import EngineError
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.matching.columns.alone.taking import Taking
-from spaseq.matching.columns.evaluator import Asked, Solve
 from spaseq.matching.columns.history import History
-from spaseq.matching.model import Bounds
-from spaseq.matching.sharing.member import Member
-from spaseq.matching.sharing.part import GroupPart
+from spaseq.matching.columns.matcher import PushedPattern, Solve
+from spaseq.matching.model import StreamWindow
+from spaseq.matching.sharing.member import GroupPart, Member
 from spaseq.patterns.discrimination import Discrimination, needs
 from spaseq.patterns.evaluator import GpmEvaluator
 from spaseq.patterns.sharing import Values, renamed_columns
@@ -33,8 +32,8 @@ Ints = npt.NDArray[np.int64]
 _What = TypeVar("_What")
 
 
-class Group(ABC):
-    """Members, and what runs them all: an evaluator makes a group of its own. ``error`` is what ended them.
+class PrefixGroup(ABC):
+    """Members, and what runs them all: a matcher makes a group of its own. ``error`` is what ended them.
 
     Members that have seen events before the group has go on as they did, until it knows all the events that
     their matches may have: then all of them move at once (``is_settled``). ``reached``: how many events were
@@ -43,7 +42,7 @@ class Group(ABC):
 
     error: Exception | None
 
-    def __init__(self, members: Sequence[Member], windows: Sequence[Bounds]) -> None:
+    def __init__(self, members: Sequence[Member], windows: Sequence[StreamWindow]) -> None:
         """Members that see the first events now. Raises ``BeyondTables``; then nothing has become of them."""
         self._make(members, windows, [0] * len(members), 0)
         self.is_settled = True
@@ -54,8 +53,8 @@ class Group(ABC):
 
     @classmethod
     def of(
-        cls, members: Sequence[Member], windows: Sequence[Bounds], offsets: Sequence[int], reached: int
-    ) -> Group:
+        cls, members: Sequence[Member], windows: Sequence[StreamWindow], offsets: Sequence[int], reached: int
+    ) -> PrefixGroup:
         """Members that may have seen events, as many as ``reached`` in the group's counting.
 
         ``windows`` are in that, too; ``offsets``: what their own positions lack in it. Raises as
@@ -71,7 +70,7 @@ class Group(ABC):
         return group
 
     def _make(
-        self, members: Sequence[Member], windows: Sequence[Bounds], offsets: Sequence[int], reached: int
+        self, members: Sequence[Member], windows: Sequence[StreamWindow], offsets: Sequence[int], reached: int
     ) -> None:
         # Until all have joined: an interrupt before that ends the members that have joined.
         self.error = EngineError("an interrupt came while several queries began as one")
@@ -175,7 +174,7 @@ class Group(ABC):
                 return False
             # Python evaluates a GPM only for events that concern the query.
             solve = gpm.of_one if gpm.join is not None else partial(_concerned, index, name, gpm.of_one)
-            asked.append(Asked(names, gpm.number, solve, gpm.join, gpm.streams, is_told=True))
+            asked.append(PushedPattern(names, gpm.number, solve, gpm.join, gpm.streams, is_told=True))
         taking.watch = self._count
         return taking.expect(asked, clock)
 

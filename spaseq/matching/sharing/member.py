@@ -1,31 +1,35 @@
-"""A query that shares partial matches, as the evaluator of itself: others bring it the matches."""
+"""A query that shares partial matches, as the matcher of itself: others bring it the matches.
+
+``Group`` and ``Waitlist`` are the group and the cohort as members see them.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort
-from spaseq.events import Clock, EventBatch
+from spaseq.bounds import Bound
+from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.limits import UNLIMITED, Budget
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import Enumerating, Immediate
+from spaseq.matching.columns.chunk import MemberNames, Renamed, SolvedBatch, Stretch
+from spaseq.matching.columns.history import History
+from spaseq.matching.columns.matcher import Immediate
 from spaseq.matching.context import Context
 from spaseq.matching.sharing.canonical import Canonical
 from spaseq.patterns.evaluator import GpmEvaluator
+from spaseq.patterns.sharing import renamed_columns
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 
-if TYPE_CHECKING:
-    from spaseq.matching.sharing.by_enumeration import EnumerationPart
-    from spaseq.matching.sharing.by_ordered import OrderedPart
-    from spaseq.matching.sharing.cohort import Cohort
-    from spaseq.matching.sharing.group import Group
-    from spaseq.matching.sharing.part import GroupPart
-    from spaseq.matching.tecs.reading import Portion
+Ints = npt.NDArray[np.int64]
 
 _ALWAYS: Final = 1 << 62
 
@@ -38,8 +42,51 @@ class _Found(NamedTuple):
     blocks: list[Block]
 
 
+class Waitlist(Protocol):
+    """Queries that see the same events from the first on, before the first."""
+
+    def begin(self, first: Member, begin: int, ticks: bool) -> None:
+        """The first event, at time ``begin``, has come to ``first``."""
+        ...
+
+    def forget(self, member: Member) -> None:
+        """A query needs no group of these."""
+        ...
+
+
+class Group(Protocol):
+    """What runs several members as one. ``error`` ended it; ``matched``: see ``Member.matched``."""
+
+    error: Exception | None
+    matched: dict[str, int] | None
+
+    def see(self, batch: EventBatch, start: int) -> None:
+        """Takes events, unless another member came first."""
+        ...
+
+    def takes_alone(self, clock: Clock) -> bool:
+        """Whether ``see_alone`` can be called, instead of ``see`` by each member."""
+        ...
+
+    def see_alone(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> bool:
+        """As ``see`` of an event that came alone; false, and nothing done, if it is large."""
+        ...
+
+    def count(self) -> None:
+        """Counts the events that came alone so far."""
+        ...
+
+    def shared(self, member: Member) -> tuple[int, ...]:
+        """See ``Member.shared``."""
+        ...
+
+    def drop(self) -> None:
+        """Asks for nothing that no member wants any more."""
+        ...
+
+
 class Member(Immediate):
-    """One of the queries: an evaluator to which others bring the matches.
+    """One of the queries: a matcher to which others bring the matches.
 
     ``until``: from this position on it wants no match that ends there. ``queries`` says for how many queries,
     which ask the same, it stands. ``begin``: when its first window begins, once events have come; ``ticks``:
@@ -48,19 +95,19 @@ class Member(Immediate):
 
     def __init__(
         self,
-        cohort: Cohort,
+        cohort: Waitlist,
         pattern: SequencePattern,
-        evaluator: str,
+        matcher: str,
         asks_first: tuple[int, ...],
         common: Callable[[], Canonical | None],
         gpms: Mapping[str, GpmEvaluator],
         context: Context,
         dictionary: Dictionary,
-        effort: Effort | None = None,
+        bound: Bound | None = None,
     ) -> None:
         self.pattern = pattern
         #: What evaluates it, by itself or with others.
-        self.evaluator = evaluator
+        self.matcher = matcher
         self.window = pattern.query.window
         #: The same for all that may begin alike.
         self.asks_first = asks_first
@@ -69,13 +116,13 @@ class Member(Immediate):
         self.context = context
         self.dictionary = dictionary
         #: The bounds that it has.
-        self.effort = effort
+        self.bound = bound
         self.until = _ALWAYS
         self.begin: int | None = None
         self.ticks = False
         self.is_courted = False
         self.queries: Callable[[], int] = lambda: 1
-        self._cohort: Cohort | None = cohort
+        self._cohort: Waitlist | None = cohort
         self._part: GroupPart | None = None
         self._next: GroupPart | None = None
         self._found: deque[_Found] = deque()
@@ -93,6 +140,11 @@ class Member(Immediate):
     def can_share(self) -> bool:
         """Whether it can share partial matches."""
         return self._common is not None
+
+    @property
+    def skips(self) -> bool:
+        """Whether it has AFTER MATCH SKIP."""
+        return self.pattern.query.skip is not None
 
     @property
     def common(self) -> Canonical:
@@ -129,7 +181,7 @@ class Member(Immediate):
         """How many queries want the partial matches of its first element, its first two, and so on."""
         return () if self._part is None else self._part.group.shared(self)
 
-    # --- as an evaluator ------------------------------------------------------------------------
+    # --- as a matcher ------------------------------------------------------------------------
 
     def see(self, batch: EventBatch, start: int, begin: int) -> None:
         """Events are there, the first at position ``start``; ``begin`` is when the first of all was.
@@ -248,104 +300,77 @@ class Member(Immediate):
         self._found.append(_Found(before if time is None else before + 1, time, found))
 
 
-class Waiting(Member):
-    """A member with matches that may wait for time to pass."""
+class GroupPart:
+    """A member in a group. Events, solutions and names are its own, positions the group's.
+
+    ``offset``: what the member's own positions lack in the group's. ``since``: the own position from which on
+    it has the group's matches.
+    """
+
+    def __init__(self, group: Group, member: Member, offset: int, gpms: Sequence[str]) -> None:
+        """``gpms`` are the group's."""
+        self.group = group
+        self.member = member
+        self.offset = offset
+        self.since = 0
+        own = tuple(member.pattern.gpms)
+        self._names = [MemberNames(gpms.index(member.common.gpms[gpm]), self._columns(gpm)) for gpm in own]
+        # The group's columns are its own, too, under other names: they are counted there.
+        keys = tuple(variable.name for variable in member.pattern.query.partition)
+        self.history = History(own, keys, Budget(UNLIMITED))
+        self.history.there = self._names
+        # Which of the group's GPMs are its own; and of the events that came alone, what was counted of these.
+        self._numbers = np.array([names.number for names in self._names], dtype=np.int64)
+        self._counts = self._none()
+        self._last = -1
+        self._seen: Renamed | None = None
+
+    def _columns(self, gpm: str) -> dict[str, str]:
+        return {name: self.member.common.variables[name] for name in self.member.gpms[gpm].names}
+
+    def _none(self) -> Counts:
+        nothing = np.zeros(len(self._numbers), dtype=np.int64)
+        return Counts(0, nothing, nothing)
+
+    def count(self, found: Ints) -> None:
+        """Counts events that came alone, given how many solutions each GPM of the group has in each."""
+        of, rows = self._counts, found[:, self._numbers]
+        some = rows > 0
+        relevant = of.relevant + int(np.count_nonzero(some.any(axis=1)))
+        self._counts = Counts(relevant, of.matched + some.sum(axis=0), of.rows + rows.sum(axis=0))
+
+    def counts(self) -> Counts:
+        """What was counted since the last call, by the member's GPMs."""
+        counts, self._counts = self._counts, self._none()
+        return counts
 
     @property
-    def waits(self) -> bool:
-        return True
-
-    def advance(self, time: int) -> Iterator[Block]:
-        """Time has come to ``time``: yields the matches that waited for that."""
-        self._own.group.advance(time)
-        while self._found and (due := self._found[0].time) is not None and due <= time:
-            yield from self._found.popleft().blocks
-        self.check()
-
-    def close(self) -> Iterator[Block]:
-        """No event will come any more: every window ends."""
-        self._own.group.close()
-        while self._found:
-            yield from self._found.popleft().blocks
-        self.check()
-
-    def settled(self, time: int) -> int:
-        return self._own.group.settled(self._own, time)
+    def until(self) -> int:
+        """The group's position from which on the member wants no match that ends there."""
+        return self.member.until + self.offset
 
     @property
-    def _own(self) -> OrderedPart:
-        return cast("OrderedPart", self._part)
+    def is_wanted(self) -> bool:
+        """Whether the member has its matches of the group, or will have."""
+        return self.member.wants(self)
 
+    def seen(self, stretch: Stretch) -> Stretch:
+        """Batches of the group under the member's own names: the same for the same."""
+        if self._seen is None or self._seen.whole is not stretch:
+            self._seen = Renamed(stretch, self._names, self._renamed)
+        return self._seen
 
-class Enumerated(Member):
-    """A member with roots; its matches are enumerated from them on demand."""
+    def follow(self, history: History) -> None:
+        """Has the events of the group, under its own names."""
+        self.history.beside = history
+        for chunk in history.since(self._last):
+            self.history.add(self._renamed(chunk), next(iter(history)).last)
+            self._last = chunk.start
 
-    #: What evaluated it before it had a part in a group, as long as that has matches.
-    _before: Enumerating | None = None
-
-    @property
-    def can_share(self) -> bool:
-        # What a match has of such an event has to be told apart.
-        common = self._common
-        return common is not None and len(set(common.gpms.values())) == len(common.gpms)
-
-    @cached_property
-    def _parts(self) -> deque[EnumerationPart]:
-        """The parts that may have roots; the last one gets new roots."""
-        return deque()
-
-    @property
-    def has_found(self) -> bool:
-        return any(part.has_found for part in self._parts)
-
-    @property
-    def waiting(self) -> int:
-        """How many of the roots are not enumerated to their end."""
-        before = 0 if self._before is None else self._before.waiting
-        return before + sum(part.waiting for part in self._parts)
-
-    def instead_of(self, evaluator: Enumerating) -> None:
-        """Continue where an evaluator of its own stops; some of its matches may not be enumerated yet."""
-        self._before = evaluator
-
-    def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
-        """Takes events, and enumerates nothing."""
-        del solutions  # the group has its own
-        for part in self._parts:
-            part.reveal(start + len(batch))
-        self.check()
-
-    def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
-        self.take(batch, start, solutions)
-        return self.unread()
-
-    def unread(self) -> Iterator[Block]:
-        """Yield the matches that were not read, including matches found meanwhile."""
-        if self._before is not None:
-            yield from self._before.unread()
-            self._before = None
-        while self._parts:
-            yield from self._parts[0].unread()
-            if len(self._parts) == 1:
-                return
-            self._parts.popleft()
-
-    def divide(self, by_key: bool, keys: Collection[int] | None = None) -> Iterator[tuple[int, Portion]]:
-        """Give away the matches that were not read: see ``Enumerating``."""
-        for part in self._parts:
-            yield from part.divide(by_key, keys)
-
-    def drop(self) -> None:
-        """Forget the matches that were not read."""
-        self._before = None
-        for part in self._parts:
-            part.drop()
-
-    def leave(self, position: int) -> None:
-        super().leave(position)
-        for part in self._parts:
-            part.leave()
-
-    def move(self, since: int) -> None:
-        super().move(since)
-        self._parts.append(cast("EnumerationPart", self._part))
+    def _renamed(self, chunk: SolvedBatch) -> SolvedBatch:
+        tables = tuple(
+            renamed_columns(chunk.solutions[g], tuple(names.values()), tuple(names))
+            for g, names in self._names
+        )
+        rows = None if chunk.rows is None else chunk.rows[[g for g, _ in self._names]]
+        return SolvedBatch(chunk.start, chunk.batch, tables, chunk.last, rows)

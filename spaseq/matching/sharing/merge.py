@@ -18,8 +18,8 @@ from spaseq.automaton.nfa import Action
 from spaseq.automaton.pattern import Either, SequencePattern
 from spaseq.language.syntax import Strategy
 from spaseq.matching.filters.postfix import BeyondTables
-from spaseq.matching.interpreter.program import Gate, GateEdge, Place
-from spaseq.matching.nfa.tables.analysis import Analysis, Compiled, candidates, reachable
+from spaseq.matching.interpreter.program import Gate, GateEdge, ProgramState
+from spaseq.matching.nfa.tables.analysis import Analysis, NfaTables, candidates, reachable
 from spaseq.matching.nfa.tables.writer import write
 from spaseq.terms.dictionary import Term
 
@@ -42,21 +42,21 @@ class Merged:
     """
 
     pattern: SequencePattern
-    start: Place
-    wanted: Mapping[Place, frozenset[int]]
-    ends: Mapping[Place, Mapping[tuple[Action, ...], frozenset[int]]]
+    start: ProgramState
+    wanted: Mapping[ProgramState, frozenset[int]]
+    ends: Mapping[ProgramState, Mapping[tuple[Action, ...], frozenset[int]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """``merged`` queries as tables of ``kernel``, or as the tables that ``ordered`` builds its own from.
+    """``merged`` queries as tables of ``nfa``, or as the tables that it builds those for SKIP from.
 
     ``gates``: the members of each gate; ``rivals``: for each candidate, the members that must not skip it.
     ``candidates`` and ``accepts``: for each member, its own number of each candidate and accept; -1: none.
     """
 
     merged: Merged
-    compiled: Compiled
+    compiled: NfaTables
     gates: tuple[frozenset[int], ...]
     rivals: tuple[frozenset[int], ...]
     candidates: Ints
@@ -74,17 +74,17 @@ def together(patterns: Sequence[SequencePattern]) -> SequencePattern:
     )
 
 
-def merge(patterns: Sequence[SequencePattern], starts: Sequence[Place], by: str) -> Merged:
-    """The automata of queries under common names, as one; ``starts``: of each. ``by``: the evaluator."""
+def merge(patterns: Sequence[SequencePattern], starts: Sequence[ProgramState], by: str) -> Merged:
+    """The automata of queries under common names, as one; ``starts``: of each. ``by``: the matcher."""
     return _merged(patterns, starts, by)[0]
 
 
 def tables(
-    patterns: Sequence[SequencePattern], starts: Sequence[Place], intern: Callable[[Term], int], by: str
+    patterns: Sequence[SequencePattern], starts: Sequence[ProgramState], intern: Callable[[Term], int]
 ) -> Tables:
     """The same as tables. Raises ``BeyondTables``."""
-    merged, merger = _merged(patterns, starts, by)
-    if by == "ordered" and any(map(_is_twofold, merger.ways.values())):
+    merged, merger = _merged(patterns, starts, "nfa")
+    if merger.is_ordered and any(map(_is_twofold, merger.ways.values())):
         raise BeyondTables("what a variable belongs to does not depend on the side of a |", "several queries")
     analysis = Analysis(merged.pattern, start=merged.start)
     ways = [(merger.ways[gate], _size(gate)) for gate in analysis.gates]
@@ -104,13 +104,15 @@ def tables(
     )
 
 
-def _merged(patterns: Sequence[SequencePattern], starts: Sequence[Place], by: str) -> tuple[Merged, _Merger]:
+def _merged(
+    patterns: Sequence[SequencePattern], starts: Sequence[ProgramState], by: str
+) -> tuple[Merged, _Merger]:
     whole = together(patterns)
     is_single = len(set(whole.streams)) == 1
-    merger = _Merger(by == "ordered", is_told=by in ("kernel", "ordered") and is_single)
+    merger = _Merger(whole.query.skip is not None, is_told=by == "nfa" and is_single)
     start = merger.place(dict(enumerate(starts)))
     wanted = {place: frozenset(member for member, _ in key) for key, place in merger.known.items()}
-    ends: dict[Place, dict[tuple[Action, ...], frozenset[int]]] = {}
+    ends: dict[ProgramState, dict[tuple[Action, ...], frozenset[int]]] = {}
     for place, found in merger.accepts.items():
         of_place = ends[place] = {}
         for (actions, _), of in found.items():
@@ -122,30 +124,30 @@ class _Merger:
     """Merges places of members: a merged place stands for one place of each of some members.
 
     With ``;``, a partial match can wait at one gate for elements that no member may skip, although each
-    member waits for another element: it then has bits for the ones that it has taken or, in ``ordered``, for
+    member waits for another element: it then has bits for the ones that it has taken or, with SKIP, for
     its members.
     """
 
     def __init__(self, is_ordered: bool, is_told: bool) -> None:
-        self._is_ordered, self._is_told = is_ordered, is_told
+        self.is_ordered, self._is_told = is_ordered, is_told
         #: Of each gate and each of its ways, the members' gates and the numbers of the way there.
         self.ways: dict[Gate, list[dict[int, tuple[Gate, int]]]] = {}
-        self.accepts: dict[Place, dict[_Ending, dict[int, Place]]] = {}
+        self.accepts: dict[ProgramState, dict[_Ending, dict[int, ProgramState]]] = {}
         #: By what they are of the members.
-        self.known: dict[frozenset[tuple[int, Place]], Place] = {}
+        self.known: dict[frozenset[tuple[int, ProgramState]], ProgramState] = {}
 
-    def place(self, own: Mapping[int, Place]) -> Place:
+    def place(self, own: Mapping[int, ProgramState]) -> ProgramState:
         """The place that is these places of the members."""
         key = frozenset(own.items())
         known = self.known.get(key)
         if known is not None:
             return known
-        made = self.known[key] = Place()
-        accepts: dict[_Ending, dict[int, Place]] = {}
+        made = self.known[key] = ProgramState()
+        accepts: dict[_Ending, dict[int, ProgramState]] = {}
         alike: dict[object, dict[int, Gate]] = {}
         for member, place in own.items():
             for ends, order in zip(place.accepts, place.orders, strict=True):
-                accepts.setdefault((ends, order if self._is_ordered else ()), {})[member] = place
+                accepts.setdefault((ends, order if self.is_ordered else ()), {})[member] = place
             for gate in place.gates:
                 alike.setdefault(self._what(gate), {})[member] = gate
         made.accepts = tuple(ends for ends, _ in accepts)
@@ -210,7 +212,7 @@ def _step(way: GateEdge) -> object:
     return way.begins, way.unit, way.inside
 
 
-def _candidates(ways: Sequence[tuple[_Ways, int]], own: Sequence[Sequence[Place]]) -> Ints:
+def _candidates(ways: Sequence[tuple[_Ways, int]], own: Sequence[Sequence[ProgramState]]) -> Ints:
     """Of each member, what number each candidate of all is as its own; -1: none.
 
     A way is one candidate, since there is no ``&``; behind the ways are rivals that are none.
@@ -232,7 +234,7 @@ def _candidates(ways: Sequence[tuple[_Ways, int]], own: Sequence[Sequence[Place]
     return found
 
 
-def _begins(places: Sequence[Place]) -> dict[Gate, int]:
+def _begins(places: Sequence[ProgramState]) -> dict[Gate, int]:
     """The number of the first candidate of each gate."""
     begins, count = dict[Gate, int](), 0
     for place in places:
@@ -266,12 +268,13 @@ def _size(gate: Gate) -> int:
 
 
 def _accepts(
-    accepts: Sequence[tuple[tuple[Action, ...], Mapping[int, Place]]], own: Sequence[Sequence[Place]]
+    accepts: Sequence[tuple[tuple[Action, ...], Mapping[int, ProgramState]]],
+    own: Sequence[Sequence[ProgramState]],
 ) -> Ints:
     """The same of the ways to end."""
-    numbers: list[dict[tuple[Place, tuple[Action, ...]], int]] = []
+    numbers: list[dict[tuple[ProgramState, tuple[Action, ...]], int]] = []
     for places in own:
-        of_member: dict[tuple[Place, tuple[Action, ...]], int] = {}
+        of_member: dict[tuple[ProgramState, tuple[Action, ...]], int] = {}
         for number, way in enumerate((place, ends) for place in places for ends in place.accepts):
             of_member.setdefault(way, number)
         numbers.append(of_member)

@@ -14,10 +14,10 @@ from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import Atom, Either, Node, SequencePattern
 from spaseq.automaton.show import ending, label, show
 from spaseq.language.syntax import Query, Values
-from spaseq.matching.evaluators import choose
 from spaseq.matching.filters.postfix import BeyondTables
-from spaseq.matching.interpreter.program import Place, RunsProgram
-from spaseq.matching.model import bounds
+from spaseq.matching.interpreter.program import ProgramState, RunsProgram
+from spaseq.matching.model import stream_window
+from spaseq.matching.planner import choose
 from spaseq.matching.sharing.canonical import AskedBeginning, Canonical, OutlineNumbers, canonical
 from spaseq.matching.sharing.cohort import SHARING, kind
 from spaseq.matching.sharing.merge import Merged, merge, tables
@@ -244,21 +244,21 @@ def _prefixes(units: Mapping[_Unit, Query], reasons: dict[_Unit, str]) -> list[P
     alike: dict[tuple[frozenset[str], str, object], list[_Member]] = {}
     for unit, query in units.items():
         pattern = normalise(query)
-        evaluator = choose(pattern).name
+        matcher = choose(pattern).name
         streams = frozenset(stream.iri.value for stream in query.streams)
         questions, elements = numbers.setdefault(streams, (OutlineNumbers(), OutlineNumbers()))
-        common = canonical(pattern, _asked(pattern, questions), elements) if evaluator in SHARING else None
-        if evaluator not in SHARING:
-            reasons.setdefault(unit, f"{evaluator} shares no partial matches")
+        common = canonical(pattern, _asked(pattern, questions), elements) if matcher in SHARING else None
+        if matcher not in SHARING:
+            reasons.setdefault(unit, f"{matcher} shares no partial matches")
         elif common is None:
             reasons.setdefault(unit, "only ; and : share, without negation, CONSUME and FILTERs of WHERE")
         else:
-            begins = streams, evaluator, kind(common, bounds(query.window, False, 0), evaluator)
+            begins = streams, matcher, kind(common, stream_window(query.window, False, 0), matcher)
             alike.setdefault(begins, []).append((unit, pattern, common))
     return [
         found
-        for (_, evaluator, _), members in alike.items()
-        if len(members) > 1 and (found := _prefix(members, evaluator))
+        for (_, matcher, _), members in alike.items()
+        if len(members) > 1 and (found := _prefix(members, matcher))
     ]
 
 
@@ -273,15 +273,15 @@ def _asked(pattern: SequencePattern, questions: OutlineNumbers) -> dict[str, Ask
     return asked
 
 
-def _prefix(members: Sequence[_Member], evaluator: str) -> Prefix | None:
+def _prefix(members: Sequence[_Member], matcher: str) -> Prefix | None:
     patterns = [common.pattern for _, _, common in members]
     terms = OutlineNumbers()
     try:
         starts = [RunsProgram(compile_pattern(pattern)).start for pattern in patterns]
-        if evaluator in ("kernel", "ordered"):
-            merged = tables(patterns, starts, lambda term: terms.of(term) + 1, evaluator).merged
+        if matcher == "nfa":
+            merged = tables(patterns, starts, lambda term: terms.of(term) + 1).merged
         else:
-            merged = merge(patterns, starts, evaluator)
+            merged = merge(patterns, starts, matcher)
     except BeyondTables:
         return None
     names = [name for name, _, _ in members]
@@ -319,7 +319,7 @@ def _prefix(members: Sequence[_Member], evaluator: str) -> Prefix | None:
     )
 
 
-def _places(merged: Merged) -> list[Place]:
+def _places(merged: Merged) -> list[ProgramState]:
     """The places of an automaton, in breadth."""
     found = [merged.start]
     known = {merged.start}

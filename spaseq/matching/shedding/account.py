@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.effort import Policy, Shed
+from spaseq.bounds import Policy, Shed
 from spaseq.errors import warn_within
 from spaseq.matching.shedding import _kernel_known as cells
 from spaseq.matching.shedding.cost_model import CostModel

@@ -15,13 +15,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.effort import Policy
+from spaseq.bounds import Policy
 from spaseq.language.scope import mentioned
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
-from spaseq.matching.lazy.memory import Memory
-from spaseq.matching.lazy.plans import Plan
+from spaseq.matching.lazy.memory import BufferMemory
+from spaseq.matching.lazy.plans import LazyPlan
 from spaseq.matching.lazy.records import counter, frame, moment, outcome, plan, ring, waiting
-from spaseq.matching.lazy.tables import Compiled
+from spaseq.matching.lazy.tables import LazyTables
 from spaseq.matching.shedding import _kernel_rows as k
 from spaseq.matching.shedding.query import sheddable
 from spaseq.matching.shedding.rates import shrunk
@@ -250,7 +250,7 @@ _LEVELS: Final = {1: 18, 2: 8}
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class MatchEnding:
     """How a match may end: with a row of one GPM, after rows of ``others``, by their numbers."""
 
     last: int
@@ -271,7 +271,7 @@ class BufferClasses:
     goes: npt.NDArray[np.bool_]
     shapes: tuple[tuple[int, ...], ...]
     sites: Ints
-    ways: tuple[Ending, ...]
+    ways: tuple[MatchEnding, ...]
     edges: int
 
     def slice_of(self, g: int) -> slice:
@@ -280,7 +280,7 @@ class BufferClasses:
         return slice(begin, begin + int(np.prod(self.shapes[g], dtype=np.int64)))
 
 
-def classes(compiled: Compiled) -> BufferClasses:
+def classes(compiled: LazyTables) -> BufferClasses:
     """What tells rows apart in the buffers of a query."""
     plans = [plan for plan, _ in compiled.plans]
     going = sheddable(plans)
@@ -318,14 +318,14 @@ def classes(compiled: Compiled) -> BufferClasses:
     )
 
 
-def _ways(plan: Plan, numbers: dict[str, int]) -> Iterator[Ending]:
+def _ways(plan: LazyPlan, numbers: dict[str, int]) -> Iterator[MatchEnding]:
     for i, last in enumerate(plan.items):
         if not plan.after(i):
             others = (numbers[item.atom.gpm] for j, item in enumerate(plan.items) if j != i)
-            yield Ending(numbers[last.atom.gpm], tuple(others))
+            yield MatchEnding(numbers[last.atom.gpm], tuple(others))
 
 
-def _read(compiled: Compiled) -> Iterator[str]:
+def _read(compiled: LazyTables) -> Iterator[str]:
     """The variables that conditions read, those of the first conditions first."""
     for _, demanded in compiled.plans:
         for condition in demanded.conditions:
@@ -345,7 +345,7 @@ _AT_ONCE: Final = 2
 class BufferRows:
     """The rows of a memory, as they are shed; what is known of them is in ``worth``."""
 
-    def __init__(self, compiled: Compiled, memory: Memory, worth: BufferModel) -> None:
+    def __init__(self, compiled: LazyTables, memory: BufferMemory, worth: BufferModel) -> None:
         self._tables, self._memory, self._worth = compiled.tables, memory, worth
         self.begin()
         # Up to where rows have been counted.

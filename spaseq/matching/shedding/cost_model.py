@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.effort import Policy
+from spaseq.bounds import Policy
 from spaseq.matching.shedding import _kernel_known as k
 from spaseq.matching.shedding.features import Features, Quantiles
 from spaseq.matching.shedding.overload import WindowLength

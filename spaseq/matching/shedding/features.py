@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.filters import _kernel_values as v
-from spaseq.matching.filters.postfix import Accumulator, Lookup, Site, Step
+from spaseq.matching.filters.postfix import Accumulator, DerivedLookup, FilterSite, Instruction
 from spaseq.matching.filters.programs import Programs, Sections
-from spaseq.matching.interpreter.program import Place
+from spaseq.matching.interpreter.program import ProgramState
 from spaseq.matching.nfa.records import chains, gates, places
-from spaseq.matching.nfa.tables.analysis import Analysis, Chain, Compiled
+from spaseq.matching.nfa.tables.analysis import Analysis, KeyedRows, NfaTables
 from spaseq.matching.shedding import _kernel_known as k
 from spaseq.matching.shedding import _kernel_rehearsed as ghosts
 from spaseq.terms.dictionary import Term
@@ -107,7 +107,7 @@ class Features:
         return slice(begin, begin + next(place.size for place in self.places if gate in place.gates))
 
 
-def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
+def features(compiled: NfaTables, intern: Callable[[Term], int]) -> Features:
     """The features of a query's places."""
     analysis = compiled.analysis
     bound = _bound(analysis)
@@ -169,7 +169,7 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
 
 
 def _rehearsed(
-    compiled: Compiled, places: Sequence[Codes], steps: Sequence[ClassStep], codes: Sequence[Code],
+    compiled: NfaTables, places: Sequence[Codes], steps: Sequence[ClassStep], codes: Sequence[Code],
     programs: Programs, start: int,
 ) -> tuple[Ints, Rehearsed | None]:  # fmt: skip
     """Of each way, the columns from ``W_FROM`` on, and what is rehearsed at all.
@@ -212,16 +212,16 @@ def _column(columns: Mapping[str, int], name: str) -> int:
     return columns.get(name, -1)
 
 
-def _repeats(place: Place) -> bool:
+def _repeats(place: ProgramState) -> bool:
     """Whether a way out of a place leads back to it."""
     return any(place is again for way in _ways(place) for again in _walk(way))
 
 
-def _ways(place: Place) -> list[Place]:
+def _ways(place: ProgramState) -> list[ProgramState]:
     return [way.target for gate in place.gates for way in gate.ways]
 
 
-def _walk(place: Place) -> list[Place]:
+def _walk(place: ProgramState) -> list[ProgramState]:
     """The places that a place leads to, itself first."""
     seen, found = {id(place)}, [place]
     for each in found:
@@ -252,7 +252,7 @@ def _bound(analysis: Analysis) -> dict[int, frozenset[str]]:
     return bound
 
 
-def _features(analysis: Analysis, place: Place, bound: frozenset[str]) -> Iterator[Code]:
+def _features(analysis: Analysis, place: ProgramState, bound: frozenset[str]) -> Iterator[Code]:
     """What later conditions read of a partial match, those of the next events first."""
     seen, nearest = [place], [place]
     for each in nearest:
@@ -268,7 +268,7 @@ def _features(analysis: Analysis, place: Place, bound: frozenset[str]) -> Iterat
                         seen.append(part.way.target)
                         nearest.append(part.way.target)
     for item in analysis.pattern.where:
-        yield from _parts(analysis.steps(item, Site()), bound, analysis)
+        yield from _parts(analysis.steps(item, FilterSite()), bound, analysis)
 
 
 def _is_before(columns: Mapping[str, int], code: Code) -> bool:
@@ -283,16 +283,16 @@ def _is_had(bound: frozenset[str], analysis: Analysis, code: Code) -> bool:
     return bool(named) and all(_is_bound(step, bound, analysis) for step in named)
 
 
-def _is_bound(step: Step, bound: frozenset[str], analysis: Analysis) -> bool:
+def _is_bound(step: Instruction, bound: frozenset[str], analysis: Analysis) -> bool:
     match step:
-        case Step("PUSH", str(name)):
+        case Instruction("PUSH", str(name)):
             return name in bound and name in analysis.slots
-        case Step("AGGREGATE", Accumulator() as a):
+        case Instruction("AGGREGATE", Accumulator() as a):
             return a.kind in ("SUM", "COUNT", "MIN", "MAX") and a.variable in bound
     return False
 
 
-def _parts(code: Sequence[Step], bound: frozenset[str], analysis: Analysis) -> Iterator[Code]:
+def _parts(code: Sequence[Instruction], bound: frozenset[str], analysis: Analysis) -> Iterator[Code]:
     """The largest parts of a program that are of bound variables, where it goes the straight way."""
     # What is on the stack: its own program, or None if an event to come decides it.
     stack: list[Code | None] = []
@@ -301,31 +301,31 @@ def _parts(code: Sequence[Step], bound: frozenset[str], analysis: Analysis) -> I
         step = code[i]
         i += 1
         match step:
-            case Step("IF_BOUND" | "IF_COMPLETED" | "UNLESS_FALSE" | "UNLESS_TRUE"):
+            case Instruction("IF_BOUND" | "IF_COMPLETED" | "UNLESS_FALSE" | "UNLESS_TRUE"):
                 continue
-            case Step("JUMP" | "KEEP", skip=skip):
+            case Instruction("JUMP" | "KEEP", skip=skip):
                 i += skip
                 continue
-            case Step("CHOOSE"):
+            case Instruction("CHOOSE"):
                 yield from _read(stack.pop())
                 continue
-            case Step("PUSH"):
+            case Instruction("PUSH"):
                 stack.append((step,) if _is_bound(step, bound, analysis) else None)
                 continue
-            case Step("AGGREGATE"):
+            case Instruction("AGGREGATE"):
                 stack.append((step._replace(inside=False),) if _is_bound(step, bound, analysis) else None)
                 continue
-            case Step("CONSTANT"):
+            case Instruction("CONSTANT"):
                 stack.append((step,))
                 continue
-            case Step("ONE" | "BOUND"):
+            case Instruction("ONE" | "BOUND"):
                 stack.append(None)
                 continue
-            case Step("LOOK_UP", Lookup(names=names)):
+            case Instruction("LOOK_UP", DerivedLookup(names=names)):
                 size = len(names)
-            case Step("DISTANCE"):
+            case Instruction("DISTANCE"):
                 size = 4
-            case Step("TEST" | "NOT"):
+            case Instruction("TEST" | "NOT"):
                 size = 1
             case _:
                 size = 1 if step.op in UNARY else 2
@@ -353,7 +353,7 @@ def _read(part: Code | None) -> Iterator[Code]:
 assert (k.F_SIZE, k.W_SIZE) == (3, 11)  # as rows are written here
 
 
-Code = tuple[Step, ...]
+Code = tuple[Instruction, ...]
 
 #: Instructions that take one value, and two, and leave one.
 UNARY: Final = frozenset({"MINUS", "ABS", "FUNCTION"})
@@ -364,7 +364,7 @@ _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def compared(
-    code: Sequence[Step], features: Sequence[Code], brought: Container[str]
+    code: Sequence[Instruction], features: Sequence[Code], brought: Container[str]
 ) -> tuple[str | None, Code]:
     """If a condition is but that: the sign between a feature and a value of an event, and its program.
 
@@ -388,11 +388,11 @@ def compared(
     return None, ()
 
 
-def _is_brought(step: Step, brought: Container[str]) -> bool:
+def _is_brought(step: Instruction, brought: Container[str]) -> bool:
     return step.op not in _FIRST or step.op == "CONSTANT" or (step.op == "PUSH" and step.what in brought)
 
 
-def balanced(code: Sequence[Step], is_own: Callable[[Code], bool]) -> Code:
+def balanced(code: Sequence[Instruction], is_own: Callable[[Code], bool]) -> Code:
     """A condition, or several, whose comparisons of sums have what a partial match has on the left side.
 
     Of ``z + x > y + 3``, where ``x`` and ``y`` are its own, it is ``x - y`` that tells partial matches apart,
@@ -407,7 +407,7 @@ def balanced(code: Sequence[Step], is_own: Callable[[Code], bool]) -> Code:
     """
     if any(step.op not in _FIRST | UNARY | BINARY | {"COMPARE"} for step in code):
         return tuple(code)
-    out, begin = list[Step](), 0
+    out, begin = list[Instruction](), 0
     for i, step in enumerate(code):
         if step.op == "COMPARE":
             out += _balanced(code[begin : i + 1], is_own)
@@ -422,7 +422,7 @@ class _Sum(NamedTuple):
     terms: tuple[tuple[bool, Code], ...]
 
 
-def _balanced(code: Sequence[Step], is_own: Callable[[Code], bool]) -> Sequence[Step]:
+def _balanced(code: Sequence[Instruction], is_own: Callable[[Code], bool]) -> Sequence[Instruction]:
     sides = _sides(code)
     if sides is None:
         return code
@@ -446,16 +446,16 @@ def _negative(terms: Sequence[tuple[bool, Code]]) -> tuple[tuple[bool, Code], ..
     return tuple((not is_added, code) for is_added, code in terms)
 
 
-def _added(terms: Sequence[tuple[bool, Code]]) -> list[Step]:
+def _added(terms: Sequence[tuple[bool, Code]]) -> list[Instruction]:
     """The program of a sum."""
     (is_added, first), *rest = sorted(terms, key=lambda term: not term[0])
-    code = [*first] if is_added else [*first, Step("MINUS")]
+    code = [*first] if is_added else [*first, Instruction("MINUS")]
     for is_added, term in rest:
-        code += [*term, Step("ADD" if is_added else "SUBTRACT")]
+        code += [*term, Instruction("ADD" if is_added else "SUBTRACT")]
     return code
 
 
-def _sides(code: Sequence[Step]) -> tuple[_Sum, _Sum] | None:
+def _sides(code: Sequence[Instruction]) -> tuple[_Sum, _Sum] | None:
     """The operands of a program that is one ordering comparison of numbers, calculated without branches."""
     if not code or code[-1].op != "COMPARE" or code[-1].what not in _FLIPPED:
         return None
@@ -471,7 +471,7 @@ def _sides(code: Sequence[Step]) -> tuple[_Sum, _Sum] | None:
 
 
 def _terms(
-    step: Step, whole: Code, of: Sequence[tuple[tuple[bool, Code], ...]]
+    step: Instruction, whole: Code, of: Sequence[tuple[tuple[bool, Code], ...]]
 ) -> tuple[tuple[bool, Code], ...]:
     """What the value of a program is the sum of; ``of``: the terms of what its last step takes."""
     match step.op:
@@ -521,7 +521,7 @@ def tells_the_dead(analysis: Analysis) -> bool:
     )
 
 
-def graves(compiled: Compiled) -> Ints:
+def graves(compiled: NfaTables) -> Ints:
     """Where partial matches stand that what comes may end, as ``_kernel_known`` reads it.
 
     For each chain of rows that are forbidden, and each gate at which partial matches wait meanwhile whose
@@ -533,7 +533,7 @@ def graves(compiled: Compiled) -> Ints:
     return np.array(list(rows), dtype=np.int64).reshape(-1, k.G_SIZE)
 
 
-def _rows(compiled: Compiled) -> Iterator[tuple[int, ...]]:
+def _rows(compiled: NfaTables) -> Iterator[tuple[int, ...]]:
     analysis, t = compiled.analysis, compiled.tables
     first = int(t[t[v.START] + places.GATES])
     for number, gate in enumerate(analysis.gates):
@@ -547,12 +547,12 @@ def _rows(compiled: Compiled) -> Iterator[tuple[int, ...]]:
                     yield _at(compiled, chain), first + number * gates.SIZE, len(columns), *filled
 
 
-def _columns(compiled: Compiled, gpm: str, names: list[str]) -> list[int]:
+def _columns(compiled: NfaTables, gpm: str, names: list[str]) -> list[int]:
     number = compiled.gpms.index(gpm)
     return [compiled.columns.index((number, name)) for name in names]
 
 
-def _at(compiled: Compiled, chain: Chain) -> int:
+def _at(compiled: NfaTables, chain: KeyedRows) -> int:
     """Where a chain stands in the tables."""
     t, gpm = compiled.tables, compiled.gpms.index(chain.gpm)
     key = _columns(compiled, chain.gpm, list(chain.key))

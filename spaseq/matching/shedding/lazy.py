@@ -1,4 +1,4 @@
-"""The lazy evaluator under a bound: between events, buffered rows are shed.
+"""The lazy matcher under a bound: between events, buffered rows are shed.
 
 A match is found if all its rows are there, so that nothing is found that is not without a bound. What
 something looks for that must be absent stays. An event is looked at as the last of a match before it can go.
@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.alone import Single
-from spaseq.effort import Policy, Pool, Shed, WorkClock
+from spaseq.bounds import Policy, Pool, Shed, WorkClock
 from spaseq.errors import warn_within
 from spaseq.events import EventBatch, Stamp
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
-from spaseq.matching.lazy.evaluator import Lazy
+from spaseq.matching.lazy.matcher import LazyMatcher
 from spaseq.matching.lazy.records import counter, passing
-from spaseq.matching.lazy.tables import Compiled
+from spaseq.matching.lazy.tables import LazyTables
 from spaseq.matching.shedding.account import given_up, recall_of
 from spaseq.matching.shedding.buffers import BufferModel, BufferRows, classes
-from spaseq.matching.shedding.overload import Overload, Pace, late
+from spaseq.matching.shedding.overload import LoadMeter, Overload, late
 from spaseq.matching.shedding.query import BoundedQuery
 from spaseq.matching.shedding.selection import part_of
 from spaseq.patterns.spectra.solutions import Solutions
@@ -48,28 +48,28 @@ _ROUNDS: Final = 6
 _STATE: Final = 0.5
 
 
-class SheddingLazy(Lazy):
-    """The lazy evaluator, which keeps its bounds by shedding. ``shed`` says what was given up."""
+class SheddingLazy(LazyMatcher):
+    """The lazy matcher, which keeps its bounds by shedding. ``shed`` says what was given up."""
 
-    def __init__(self, query: BoundedQuery, compiled: Compiled | None = None) -> None:
+    def __init__(self, query: BoundedQuery, compiled: LazyTables | None = None) -> None:
         """``compiled``: its tables, if there are some."""
-        effort, context = query.effort, query.context
+        bound, context = query.bound, query.context
         budget = context.budget if query.many is None else query.many.budget
         super().__init__(
-            query.pattern, query.dictionary, context, query.bounds, compiled=compiled, budget=budget
+            query.pattern, query.dictionary, context, query.window, compiled=compiled, budget=budget
         )
         self._memory.bound()
         self.shed = Shed()
-        self._effort = effort
+        self._bound = bound
         self._name = query.name
-        self._overload = None if effort.latency is None else Overload(effort.latency)
+        self._overload = None if bound.latency is None else Overload(bound.latency)
         # What it would be compared with passes over nothing.
-        self._passes_over = self._overload is not None and effort.policy is Policy.SHARP
+        self._passes_over = self._overload is not None and bound.policy is Policy.SHARP
         if self._overload is not None and self._passes_over:
             self._overload.even = 1.0  # less is left free for bursts
-        self._worth = BufferModel(classes(self._compiled), query.bounds.reach, effort.policy)
+        self._worth = BufferModel(classes(self._compiled), query.window.reach, bound.policy)
         self._rows = BufferRows(self._compiled, self._memory, self._worth)
-        self._pace = Pace(effort, _FEW)
+        self._pace = LoadMeter(bound, _FEW)
         # Since the last look: events, seconds, and what it took itself. Units of work, and of these what was
         # looked at when they were counted last.
         self._events, self._spent, self._pause = 0, 0.0, 0.0
@@ -84,10 +84,10 @@ class SheddingLazy(Lazy):
         self._last_shed = 0
         self._budget, self._least = budget, self._memory.nbytes
         self._load_passes()
-        if effort.pool is not None and effort.pool.size < (least := self._least + self._memory.scratch_bytes):
+        if bound.pool is not None and bound.pool.size < (least := self._least + self._memory.scratch_bytes):
             warn_within(
                 f"{self._name} keeps its buffers in {least:,} bytes at least, and not in the "
-                f"{effort.pool.size:,} that all queries together may take: give more memory"
+                f"{bound.pool.size:,} that all queries together may take: give more memory"
             )
 
     def _load_passes(self) -> None:
@@ -102,14 +102,14 @@ class SheddingLazy(Lazy):
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``."""
-        clock, at = self._effort.clock, 0
+        clock, at = self._bound.clock, 0
         while at < len(batch):
             end = min(len(batch), at + self._pace.chunk)
             part, found = part_of(batch, solutions, at, end)
             begin = clock()
             begin = yield from self._pace.timed(super().process(part, start + at, found), begin)
             self._pace.events += end - at
-            self._see_to(begin, int(self._bounds.places(part, start + at)[-1]))
+            self._see_to(begin, int(self._window.places(part, start + at)[-1]))
             at = end
 
     def take_one(
@@ -122,9 +122,9 @@ class SheddingLazy(Lazy):
         self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
     ) -> Iterator[Block] | None:
         """See ``Quick.take_single``: what is to be done between events waits for some of them."""
-        begin = self._effort.clock()
+        begin = self._bound.clock()
         columns = self._take_alone(at, graph, terms, start, event)
-        status, place = self._begin_one(columns), self._bounds.place(at.time, start)
+        status, place = self._begin_one(columns), self._window.place(at.time, start)
         if status != lay.DONE or self._memory.counters.item(counter.FOUND):
             return self._completes(columns, status, begin, place)
         self._end_one(begin, place)
@@ -161,7 +161,7 @@ class SheddingLazy(Lazy):
 
     def _see_to(self, begin: float, place: int) -> None:
         """Sees to the bound after some events: the last of these took since ``begin``."""
-        clock, load = self._effort.clock, self._load
+        clock, load = self._bound.clock, self._load
         events = self._pace.see()
         self._count(events)
         units, self._units = self._units, 0.0
@@ -181,12 +181,12 @@ class SheddingLazy(Lazy):
 
     def _allow(self, overload: Overload, events: int, spent: float, units: float) -> None:
         """Says what the next events may take together, by what these took."""
-        assert self._effort.latency is not None
+        assert self._bound.latency is not None
         beyond = np.maximum([spent - events * overload.least, units - events], 0.0)
         self._beyond = self._beyond * (1 - _FORGET) ** events + beyond
         if self._beyond.all():
             unit = self._beyond[0] / self._beyond[1]
-            most = passing.EVENTS * (_MOST * self._effort.latency - overload.least) / unit
+            most = passing.EVENTS * (_MOST * self._bound.latency - overload.least) / unit
             self._memory.bounded[passing.MOST] = int(np.clip(most, 1, _ANY))
 
     def _begin(self, columns: Ints, new: Ints) -> int:
@@ -200,8 +200,8 @@ class SheddingLazy(Lazy):
         self._tested = tested
         self._units += units
         self._worth.work(units - events, 0)
-        if isinstance(self._effort.clock, WorkClock):
-            self._effort.clock.add(units)
+        if isinstance(self._bound.clock, WorkClock):
+            self._bound.clock.add(units)
 
     def _come(self) -> Ints:
         # What was shed comes again: else an order would be best until less is shed.
@@ -213,8 +213,8 @@ class SheddingLazy(Lazy):
             return
         self._units += len(found)
         self._worth.work(len(found), len(found))
-        if isinstance(self._effort.clock, WorkClock):
-            self._effort.clock.add(len(found))
+        if isinstance(self._bound.clock, WorkClock):
+            self._bound.clock.add(len(found))
         numbers = self._columns.numbers
         self._rows.credit(found, choices, numbers.numbers, numbers.codes)
         self._found_so_far += len(found)
@@ -262,7 +262,7 @@ class SheddingLazy(Lazy):
         if gone:
             self._begin_shedding(late(self.shed.latency))
             self._last_shed = axis
-        elif self.shed.active and axis - self._last_shed > max(1, self._bounds.reach):
+        elif self.shed.active and axis - self._last_shed > max(1, self._window.reach):
             self.end_shedding()
         self._estimate()
 
@@ -276,13 +276,13 @@ class SheddingLazy(Lazy):
     @property
     def _is_large(self) -> bool:
         """Whether buffers take more than they may."""
-        pool = self._effort.pool
+        pool = self._bound.pool
         return pool is not None and self._memory.nbytes > self._room(pool)
 
     def _room(self, pool: Pool) -> int:
         """How many bytes buffers may take."""
         others = self._budget.size - self._budget.but("events") + self._memory.scratch_bytes
-        most = pool.share(self._effort, self._memory.nbytes + others)
+        most = pool.share(self._bound, self._memory.nbytes + others)
         return max(most - others, int(_STATE * most), self._least)
 
     def _grow(self, status: int, wanted: Ints, axis: int) -> None:
@@ -293,7 +293,7 @@ class SheddingLazy(Lazy):
 
     def _lighten(self, axis: int, more: Callable[[], int]) -> None:
         """Sheds until there is room for so many bytes more."""
-        pool = self._effort.pool
+        pool = self._bound.pool
         for _ in range(_ROUNDS if pool is not None else 0):
             assert pool is not None
             room = self._room(pool)
@@ -309,8 +309,8 @@ class SheddingLazy(Lazy):
     def _alive(self) -> tuple[Floats, Floats]:
         """See ``BufferRows.alive``."""
         numbers = self._columns.numbers
-        if isinstance(self._effort.clock, WorkClock):
-            self._effort.clock.add(self._memory.buffered * _LOOK)
+        if isinstance(self._bound.clock, WorkClock):
+            self._bound.clock.add(self._memory.buffered * _LOOK)
         return self._rows.alive(numbers.numbers, numbers.codes)
 
     def _let_go(self, kept: Floats, *, every: bool) -> int:

@@ -9,21 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.alone import Single
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 from spaseq.events import EventBatch, Stamp
 from spaseq.matching.nfa import sizing
-from spaseq.matching.nfa.evaluator import Kernel
-from spaseq.matching.nfa.memory import Memory, Room
+from spaseq.matching.nfa.matcher import NfaMatcher
+from spaseq.matching.nfa.memory import Capacity, RunMemory
 from spaseq.matching.nfa.records import header as mem
 from spaseq.matching.nfa.sizing import Turns
-from spaseq.matching.nfa.tables.analysis import Compiled
+from spaseq.matching.nfa.tables.analysis import NfaTables
 from spaseq.matching.nfa.tables.compiling import compile_tables
 from spaseq.matching.shedding import _kernel_known as absent
 from spaseq.matching.shedding import _kernel_known as cells
 from spaseq.matching.shedding import _kernel_passes as k
 from spaseq.matching.shedding.cost_model import CostModel
 from spaseq.matching.shedding.features import features
-from spaseq.matching.shedding.overload import Pace
+from spaseq.matching.shedding.overload import LoadMeter
 from spaseq.matching.shedding.query import BoundedQuery
 from spaseq.matching.shedding.rates import Queries, only
 from spaseq.patterns.spectra.solutions import Solutions
@@ -46,25 +46,25 @@ _MOST_BURIED: Final = 1_024.0
 _SAMPLED: Final = (1, 8, 11, 10, 5, 12, 15, 14, 9, 16, 3, 2, 13, 4, 7, 6)
 
 
-class Observed(Kernel):
+class Observed(NfaMatcher):
     """The kernel; between events its arena is looked at (``_kernel_passes``), which it does not notice.
 
     What is seen, and what matches come of, is in the sketch.
     """
 
     def __init__(
-        self, query: BoundedQuery, compiled: Compiled | None = None, queries: Queries | None = None
+        self, query: BoundedQuery, compiled: NfaTables | None = None, queries: Queries | None = None
     ) -> None:
         """``compiled``: its tables, if there are some; ``queries``: whose its matches are, if of several."""
-        pattern, dictionary, bounds = query.pattern, query.dictionary, query.bounds
+        pattern, dictionary, window = query.pattern, query.dictionary, query.window
         compiled = compiled or compile_tables(pattern, dictionary.pin)
         budget = None if query.many is None else query.many.budget
-        super().__init__(pattern, dictionary, query.context, bounds, compiled, budget, floor=sizing.ENOUGH)
+        super().__init__(pattern, dictionary, query.context, window, compiled, budget, floor=sizing.ENOUGH)
         self._sizing.spare = 0  # a bound of memory counts it
-        self._turns = Turns(compiled, self._budget) if query.effort.pool is None else None
-        self._effort = query.effort
+        self._turns = Turns(compiled, self._budget) if query.bound.pool is None else None
+        self._bound = query.bound
         self._features = features(self._compiled, dictionary.pin)
-        self._sketch = CostModel(self._features, bounds.reach, queries or only(len(compiled.accepts)))
+        self._sketch = CostModel(self._features, window.reach, queries or only(len(compiled.accepts)))
         self._known: Ints = self._unknown()
         # Where the next new partial matches will stand; of the look at hand, the next place.
         self._next, self._hand = int(self._memory.ints[mem.NEXT_WAIT]), 0
@@ -77,7 +77,7 @@ class Observed(Kernel):
         # From one such to the next, and how often one was.
         self._apart, self._samples = _SAMPLED[0], 0
         # Since the bound was seen to. Where work is counted, and not measured, every event is asked.
-        self._pace = Pace(query.effort)
+        self._pace = LoadMeter(query.bound)
         # On so many ghosts events may be tried; at so many partial matches it may be looked whether they are
         # dead, and up to where, and when, that was done of what is negated.
         self._trials, self._burials = 0.0, 0.0
@@ -86,7 +86,7 @@ class Observed(Kernel):
         self._load, self._loads = 0.0, np.zeros(self._features.classes)
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
-        self._place = int(self._bounds.places(batch, start)[0]), int(batch.time[0])
+        self._place = int(self._window.places(batch, start)[0]), int(batch.time[0])
         memory = self._memory
         columns = super()._take(batch, start, solutions)
         self._rehearse(columns, memory)
@@ -102,7 +102,7 @@ class Observed(Kernel):
     ) -> Ints:
         memory = self._memory
         columns = super()._take_alone(at, graph, terms, start, event)
-        self._place = self._bounds.place(at.time, start), at.time
+        self._place = self._window.place(at.time, start), at.time
         self._since_shown += 1
         is_asked = self._pace.is_exact or self._since_shown >= self._apart
         if is_asked:
@@ -112,7 +112,7 @@ class Observed(Kernel):
         self._meet(columns, 1, is_asked=is_asked)
         return columns
 
-    def _rehearse(self, columns: Ints, before: Memory) -> None:
+    def _rehearse(self, columns: Ints, before: RunMemory) -> None:
         """Tries events on ghosts. ``before``: the memory as it was before they came."""
         rehearsal, memory = self._sketch.rehearsal, self._memory
         if rehearsal is not None:
@@ -162,8 +162,8 @@ class Observed(Kernel):
             self._since_shown = 0
             self._samples += 1
             self._apart = _SAMPLED[self._samples % len(_SAMPLED)]
-            if isinstance(self._effort.clock, WorkClock):
-                self._effort.clock.add(events + shown)
+            if isinstance(self._bound.clock, WorkClock):
+                self._bound.clock.add(events + shown)
 
     def _ask(self, columns: Ints, events: int) -> int:
         """Asks the first of some events how many partial matches it is to be shown to."""
@@ -179,13 +179,13 @@ class Observed(Kernel):
         self._units += events + made
         self._burials = min(_MOST_BURIED, self._burials + self._units * _BURIED / _LOOK)
         self._trials = min(_MOST_TRIALS, self._trials + self._units * _TRIED / (_TRIAL * _LOOK))
-        if isinstance(self._effort.clock, WorkClock):
-            self._effort.clock.add(made)
+        if isinstance(self._bound.clock, WorkClock):
+            self._bound.clock.add(made)
 
     def _add_work(self, seen: int) -> None:
         """So many partial matches were looked at."""
-        if isinstance(self._effort.clock, WorkClock):
-            self._effort.clock.add(seen * _LOOK)
+        if isinstance(self._bound.clock, WorkClock):
+            self._bound.clock.add(seen * _LOOK)
 
     def _credit(self) -> None:
         f, s = self._features, self._sketch
@@ -199,7 +199,7 @@ class Observed(Kernel):
         k.follow(old.ints, self._memory.ints, known, self._known)
         self._next, self._buried = int(self._memory.ints[mem.NEXT_WAIT]), 0
 
-    def _empty(self, room: Room, like: Memory) -> Memory:
+    def _empty(self, room: Capacity, like: RunMemory) -> RunMemory:
         return super()._empty(room, like) if self._turns is None else self._turns.empty(room, like)
 
     def _unknown(self) -> Ints:

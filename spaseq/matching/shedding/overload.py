@@ -6,7 +6,7 @@ import math
 from collections.abc import Generator, Iterable
 from typing import Final
 
-from spaseq.effort import Effort, Shed, WorkClock, in_ms
+from spaseq.bounds import Bound, Shed, WorkClock, in_ms
 from spaseq.errors import warn_within
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.shedding import _kernel_known as k
@@ -214,17 +214,17 @@ _LONG: Final = 4e-3
 _ALONE: Final = 64
 
 
-class Pace:
+class LoadMeter:
     """Counts the events that came, and the seconds that they took, until the bound is seen to.
 
     ``events`` and ``taken`` are those since then, and ``chunk`` is how many are taken at once of a batch.
     ``is_exact``: work is counted, and not measured, so that the bound is seen to after each event.
     """
 
-    def __init__(self, effort: Effort, few: int = _FEW) -> None:
+    def __init__(self, bound: Bound, few: int = _FEW) -> None:
         """``few``: so many events are taken at once, at least, where they come so."""
-        self._clock, self._latency, self._few = effort.clock, effort.latency, few
-        self.is_exact = isinstance(effort.clock, WorkClock)
+        self._clock, self._latency, self._few = bound.clock, bound.latency, few
+        self.is_exact = isinstance(bound.clock, WorkClock)
         self.chunk, self.events, self.taken = 1, 0, 0.0
 
     def timed(self, found: Iterable[Block], begin: float) -> Generator[Block, None, float]:

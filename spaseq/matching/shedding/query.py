@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from spaseq.automaton.pattern import AnyOrder, Atom, Either, Kleene, Maybe, SequencePattern, walk
 from spaseq.automaton.show import show
-from spaseq.effort import Effort, Policy
+from spaseq.bounds import Bound, Policy
 from spaseq.language.syntax import (
     Ask,
     Consume,
@@ -23,8 +23,8 @@ from spaseq.language.syntax.printing import print_sequence
 from spaseq.limits import Budget
 from spaseq.matching.context import Context
 from spaseq.matching.host import emitted
-from spaseq.matching.lazy.plans import Plan, plans
-from spaseq.matching.model import Bounds
+from spaseq.matching.lazy.plans import LazyPlan, plans
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.obstacles import Obstacle, other_operators, subsequences
 from spaseq.terms.dictionary import Dictionary
 
@@ -42,7 +42,7 @@ class Many:
 
 @dataclass(frozen=True, slots=True)
 class BoundedQuery:
-    """A query over the terms of a ``dictionary``, and the bounds (``effort``) that it keeps by shedding.
+    """A query over the terms of a ``dictionary``, and the bounds (``bound``) that it keeps by shedding.
 
     ``many``: what it is made of, if several queries are run as one.
     """
@@ -50,8 +50,8 @@ class BoundedQuery:
     pattern: SequencePattern
     dictionary: Dictionary
     context: Context
-    bounds: Bounds
-    effort: Effort
+    window: StreamWindow
+    bound: Bound
     many: Many | None = None
 
     @property
@@ -151,7 +151,7 @@ def buffer_obstacles(pattern: SequencePattern, policy: Policy = Policy.SHARP) ->
         yield Obstacle("some element but the last is not negated", show(pattern.root))
 
 
-def sheddable(alternatives: Iterable[Plan]) -> frozenset[str]:
+def sheddable(alternatives: Iterable[LazyPlan]) -> frozenset[str]:
     """Return the GPMs with events that may be shed: those that no negation looks for."""
     taken, forbidden = set[str](), set[str]()
     for plan in alternatives:
@@ -161,6 +161,6 @@ def sheddable(alternatives: Iterable[Plan]) -> frozenset[str]:
     return frozenset(taken - forbidden)
 
 
-def _may_precede(plan: Plan, i: int) -> bool:
+def _may_precede(plan: LazyPlan, i: int) -> bool:
     """Whether an item may come before another one: what comes last in any case is never looked for."""
     return any(not plan.items[i].before >> j & 1 for j in range(len(plan.items)) if j != i)

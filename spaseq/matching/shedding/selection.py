@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Policy
+from spaseq.bounds import Policy
 from spaseq.events import EventBatch
 from spaseq.language.syntax import Consume, Emit
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.host import Key, emitted
-from spaseq.matching.model import Bounds, Found, Occurrence
-from spaseq.matching.nfa.memory import Room
+from spaseq.matching.model import Found, Occurrence, StreamWindow
+from spaseq.matching.nfa.memory import Capacity
 from spaseq.matching.nfa.records import header, waits
 from spaseq.matching.shedding import _kernel_passes as k
 from spaseq.matching.shedding.cost_model import Utilities
@@ -73,14 +73,14 @@ def _values(loads: Floats, gains: Floats, policy: Policy, draw: int) -> Floats:
 
 
 def least_room(
-    tables: Ints, ints: Ints, axis: int, time: int, decided: int, entries: int, start: Room
-) -> Room:
+    tables: Ints, ints: Ints, axis: int, time: int, decided: int, entries: int, start: Capacity
+) -> Capacity:
     """The space that runs, and what was decided, must have; ``start``: less than that it never is."""
     seen = np.zeros(int(ints[header.MOST_NODES]), dtype=np.int8)
     live, nodes = k.remaining(tables, ints, axis, time, seen)
     waits = live + decided * int(tables[v.MOST_GATES]) + 2
     nodes += decided * max(1, int(tables[v.MOST_PARTS]))
-    return Room(*map(max, Room(waits, nodes, decided * int(tables[v.MOST_ACCEPTS]), entries), start))
+    return Capacity(*map(max, Capacity(waits, nodes, decided * int(tables[v.MOST_ACCEPTS]), entries), start))
 
 
 def part_of(
@@ -127,8 +127,8 @@ def admitted_of(
 class Doubt:
     """Remembers the first events of which all was shed, by partition, while that may matter."""
 
-    def __init__(self, pattern: SequencePattern, bounds: Bounds) -> None:
-        self._bounds = bounds
+    def __init__(self, pattern: SequencePattern, window: StreamWindow) -> None:
+        self._window = window
         emit = emitted(pattern)
         self._chooses = emit is not Emit.ALL
         # Among events of several streams, what is earlier does not tell what came before.
@@ -148,7 +148,7 @@ class Doubt:
 
     def forget(self, place: int) -> None:
         """Time has come to a place on the window's axis."""
-        oldest = place - 2 * self._bounds.reach
+        oldest = place - 2 * self._window.reach
         for key, gone in list(self._gone.items()):
             del gone[: bisect_left(gone, (oldest, 0))]
             if not gone:
@@ -169,7 +169,7 @@ class Doubt:
         gone = self._gone.get(key)
         if gone is None:
             return False
-        reach, first = self._bounds.reach, match.first
+        reach, first = self._window.reach, match.first
         # What a partial match consumes that was shed, it does within its window.
         if self._consumes and gone[-1][0] + reach >= self._place(first):
             return True
@@ -180,4 +180,4 @@ class Doubt:
         return at < len(gone) and (not self._by_earlier or gone[at][1] < first.position)
 
     def _place(self, event: Occurrence) -> int:
-        return self._bounds.place(event.time, event.position)
+        return self._window.place(event.time, event.position)

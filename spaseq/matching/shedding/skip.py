@@ -15,22 +15,22 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.alone import Single
-from spaseq.effort import Policy, Shed, WorkClock
+from spaseq.bounds import Policy, Shed, WorkClock
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import Asked
+from spaseq.matching.columns.matcher import PushedPattern
 from spaseq.matching.nfa.compiled import _kernel_layout as status
-from spaseq.matching.nfa.memory import Room, runs_size
+from spaseq.matching.nfa.memory import Capacity, runs_size
 from spaseq.matching.nfa.records import header
-from spaseq.matching.nfa.tables.analysis import Compiled
-from spaseq.matching.ordered.compiled import _kernel_shed as k
-from spaseq.matching.ordered.evaluator import OrderedKernel
-from spaseq.matching.ordered.records import families, matches, roster
+from spaseq.matching.nfa.skip.compiled import _kernel_shed as k
+from spaseq.matching.nfa.skip.matcher import SkipMatcher
+from spaseq.matching.nfa.skip.records import families, matches, roster
+from spaseq.matching.nfa.tables.analysis import NfaTables
 from spaseq.matching.shedding._kernel_known import F_CODE, F_CODE_END, F_SIZE
 from spaseq.matching.shedding.account import given_up, recall_of
 from spaseq.matching.shedding.features import features
-from spaseq.matching.shedding.overload import Overload, Pace, late
+from spaseq.matching.shedding.overload import LoadMeter, Overload, late
 from spaseq.matching.shedding.query import BoundedQuery
 from spaseq.matching.shedding.selection import part_of
 from spaseq.patterns.spectra.solutions import Solutions
@@ -48,26 +48,26 @@ _SELDOM: Final = 16
 _FILLED: Final = 0.8
 
 
-class SheddingOrdered(OrderedKernel):
+class SheddingSkip(SkipMatcher):
     """The preferred matches of the first events that a bound lets go on. ``shed`` says what was given up."""
 
     def __init__(self, query: BoundedQuery) -> None:
-        effort, bounds = query.effort, query.bounds
-        super().__init__(query.pattern, query.dictionary, query.context, bounds)
+        bound, window = query.bound, query.window
+        super().__init__(query.pattern, query.dictionary, query.context, window)
         self.shed = Shed()
-        self._effort = effort
+        self._bound = bound
         self._budget = query.context.budget
         self._name = query.name
         self._gates = [" | ".join(sorted(gate.gpms)) for gate in self._compiled.analysis.gates]
-        self._overload = None if effort.latency is None else Overload(effort.latency)
-        self._fates = Fates(len(self._gates), bounds.size)
+        self._overload = None if bound.latency is None else Overload(bound.latency)
+        self._fates = Fates(len(self._gates), window.size)
         self._lots = np.random.default_rng(1)
         self._features, self._values = _values(self._compiled, query.dictionary.pin)
         self._rows: Ints = np.zeros((64, k.L_SIZE), dtype=np.int64)
         self._run_gates: Ints = np.zeros(256, dtype=np.int64)
         self._run_values: Floats = np.zeros(256)
         self._gone: Floats = np.zeros((STEPS + 1, self._fates.size))
-        self._pace = Pace(effort)
+        self._pace = LoadMeter(bound)
         # The runs there are, the matches found, those that what was shed might have become.
         self._load, self._found_so_far, self._missed = 0, 0, 0.0
         # What the arena said to be alive when it was last asked. Since the last look: events, and the seconds
@@ -78,13 +78,13 @@ class SheddingOrdered(OrderedKernel):
         self._last_shed = 0
         self._listed()  # loads compiled code before anything is measured
         k.let_go(self.families.runs.ints, self.families.rows, np.zeros(0, dtype=np.int64))
-        if effort.pool is not None and effort.pool.size < self._budget.size:
+        if bound.pool is not None and bound.pool.size < self._budget.size:
             warn_within(
                 f"{self._name} keeps its first events in {self._budget.size:,} bytes at least, and not in "
-                f"the {effort.pool.size:,} that all queries together may take: give more memory"
+                f"the {bound.pool.size:,} that all queries together may take: give more memory"
             )
 
-    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
         """See ``Quick.expect``: not where simultaneous events of several streams wait for each other."""
         return self._ranked is None and super().expect(asked, clock)
 
@@ -92,7 +92,7 @@ class SheddingOrdered(OrderedKernel):
         self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
     ) -> Iterator[Block] | None:
         """See ``Quick.take_single``: what is to be done between events waits for some of them."""
-        begin = self._effort.clock()
+        begin = self._bound.clock()
         columns = self._take_alone(at, graph, terms, start, event)
         ended, now = self._run_alone(columns), self._measure(at.time, start)
         if ended != status.DONE or self.families.found:
@@ -111,7 +111,7 @@ class SheddingOrdered(OrderedKernel):
             self._see_to(since, now)
 
     def _process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
-        clock, at = self._effort.clock, 0
+        clock, at = self._bound.clock, 0
         while at < len(batch):
             end = min(len(batch), at + self._pace.chunk)
             part, found = part_of(batch, solutions, at, end)
@@ -123,7 +123,7 @@ class SheddingOrdered(OrderedKernel):
 
     def _see_to(self, begin: float, now: int) -> None:
         """Sees to the bound after some events: the last of these took since ``begin``."""
-        clock, load = self._effort.clock, self._load
+        clock, load = self._bound.clock, self._load
         events = self._pace.see()
         units = events * (1 + load)
         if isinstance(clock, WorkClock):
@@ -176,14 +176,14 @@ class SheddingOrdered(OrderedKernel):
             self._run_values = np.zeros(len(self._run_gates))
 
     def _measure(self, time: int, position: int) -> int:
-        return position if self._bounds.counted else time
+        return position if self._window.counted else time
 
     def _ages(self, firsts: Ints, now: int) -> Ints:
         """How much of its window each first event has behind it; ``firsts``: on the window's axis."""
-        bounds = self._bounds
-        if bounds.sliding:
+        window = self._window
+        if window.sliding:
             return now - firsts
-        return np.full(len(firsts), (now - bounds.start) % bounds.size)
+        return np.full(len(firsts), (now - window.start) % window.size)
 
     def _look_over(self, now: int) -> None:
         """Learns from what there is, and sheds what is too much."""
@@ -208,18 +208,18 @@ class SheddingOrdered(OrderedKernel):
             if not self.shed.active:
                 self.shed.active = True
                 warn_within(f"{self._name} sheds partial matches: {why} (stats.shed says how many)")
-        elif self.shed.active and now - self._last_shed > self._bounds.size:
+        elif self.shed.active and now - self._last_shed > self._window.size:
             self.end_shedding()
 
     def _memory_share(self) -> float:
         """Which share of the runs there is memory for."""
-        pool = self._effort.pool
+        pool = self._bound.pool
         if pool is None:
             return 1.0
         m = self.families.runs.ints
-        most = pool.share(self._effort, self._budget.size) - self._budget.but("runs")
+        most = pool.share(self._bound, self._budget.size) - self._budget.but("runs")
         # As much again may be needed before the next look.
-        room = Room(2 * int(m[header.LIVE_WAITS]), 2 * int(m[header.LIVE_NODES]), 1, 1)
+        room = Capacity(2 * int(m[header.LIVE_WAITS]), 2 * int(m[header.LIVE_NODES]), 1, 1)
         needed = runs_size(self._compiled, room)
         return max(0.0, _FILLED * most / needed) if needed > most else 1.0
 
@@ -243,7 +243,7 @@ class SheddingOrdered(OrderedKernel):
 
     def _worth(self, chances: Floats, seen: Seen, runs: Ints) -> Floats:
         """What it is worth to let each first event go on: more is better."""
-        policy = self._effort.policy
+        policy = self._bound.policy
         if policy is Policy.RANDOM_STATE:
             return self._lots.random(len(chances))
         if policy is Policy.SELECTIVE:
@@ -267,7 +267,7 @@ class SheddingOrdered(OrderedKernel):
             warn_within(f"{self._name} sheds no more: {given_up(self.shed)}")
 
 
-def _values(compiled: Compiled, intern: Callable[[Term], int]) -> tuple[Ints, Ints]:
+def _values(compiled: NfaTables, intern: Callable[[Term], int]) -> tuple[Ints, Ints]:
     """Tables, and by gate where in these the program of what the next condition reads begins and ends."""
     known = features(compiled, intern)
     values = np.full((len(compiled.analysis.gates), 2), -1, dtype=np.int64)

@@ -1,4 +1,4 @@
 """Find all matches at constant cost per event and enumerate them on demand (CORE: tECS).
 
-Open ``evaluator`` first.
+Open ``matcher`` first.
 """

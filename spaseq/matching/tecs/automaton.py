@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Atom, Kleene, SequencePattern, walk
-from spaseq.matching.columns.blocks.plain import Site, Sites
-from spaseq.matching.interpreter.program import Gate, GateEdge, Place
+from spaseq.matching.columns.blocks.plain import EventSite, Sites
+from spaseq.matching.interpreter.program import Gate, GateEdge, ProgramState
 from spaseq.matching.nfa.matches import plain_kleenes
 
 Ints = npt.NDArray[np.int64]
@@ -33,7 +33,7 @@ _LEAST: Final = 16
 class Configuration:
     """Where a run is: its place, and how many iterations its Kleenes have begun."""
 
-    place: Place
+    place: ProgramState
     counts: Counts = ()
 
 
@@ -53,7 +53,7 @@ class DeterministicAutomaton:
     ``unknown`` is how many steps there are that are not known yet.
     """
 
-    def __init__(self, start: Place, labels: Sequence[str]) -> None:
+    def __init__(self, start: ProgramState, labels: Sequence[str]) -> None:
         self._labels = {gpm: number for number, gpm in enumerate(labels)}
         self._minima = _minima(start)
         self._numbers: dict[frozenset[Configuration], int] = {}
@@ -155,7 +155,7 @@ class DeterministicAutomaton:
         return tuple(sorted(now.items()))
 
 
-def _minima(start: Place) -> dict[int, int]:
+def _minima(start: ProgramState) -> dict[int, int]:
     """The iterations that each Kleene needs."""
     found = dict[int, int]()
     actions: list[Action] = []
@@ -171,7 +171,7 @@ def _minima(start: Place) -> dict[int, int]:
     return found
 
 
-def reachable(start: Place) -> list[Place]:
+def reachable(start: ProgramState) -> list[ProgramState]:
     """The places of a program that its runs may come to."""
     places = [start]
     for place in places:
@@ -183,7 +183,7 @@ def reachable(start: Place) -> list[Place]:
 # What a label tells of an event's place in the sequence, where that is one place.
 
 
-def sites(pattern: SequencePattern, start: Place) -> Sites | None:
+def sites(pattern: SequencePattern, start: ProgramState) -> Sites | None:
     """The site of each label, by number; None if a match must be replayed to know what its events are in it.
 
     A label tells where its GPM stands once in the sequence, and always begins an iteration, or never.
@@ -191,14 +191,14 @@ def sites(pattern: SequencePattern, start: Place) -> Sites | None:
     kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
     if pattern.where or plain_kleenes(pattern) != kleenes.keys():
         return None
-    found: dict[str, tuple[int, Site]] = {}
+    found: dict[str, tuple[int, EventSite]] = {}
     gpms = tuple(pattern.gpms)
     steps = [(g, way) for place in reachable(start) for g in place.gates for way in g.ways]
     for gate, way in steps:
         atom = way.unit
         assert isinstance(atom, Atom)  # nothing gathers events here
         kleene = kleenes[way.inside[-1]] if way.inside else None
-        site = Site(
+        site = EventSite(
             gpms.index(atom.gpm),
             atom.gpm,
             None if kleene is None else kleene.id,
@@ -207,4 +207,4 @@ def sites(pattern: SequencePattern, start: Place) -> Sites | None:
         )
         if found.setdefault(atom.gpm, (atom.id, site)) != (atom.id, site):
             return None
-    return Sites([found[gpm][1] if gpm in found else Site(g, gpm) for g, gpm in enumerate(gpms)], gpms)
+    return Sites([found[gpm][1] if gpm in found else EventSite(g, gpm) for g, gpm in enumerate(gpms)], gpms)

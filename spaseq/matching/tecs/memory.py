@@ -1,4 +1,4 @@
-"""The arrays of the enumerating evaluator, and how they grow."""
+"""The arrays of the matcher ``tecs``, and how they grow."""
 
 from __future__ import annotations
 

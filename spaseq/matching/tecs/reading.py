@@ -18,7 +18,7 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import Emit
 from spaseq.matching.columns.blocks.few import FEW, apart, mixed
 from spaseq.matching.columns.blocks.found import Block, Objects, blocks
-from spaseq.matching.columns.blocks.plain import Columns, Site, Sites
+from spaseq.matching.columns.blocks.plain import Columns, EventSite, Sites
 from spaseq.matching.columns.chunk import Stretch
 from spaseq.matching.columns.history import History
 from spaseq.matching.context import Context, Rows
@@ -280,7 +280,7 @@ class RootReading:
             partitions = self._roots.found[roots, root.KEYS : root.KEYS + self._partition]
         stretch, places = self._history.stretch(positions)
         rows, single = self._rows(stretch, places, walked, partitions)
-        sites = self._sites or Sites([Site(g, gpm) for g, gpm in enumerate(self._gpms)], self._gpms)
+        sites = self._sites or Sites([EventSite(g, gpm) for g, gpm in enumerate(self._gpms)], self._gpms)
         if walked.are_alike:
             block = Columns.alike(sites, stretch, partitions, places, tuple(labels.tolist()), rows)
         else:

@@ -1,4 +1,4 @@
-"""What the enumerating evaluator does with events: partial matches, and the roots of complete ones."""
+"""What the matcher ``tecs`` does with events: partial matches, and the roots of complete ones."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from spaseq.events import EARLIEST, EventBatch, Stamp
 from spaseq.language.syntax import Consume
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
-from spaseq.matching.columns.chunk import Chunk
+from spaseq.matching.columns.chunk import SolvedBatch
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.ranks import ranks
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.tecs.automaton import DeterministicAutomaton
 from spaseq.matching.tecs.compiled import _kernel_layout as lay
 from spaseq.matching.tecs.compiled._kernel import label_events, run, spread
@@ -41,7 +41,7 @@ class Update:
         pattern: SequencePattern,
         keys: Sequence[str],
         automaton: DeterministicAutomaton,
-        bounds: Bounds,
+        window: StreamWindow,
         budget: Budget,
         dictionary: Dictionary,
         apart: int = 0,
@@ -50,9 +50,9 @@ class Update:
         self._gpms = tuple(pattern.gpms)
         self.keys = keys
         self.partition = tuple(keys[: len(query.partition)])
-        self._bounds = bounds
+        self._window = window
         self.history = History(self._gpms, self.partition, budget)
-        self.memory = TecsMemory(automaton, len(self._gpms), len(keys), bounds.reach, budget)
+        self.memory = TecsMemory(automaton, len(self._gpms), len(keys), window.reach, budget)
         self.memory.counters[counter.SINGLE] = len(set(pattern.streams)) == 1
         self.memory.counters[counter.CONSUME] = query.consume is Consume.ANY
         self._dictionary, self.apart = dictionary, apart
@@ -120,8 +120,8 @@ class Update:
             tables = tuple(table.by_key(self.partition) for table in tables)
         if not ordered or several.any():
             events = np.concatenate([table.events for table in tables])
-        axis = self._bounds.places(batch, start)
-        chunk = Chunk(start, batch, tables, int(axis[-1]))
+        axis = self._window.places(batch, start)
+        chunk = SolvedBatch(start, batch, tables, int(axis[-1]))
         self.history.add(chunk, self.oldest(int(axis[0])))
         values = [
             np.stack([table.column(name) for name in self.keys], axis=1) for table in tables if self.keys
@@ -155,20 +155,20 @@ class LabelColumns(NamedTuple):
     ends: Ints
 
 
-# Events that come alone, for the enumerating evaluator: each is a few numbers up to the kernel.
+# Events that come alone, for the matcher ``tecs``: each is a few numbers up to the kernel.
 
 
 class SingleUpdate:
     """Gives such events to an ``Update``, one by one; ``taking`` knows what is asked of them."""
 
     def __init__(
-        self, pattern: SequencePattern, dictionary: Dictionary, bounds: Bounds, update: Update
+        self, pattern: SequencePattern, dictionary: Dictionary, window: StreamWindow, update: Update
     ) -> None:
         streams = map(dictionary.pin, dict.fromkeys(pattern.streams))
         ranks = {stream: rank for rank, stream in enumerate(streams)}
         read = [(g, key) for g in range(len(pattern.gpms)) for key in update.keys]
         self.taking = Taking(dictionary, ranks, read, update.history, ordered_by=update.partition)
-        self._bounds, self._update = bounds, update
+        self._window, self._update = window, update
         self._n_keys, count = len(update.keys), len(pattern.gpms)
         # One event as the kernel reads it, written anew for each.
         self._label, self._axis, self._time, self._stream = np.zeros((4, 1), dtype=np.int64)
@@ -182,7 +182,7 @@ class SingleUpdate:
 
     def take(self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None) -> bool:
         """Takes an event, of which nothing is enumerated; false, and nothing done, if it is large."""
-        update, axis = self._update, self._bounds.place(at.time, start)
+        update, axis = self._update, self._window.place(at.time, start)
         update.memory.forget_read()
         batch = self.taking.take(at, graph, terms, start, axis, update.oldest(axis), event)
         if batch is None:

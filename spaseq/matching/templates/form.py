@@ -285,7 +285,7 @@ def _lift(expression: Expression, key: list[object], constants: list[Term]) -> N
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class QueryTemplate:
     """A query with parameters: variables that a table binds, a row for each set of constants.
 
     ``query`` has ``member``, which says whose a row is, before its PARTITION BY. In each of its GPMs stands a
@@ -298,7 +298,7 @@ class Template:
     parameters: tuple[tuple[str, int], ...]
 
 
-def template(query: Query, varying: Several[int]) -> Template:
+def template(query: Query, varying: Several[int]) -> QueryTemplate:
     """A query of a form with some of its constants, given by their places, as parameters."""
     prefix = _free_prefix(query)
     member = f"{prefix}query"
@@ -306,7 +306,7 @@ def template(query: Query, varying: Several[int]) -> Template:
     places = iter(range(len(_form(query)[1])))
     gpms = tuple(_with_parameters(gpm, names, places, member) for gpm in query.gpms)
     taken = replace(query, gpms=gpms, partition=(Var(member), *query.partition))
-    return Template(taken, member, tuple((name, place) for place, name in names.items()))
+    return QueryTemplate(taken, member, tuple((name, place) for place, name in names.items()))
 
 
 def _with_parameters(gpm: Gpm, names: dict[int, str], places: Iterator[int], member: str) -> Gpm:

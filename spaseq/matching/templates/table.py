@@ -17,7 +17,7 @@ from spaseq.automaton.pattern import GpmPart
 from spaseq.events import EventBatch, Ids
 from spaseq.language.scope import conjuncts, mentioned, variables
 from spaseq.language.syntax import Binary, Expression, Filter, Pattern, Values, Var
-from spaseq.matching.templates.form import Template
+from spaseq.matching.templates.form import QueryTemplate
 from spaseq.matching.templates.parameters import OfOne, ParameterRows, Parameters, can_be_asked
 from spaseq.patterns.evaluator import GpmEvaluator
 from spaseq.patterns.expressions.columns import ColumnFilter
@@ -147,7 +147,7 @@ class TableGpm:
     def __init__(
         self,
         part: GpmPart,
-        template: Template,
+        template: QueryTemplate,
         table: Parameters,
         dictionary: Dictionary,
         kb: KnowledgeBase,

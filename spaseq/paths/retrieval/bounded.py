@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from spaseq.effort import Policy, Shed, WorkClock
+from spaseq.bounds import Policy, Shed, WorkClock
 from spaseq.paths.graph.names import names_of
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.modes import Mode

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from spaseq.effort import Policy, clock_given, latency_given, policy_given
+from spaseq.bounds import Policy, clock_given, latency_given, policy_given
 from spaseq.errors import EngineError, RetrievalError
 from spaseq.paths.retrieval.ranking import count_tokens
 

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.effort import Policy, WorkClock
+from spaseq.bounds import Policy, WorkClock
 from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.retrieval.prefixes import Prefixes
 from spaseq.paths.search._kernel import Ids, Nodes

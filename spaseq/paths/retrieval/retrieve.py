@@ -35,7 +35,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from spaseq.effort import Shed
+from spaseq.bounds import Shed
 from spaseq.errors import RetrievalError, SpaseqError
 from spaseq.paths.graph.knowledge import KnowledgeGraph
 from spaseq.paths.graph.linking.candidates import topics

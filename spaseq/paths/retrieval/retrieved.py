@@ -8,7 +8,7 @@ from typing import Any
 
 import rdflib
 
-from spaseq.effort import Shed
+from spaseq.bounds import Shed
 from spaseq.paths.graph.linking.candidates import Candidate
 from spaseq.paths.graph.names import names_of
 from spaseq.paths.graph.snapshot import Snapshot

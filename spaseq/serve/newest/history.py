@@ -20,7 +20,7 @@ _TEXT: Final = 16_384
 
 
 @dataclass(slots=True)
-class Numbered:
+class NumberedMatch:
     """A match, its number, and its text once needed."""
 
     number: int
@@ -42,7 +42,7 @@ class Numbered:
         return found
 
 
-class History:
+class MatchHistory:
     """The newest matches of a query, in order. Belongs to one event loop.
 
     Each reader reads here at its own pace, so that a slow one does not delay others. ``end`` is None until
@@ -52,7 +52,7 @@ class History:
     def __init__(self, most: int, count: int = 0) -> None:
         """Keep ``most`` matches; ``count`` earlier ones are not kept."""
         self._most = most
-        self._kept: deque[Numbered] = deque()
+        self._kept: deque[NumberedMatch] = deque()
         self.count = count
         self.end: dict[str, Any] | None = None
         #: Done when there is something new, and then replaced.
@@ -67,7 +67,7 @@ class History:
         """Add matches."""
         for match in matches:
             self.count += 1
-            self._kept.append(Numbered(self.count, match))
+            self._kept.append(NumberedMatch(self.count, match))
             if len(self._kept) > self._most:
                 self._kept.popleft()
         self._tell()
@@ -78,7 +78,7 @@ class History:
             self.end = end
             self._tell()
 
-    def after(self, number: int, most: int) -> list[Numbered]:
+    def after(self, number: int, most: int) -> list[NumberedMatch]:
         """Return at most ``most`` matches after a number."""
         begin = max(0, number + 1 - self.first)
         return list(islice(self._kept, begin, begin + most))

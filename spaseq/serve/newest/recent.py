@@ -29,7 +29,7 @@ STREAMS: Final = 100
 _PARTS: Final = 64
 
 
-class Recent:
+class RecentEvents:
     """The last events of each stream. The engine owns it: all calls are made in one of its turns."""
 
     def __init__(
@@ -124,7 +124,7 @@ def _enough(parts: Sequence[EventBatch], most_events: int, most_triples: int) ->
 
 
 def now(
-    engine: Engine, recent: Recent, streams: Sequence[str]
+    engine: Engine, recent: RecentEvents, streams: Sequence[str]
 ) -> tuple[dict[str, list[EventBatch]], KnowledgeBase]:
     """Return the last events of streams and the background graphs, in the engine's turn."""
     engine.turn.flush()
@@ -132,7 +132,7 @@ def now(
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptEvent:
     """One of the last events of a stream: its batch and index."""
 
     stream: str
@@ -168,10 +168,10 @@ class Kept:
         engine.push(self.stream, self.terms(), self.batch.clock.show(self.time), name)
 
 
-def in_order(events: dict[str, list[EventBatch]]) -> list[Kept]:
+def in_order(events: dict[str, list[EventBatch]]) -> list[KeptEvent]:
     """Return the events of all streams by time, then in the order of the streams, then of arrival."""
     every = [
-        Kept(stream, part, index)
+        KeptEvent(stream, part, index)
         for stream, parts in events.items()
         for part in parts
         for index in range(len(part))

@@ -19,7 +19,7 @@ from spaseq.engine.asynchronous import Worker
 from spaseq.errors import SourceError
 from spaseq.serve.errors import ApiError, beyond
 from spaseq.serve.routes.depends import chunks_of
-from spaseq.serve.service import Service
+from spaseq.serve.service import ServerState
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources._bytes import GATHERED
 
@@ -97,7 +97,7 @@ def format_of(content_type: str | None) -> str:
     return found
 
 
-async def take_body(request: Request, service: Service, way: Way, taken: Taken) -> None:
+async def take_body(request: Request, service: ServerState, way: Way, taken: Taken) -> None:
     """Process the events of a body. Events before an error were taken, see ``taken``."""
     most = service.settings.limits.body_bytes
     chunks = aiter(chunks_of(request, most, "a body"))
@@ -122,7 +122,7 @@ async def take_body(request: Request, service: Service, way: Way, taken: Taken) 
 
 
 async def _take_long(
-    head: bytes, chunks: AsyncIterator[bytes], service: Service, request: Request, way: Way, taken: Taken
+    head: bytes, chunks: AsyncIterator[bytes], service: ServerState, request: Request, way: Way, taken: Taken
 ) -> None:
     """Process the events in a thread as the body arrives, with backpressure."""
     pipe = _Pipe()

@@ -10,12 +10,12 @@ from fastapi import Depends, Request
 from fastapi.dependencies.models import Dependant
 
 from spaseq.serve.errors import ApiError, beyond
-from spaseq.serve.service import Service
+from spaseq.serve.service import ServerState
 
 
-def service_of(request: Request) -> Service:
+def service_of(request: Request) -> ServerState:
     """Return the service of the application."""
-    service: Service = request.app.state.service
+    service: ServerState = request.app.state.service
     service.requests += 1
     _check_parameters(request)
     return service
@@ -40,7 +40,7 @@ def _parameters(of: Dependant) -> set[str]:
     return found.union(*map(_parameters, of.dependencies))
 
 
-Given = Annotated[Service, Depends(service_of)]
+Given = Annotated[ServerState, Depends(service_of)]
 
 
 async def chunks_of(

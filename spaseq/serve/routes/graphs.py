@@ -13,7 +13,7 @@ from spaseq.engine import Engine
 from spaseq.patterns.kb import triples_in
 from spaseq.serve.errors import ApiError
 from spaseq.serve.routes.depends import Given, chunks_of
-from spaseq.serve.service import Service
+from spaseq.serve.service import ServerState
 
 router = APIRouter(tags=["background graphs"])
 
@@ -78,7 +78,7 @@ async def delete(service: Given, graph: _Graph = None, default: _Default = None)
     return Response(status_code=204)
 
 
-async def _write(request: Request, service: Service, name: ox.NamedNode, *, keep: bool) -> Response:
+async def _write(request: Request, service: ServerState, name: ox.NamedNode, *, keep: bool) -> Response:
     _check_writing(service)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     form = _FORMATS.get(kind)
@@ -105,7 +105,7 @@ def _keep(engine: Engine) -> None:
         engine.commit()
 
 
-def _check_writing(service: Service) -> None:
+def _check_writing(service: ServerState) -> None:
     if not service.settings.allow_write:
         raise ApiError(
             403, "auth", "background graphs may not be changed", hint="the server needs --allow-write"

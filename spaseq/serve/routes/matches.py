@@ -12,9 +12,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from spaseq.serve.errors import ApiError, beyond
-from spaseq.serve.newest.history import History
+from spaseq.serve.newest.history import MatchHistory
 from spaseq.serve.routes.depends import Given
-from spaseq.serve.service import Service
+from spaseq.serve.service import ServerState
 
 router = APIRouter(tags=["queries"])
 
@@ -71,7 +71,7 @@ async def matches(
         await found.level()
     form = format or _accepted(request.headers.get("accept", ""))
     request.scope["spaseq.lasts"]()
-    return _Reader(service, history, place, form, follow, events)
+    return _HistoryReader(service, history, place, form, follow, events)
 
 
 def _accepted(accept: str) -> Literal["sse", "ndjson"]:
@@ -85,13 +85,13 @@ def _accepted(accept: str) -> Literal["sse", "ndjson"]:
     raise ApiError(406, "format", f"matches come as {SSE} or {NDJSON}", hint="send one of them in Accept")
 
 
-class _Reader(StreamingResponse):
+class _HistoryReader(StreamingResponse):
     """One reader of a history, at its own pace."""
 
     def __init__(
         self,
-        service: Service,
-        history: History,
+        service: ServerState,
+        history: MatchHistory,
         place: int | None,
         form: Literal["sse", "ndjson"],
         follow: bool,

@@ -14,7 +14,7 @@ from spaseq.paths.search.stopping import Stop, stopped_by
 from spaseq.serve.asking import asked, kept
 from spaseq.serve.errors import ApiError
 from spaseq.serve.routes.depends import Given
-from spaseq.serve.service import Service
+from spaseq.serve.service import ServerState
 from spaseq.terms.interop import from_rdflib
 from spaseq.terms.iris import WELL_KNOWN
 
@@ -54,7 +54,7 @@ async def paths(service: Given, question: PathQuestion) -> dict[str, Any]:
         stop.set("the request has ended")
 
 
-def _found(service: Service, question: PathQuestion) -> dict[str, Any]:
+def _found(service: ServerState, question: PathQuestion) -> dict[str, Any]:
     graph: KnowledgeGraph = kept(service, question.graph, lambda: _loaded(service, question.graph))
     most = min(question.limit if question.limit is not None else 1_000, service.settings.limits.rows)
     ends = (question.sources, question.targets)
@@ -77,7 +77,7 @@ def _found(service: Service, question: PathQuestion) -> dict[str, Any]:
     return {"paths": shown_paths, "truncated": found.truncated, "warnings": doubts}
 
 
-def _loaded(service: Service, name: str | None) -> KnowledgeGraph:
+def _loaded(service: ServerState, name: str | None) -> KnowledgeGraph:
     graphs = service.kb.graphs
     chosen = [t for n, t in graphs.items() if name is None or n.value == name]
     triples = ((triple.subject, triple.predicate, triple.object) for of in chosen for triple in of)

@@ -16,14 +16,14 @@ from spaseq.engine import Engine
 from spaseq.events import EventBatch
 from spaseq.language import prepare
 from spaseq.language.syntax import Query as Prepared
-from spaseq.matching.evaluators import chosen
 from spaseq.matching.plan import explain as plan
+from spaseq.matching.planner import chosen
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.serve.counting import Counted, apart, count
 from spaseq.serve.errors import told
 from spaseq.serve.newest.recent import now
 from spaseq.serve.routes.depends import Given, text_of
-from spaseq.serve.service import Registered, Service, check_name, described
+from spaseq.serve.service import RegisteredQuery, ServerState, check_name, described
 from spaseq.why import Diagnosis
 from spaseq.why.diagnose import diagnose
 from spaseq.why.diagnosis import became, taken
@@ -171,7 +171,7 @@ def _automaton(explained: dict[str, Any], traced: Traced, counts: dict[str, Any]
     }
 
 
-async def _diagnosis(service: Service, found: Registered) -> Diagnosis:
+async def _diagnosis(service: ServerState, found: RegisteredQuery) -> Diagnosis:
     """Diagnose a query by its first events, outside the engine's turns.
 
     Concurrent requests for the same query share one diagnosis.
@@ -188,7 +188,7 @@ async def _diagnosis(service: Service, found: Registered) -> Diagnosis:
         return diagnosed
 
 
-async def _traced(service: Service, found: Registered) -> Traced:
+async def _traced(service: ServerState, found: RegisteredQuery) -> Traced:
     """Count over the newest events, outside the engine's turns, one query at a time."""
     async with service.counting:
         query = found.handle.query
@@ -209,7 +209,7 @@ async def _traced(service: Service, found: Registered) -> Traced:
         return found.counted.traced
 
 
-async def _states(service: Service, found: list[Registered]) -> list[dict[str, Any]]:
+async def _states(service: ServerState, found: list[RegisteredQuery]) -> list[dict[str, Any]]:
     """Return the state of queries, all at one time."""
 
     def ask(_: Engine) -> list[dict[str, Any]]:

@@ -21,11 +21,11 @@ from spaseq.serve.errors import ApiError, beyond, told
 from spaseq.serve.limits import ServeLimits
 from spaseq.serve.routes.depends import Given, text_of
 from spaseq.serve.routes.graphs import accepted, unacceptable
-from spaseq.serve.service import Service
+from spaseq.serve.service import ServerState
 from spaseq.serve.sparql.dataset import SCHEME, SERVICES, Matches
-from spaseq.serve.sparql.text import Question, read
+from spaseq.serve.sparql.text import PlainQuery, read
 from spaseq.serve.sparql.window import Newest, in_window, newest
-from spaseq.serve.sparql.worker import ROWS, TRIPLES, Ask, Refusal
+from spaseq.serve.sparql.worker import ROWS, TRIPLES, DatasetQuery, Refusal
 
 router = APIRouter(tags=["background graphs"])
 
@@ -88,7 +88,7 @@ async def post(
 
 async def _answer(
     request: Request,
-    service: Service,
+    service: ServerState,
     query: str | None,
     default: list[str] | None,
     named: list[str] | None,
@@ -110,7 +110,7 @@ async def _answer(
     return await asked(service, lambda: _evaluated(service, question, seen, accept, end))
 
 
-def _asked(service: Service, name: str, silent: bool) -> Matches | None:
+def _asked(service: ServerState, name: str, silent: bool) -> Matches | None:
     """Return a registered query. Raises ``ApiError`` for an unknown or failed one, unless ``silent``."""
     found = service.known(name) or service.known(unquote(name))
     if found is None:
@@ -128,7 +128,7 @@ def _asked(service: Service, name: str, silent: bool) -> Matches | None:
     return Matches(found.id, found.name or found.id, found.handle.query)
 
 
-async def _with_matches(service: Service, asked: Matches) -> Matches:
+async def _with_matches(service: ServerState, asked: Matches) -> Matches:
     """Add the kept matches of a query, including matches that earlier events have completed."""
     found = service.find(asked.id)
     await found.level()
@@ -136,14 +136,14 @@ async def _with_matches(service: Service, asked: Matches) -> Matches:
 
 
 def _evaluated(
-    service: Service, question: Question, seen: Newest | None, accept: str, end: float
+    service: ServerState, question: PlainQuery, seen: Newest | None, accept: str, end: float
 ) -> Response:
     inside = None if seen is None else in_window(seen)
     headers = {}
     if inside is not None:
         headers["Spaseq-Window"] = f"events={len(inside.events)}; whole={str(inside.whole).lower()}"
     limits = service.settings.limits
-    ask = Ask(
+    ask = DatasetQuery(
         dataset=None if seen is None else seen.found.id,
         text=question.text,
         plain=question.plain,

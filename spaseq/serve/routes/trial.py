@@ -35,7 +35,7 @@ _STEP: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class TrialResult:
     """The result of a query over the last events: the number of events of each stream, its first matches.
 
     ``more``: whether there are more matches. ``why``: without a match, the likeliest reason. ``stopped``: why
@@ -90,7 +90,7 @@ def attempt(
     *,
     most: int = MATCHES,
     seconds: float = SECONDS,
-) -> Trial:
+) -> TrialResult:
     """Run a query over events in a separate engine, until it has enough matches or the time is over.
 
     ``seconds`` are CPU time of this thread. Raises ``KnowledgeError`` for a missing background graph. Windows
@@ -121,7 +121,7 @@ def attempt(
         stopped = str(error)
     why = None if found or stopped or not ordered else handle.why(WHY_SECONDS).cause
     engine.abandon()
-    return Trial(shown, tuple(found[:most]), len(found) > most, why, stopped)
+    return TrialResult(shown, tuple(found[:most]), len(found) > most, why, stopped)
 
 
 def _least(bound: int | None, other: int) -> int:

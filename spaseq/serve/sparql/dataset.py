@@ -20,9 +20,9 @@ from rdflib.term import Node, URIRef
 from spaseq.language.syntax import Construct, Query, Select
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.results.writers._columns import columns
-from spaseq.serve.newest.history import Numbered
-from spaseq.serve.newest.recent import Kept
-from spaseq.serve.sparql.worker import EVENTS, Background, Change, Drop, Graphs, Message
+from spaseq.serve.newest.history import NumberedMatch
+from spaseq.serve.newest.recent import KeptEvent
+from spaseq.serve.sparql.worker import EVENTS, Background, Change, Drop, GraphChange, Message
 from spaseq.terms.interop import from_rdflib
 
 #: How many datasets are kept, and the matches of how many queries in each.
@@ -54,7 +54,7 @@ class Matches:
     id: str
     name: str
     query: Query
-    kept: Sequence[Numbered] = ()
+    kept: Sequence[NumberedMatch] = ()
     #: Whether descriptions are needed, too: rows alone take a fifth of the time.
     described: bool = True
 
@@ -98,7 +98,7 @@ class Datasets:
         self._sent: OrderedDict[str | None, _Sent] = OrderedDict()
 
     def changes(
-        self, key: str | None, kb: KnowledgeBase, events: Sequence[Kept], services: Sequence[Matches]
+        self, key: str | None, kb: KnowledgeBase, events: Sequence[KeptEvent], services: Sequence[Matches]
     ) -> Iterator[Message]:
         """Yield the messages after which a dataset has the background graphs, these events, and these
         matches.
@@ -139,19 +139,21 @@ def _shown(key: str | None, sent: _Sent, matches: Matches) -> Iterator[Message]:
     sent.services.move_to_end(graph)
     if len(sent.services) > SERVICES:
         yield _forgotten(key, sent, next(iter(sent.services)))
-    yield Graphs(key, [name.value for name in matches.graphs])  # even an empty graph has a solution of {}
+    yield GraphChange(
+        key, [name.value for name in matches.graphs]
+    )  # even an empty graph has a solution of {}
     kept = {one.number: one for one in matches.kept}
     yield from _changes(key, sent, _rows_of(graph), kept, partial(_rows, matches))
     if matches.described:
         yield from _changes(key, sent, graph, {0: None, **kept}, partial(_description, matches))
 
 
-def _forgotten(key: str | None, sent: _Sent, graph: str) -> Graphs:
+def _forgotten(key: str | None, sent: _Sent, graph: str) -> GraphChange:
     del sent.services[graph]
     names = [graph, _rows_of(graph)]
     for name in names:
         sent.parts.pop(name, None)
-    return Graphs(key, names, there=False)
+    return GraphChange(key, names, there=False)
 
 
 def _changes(
@@ -186,11 +188,11 @@ def column(name: str) -> str:
     return _COLUMN + name
 
 
-def _key(kept: Kept) -> object:
+def _key(kept: KeptEvent) -> object:
     return kept.stream, kept.batch.n.item(kept.index)
 
 
-def _event(background: Container[ox.NamedNode], kept: Kept) -> list[ox.Quad]:
+def _event(background: Container[ox.NamedNode], kept: KeptEvent) -> list[ox.Quad]:
     """Return an event as the store ``spaseq-window`` has it, but never named as a background graph."""
     from rdflib.graph import DATASET_DEFAULT_GRAPH_ID
 
@@ -211,7 +213,7 @@ def _event(background: Container[ox.NamedNode], kept: Kept) -> list[ox.Quad]:
     ]
 
 
-def _rows(matches: Matches, one: Numbered) -> list[ox.Quad]:
+def _rows(matches: Matches, one: NumberedMatch) -> list[ox.Quad]:
     """Return the rows of a match: a node each, with its match and its values."""
     rows = matches.graphs[1]
     match, quads = ox.NamedNode(_name(matches, one)), []
@@ -222,7 +224,7 @@ def _rows(matches: Matches, one: Numbered) -> list[ox.Quad]:
     return quads
 
 
-def _description(matches: Matches, one: Numbered | None) -> list[ox.Quad]:
+def _description(matches: Matches, one: NumberedMatch | None) -> list[ox.Quad]:
     """Return the description of a match; without one, of the query."""
     # Imported here: rdflib's SPARQL takes a while to import.
     from spaseq.rdf.description import about_choices, about_match, about_query
@@ -238,7 +240,7 @@ def _description(matches: Matches, one: Numbered | None) -> list[ox.Quad]:
     return [_of(triple, graph) for triple in said]
 
 
-def _name(matches: Matches, one: Numbered) -> str:
+def _name(matches: Matches, one: NumberedMatch) -> str:
     return f"{matches.graph}/matches/{one.number}"
 
 

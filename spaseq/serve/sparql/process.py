@@ -22,9 +22,9 @@ from typing import Final
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.serve.errors import ApiError, beyond
 from spaseq.serve.limits import ServeLimits
-from spaseq.serve.newest.recent import Kept
+from spaseq.serve.newest.recent import KeptEvent
 from spaseq.serve.sparql.dataset import Datasets, Matches
-from spaseq.serve.sparql.worker import NO_MEMORY, Answer, Ask, Refusal
+from spaseq.serve.sparql.worker import NO_MEMORY, Answer, DatasetQuery, Refusal
 
 _LOG: Final = logging.getLogger("spaseq.serve")
 
@@ -59,9 +59,9 @@ class SparqlProcess:
     def ask(
         self,
         kb: KnowledgeBase,
-        events: Sequence[Kept],
+        events: Sequence[KeptEvent],
         services: Sequence[Matches],
-        question: Ask,
+        question: DatasetQuery,
         end: float,
     ) -> Answer | Refusal:
         """Return the answer of a query about background graphs, a window's events, and matches.

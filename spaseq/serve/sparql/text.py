@@ -38,7 +38,7 @@ _ESCAPE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 
 
 @dataclass(slots=True)
-class Question:
+class PlainQuery:
     """A query without SERVICE. ``default`` and ``named``: the graphs of FROM, or None.
 
     ``plain`` has the same length as the original text, so that places agree, and has GRAPH for SERVICE.
@@ -51,7 +51,7 @@ class Question:
     named: list[str] | None = None
 
 
-def read(text: str, find: Callable[[str, bool], Matches | None]) -> Question:
+def read(text: str, find: Callable[[str, bool], Matches | None]) -> PlainQuery:
     """Return a query that Oxigraph may answer. ``find`` returns the registered query of a name, None to leave
     the SERVICE out; its second argument is whether that is SILENT.
 
@@ -60,7 +60,7 @@ def read(text: str, find: Callable[[str, bool], Matches | None]) -> Question:
     """
     tokens = list(_tokens(text))
     prefixes = dict(_prefixes(tokens))
-    question = Question(text, _plain(text, tokens))
+    question = PlainQuery(text, _plain(text, tokens))
     question.text = "".join(_answerable(text, tokens, prefixes, find, question.services))
     # Escapes may be replaced before or after strings and IRIs are recognized: check both.
     for reading in dict.fromkeys((question.text, _ESCAPE.sub(_unescaped, question.text))):

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from spaseq.engine import Engine
 from spaseq.events import Clock, EventBatch
-from spaseq.matching.model import bounds
-from spaseq.serve.newest.recent import Kept, in_order
-from spaseq.serve.service import Registered, Service
+from spaseq.matching.model import stream_window
+from spaseq.serve.newest.recent import KeptEvent, in_order
+from spaseq.serve.service import RegisteredQuery, ServerState
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Newest:
     current time, None before the first event. ``cut``: the streams with events that are no longer kept.
     """
 
-    found: Registered
+    found: RegisteredQuery
     events: dict[str, list[EventBatch]]
     cut: frozenset[str]
     seen: int
@@ -31,11 +31,11 @@ class Newest:
 class InWindow:
     """The events in a query's window; ``whole``: no event is missing."""
 
-    events: list[Kept]
+    events: list[KeptEvent]
     whole: bool
 
 
-async def newest(service: Service, found: Registered) -> Newest:
+async def newest(service: ServerState, found: RegisteredQuery) -> Newest:
     """Return the query's progress, in the engine's turn."""
     names = [stream.iri.value for stream in found.handle.query.streams]
 
@@ -66,7 +66,7 @@ def in_window(newest: Newest) -> InWindow:
         return InWindow([], not newest.seen)
     is_ticks = own[0].batch.clock is Clock.TICKS
     begin = own[0].time if newest.begin is None else newest.begin
-    window = bounds(newest.found.handle.query.window, is_ticks, begin)
+    window = stream_window(newest.found.handle.query.window, is_ticks, begin)
     places = [window.place(kept.time, newest.seen - len(own) + i) for i, kept in enumerate(own)]
     last = places[-1]
     if newest.time is not None and not window.counted:

@@ -78,7 +78,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Graphs:
+class GraphChange:
     """Create graphs, which may be empty, or remove them if not ``there``."""
 
     dataset: str | None
@@ -87,11 +87,11 @@ class Graphs:
 
 
 #: A change of the datasets.
-Message = Drop | Background | Change | Graphs
+Message = Drop | Background | Change | GraphChange
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class DatasetQuery:
     """A query of a dataset. The reply is an ``Answer`` or a ``Refusal``.
 
     ``plain`` is the text to parse for the place of an error. ``default`` and ``named``: the graphs of the
@@ -137,7 +137,7 @@ class Refusal:
     limit: str | None = None
 
 
-class _Part:
+class _KeyedStore:
     """Quads in a store, by key; a quad with several keys stays until all are removed."""
 
     def __init__(self, store: ox.Store) -> None:
@@ -171,7 +171,7 @@ class _Part:
 class _Dataset:
     store: ox.Store = field(default_factory=ox.Store)
     background: dict[str, ox.NamedNode] = field(default_factory=dict)
-    parts: dict[str, _Part] = field(default_factory=dict)
+    parts: dict[str, _KeyedStore] = field(default_factory=dict)
 
     def named(self, services: Sequence[str]) -> list[Any]:
         """Return the named graphs that a query may use."""
@@ -179,7 +179,7 @@ class _Dataset:
         return [*self.background.values(), *events, *map(ox.NamedNode, services)]
 
 
-class Worker:
+class DatasetWorker:
     """The datasets, and answers to queries about them."""
 
     def __init__(self, connection: Connection) -> None:
@@ -194,7 +194,7 @@ class Worker:
                 message = self._connection.recv()
             except (EOFError, OSError):
                 os._exit(0)  # also during a query
-            if isinstance(message, Ask):
+            if isinstance(message, DatasetQuery):
                 threading.Thread(target=self._answer, args=(message,), daemon=True).start()
                 continue
             before = _used()
@@ -214,8 +214,8 @@ class Worker:
                 found = ox.parse(triples, format=ox.RdfFormat.N_TRIPLES, lenient=True)
                 dataset.store.bulk_extend(ox.Quad(t.subject, t.predicate, t.object, name) for t in found)
             case Change(_, part):
-                dataset.parts.setdefault(part, _Part(dataset.store)).change(message)
-            case Graphs(_, names, there):
+                dataset.parts.setdefault(part, _KeyedStore(dataset.store)).change(message)
+            case GraphChange(_, names, there):
                 for graph in names:
                     if there:
                         dataset.store.add_graph(ox.NamedNode(graph))
@@ -223,7 +223,7 @@ class Worker:
                         dataset.store.remove_graph(ox.NamedNode(graph))
                         dataset.parts.pop(graph, None)
 
-    def _answer(self, question: Ask) -> None:
+    def _answer(self, question: DatasetQuery) -> None:
         """Answer a query, in a thread with a large stack."""
         limit = self._memory + _STACK_BYTES + question.memory if self._memory else None
         try:
@@ -238,7 +238,7 @@ class Worker:
         with suppress(OSError):
             self._connection.send(answer)
 
-    def _asked(self, question: Ask) -> Answer | Refusal:
+    def _asked(self, question: DatasetQuery) -> Answer | Refusal:
         dataset = self._datasets.get(question.dataset) or _Dataset()
         default: list[Any]
         if question.default is None:
@@ -262,7 +262,7 @@ class Worker:
         return _serialized(question, found)
 
 
-def _serialized(question: Ask, found: Any) -> Answer | Refusal:
+def _serialized(question: DatasetQuery, found: Any) -> Answer | Refusal:
     if isinstance(found, ox.QueryTriples):
         if question.triples is None:
             return Refusal("unacceptable", "triples")
@@ -282,7 +282,7 @@ def _serialized(question: Ask, found: Any) -> Answer | Refusal:
     return Answer(question.rows, found.serialize(format=ROWS[question.rows]) or b"")
 
 
-def _misread(question: Ask, error: SyntaxError) -> Refusal:
+def _misread(question: DatasetQuery, error: SyntaxError) -> Refusal:
     """Return the refusal of a query that Oxigraph cannot parse, with the place in the original text."""
     try:
         ox.Store().query(question.plain)
@@ -339,4 +339,4 @@ def main(descriptor: int) -> None:
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # running out of memory must not dump core
     threading.stack_size(_STACK_BYTES)
-    Worker(Connection(descriptor)).run()
+    DatasetWorker(Connection(descriptor)).run()

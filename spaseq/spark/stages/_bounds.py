@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Shed, latency_given
+from spaseq.bounds import Shed, latency_given
 from spaseq.errors import warn
 from spaseq.language.syntax import Consume
-from spaseq.matching.evaluators import under_bound
-from spaseq.spark.stages._job import Bound
+from spaseq.matching.planner import under_bound
+from spaseq.spark.stages._job import BucketBound
 from spaseq.terms.dictionary import Dictionary
 
 #: By a function's IRI: the number of failed calls, and the warning of the first one.
@@ -21,21 +21,21 @@ Failed = dict[Hashable, tuple[int, str]]
 
 
 def bound_of(
-    pattern: SequencePattern, latency: timedelta | None, memory: int | None, evaluator: str | None
-) -> Bound | None:
+    pattern: SequencePattern, latency: timedelta | None, memory: int | None, matcher: str | None
+) -> BucketBound | None:
     """The bound that the buckets of a query keep by shedding, or None; a warning says if they cannot.
 
-    Raises EngineError for what is no bound, and for an evaluator that cannot shed.
+    Raises EngineError for what is no bound, and for a matcher that cannot shed.
     """
     if latency is None and memory is None:
         return None
-    bound = Bound(None if latency is None else latency_given(latency), memory)
-    bound.effort()  # which checks the memory
+    bound = BucketBound(None if latency is None else latency_given(latency), memory)
+    bound.fresh()  # which checks the memory
     if pattern.query.consume is Consume.ANY:
         # What was consumed must be consumed again where a bucket is brought back (``_remote``).
         warn("on Spark, a query with CONSUME ANY runs without a bound: drop it, or use the embedded engine")
         return None
-    how = under_bound(pattern, evaluator)
+    how = under_bound(pattern, matcher)
     if not how.is_kept:
         warn(f"the query {how.reason}")
     return bound if how.sheds else None
@@ -43,7 +43,7 @@ def bound_of(
 
 @dataclass(slots=True)
 class GivenUp:
-    """What an evaluator gave up, as often as somebody asks what came to it."""
+    """What a matcher gave up, as often as somebody asks what came to it."""
 
     partial_matches: int = 0
     doubtful: int = 0
@@ -51,7 +51,7 @@ class GivenUp:
     def since(self, shed: Shed | None) -> str | None:
         """A line for what was given up since it was asked last; None if nothing was.
 
-        ``recall`` is the estimate of all that the evaluator has seen (see ``Shed``).
+        ``recall`` is the estimate of all that the matcher has seen (see ``Shed``).
         """
         if shed is None:
             return None

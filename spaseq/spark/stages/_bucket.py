@@ -17,7 +17,7 @@ from pyoxigraph import Quad, RdfFormat, Triple, parse
 
 from spaseq.chunks import (
     Chunk,
-    Extent,
+    ChunkExtent,
     decode,
     encode,
     extent,
@@ -32,7 +32,7 @@ from spaseq.errors import EngineError
 from spaseq.events import Clock
 from spaseq.language.syntax import Query
 from spaseq.matching.host import Key
-from spaseq.matching.model import Bounds, bounds
+from spaseq.matching.model import StreamWindow, stream_window
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.results.batch import MatchBatch
 from spaseq.results.writers._base import Cache
@@ -57,7 +57,7 @@ class _Kept:
     """A chunk: its bytes, what they say of themselves, its number, and what it is, if somebody has looked."""
 
     data: bytes
-    extent: Extent
+    extent: ChunkExtent
     number: int
     chunk: Chunk | None = None
 
@@ -107,7 +107,9 @@ class Bucket:
         self._job = job
         self._query: Query = job.query
         self._needs = job.needs
-        self._bounds: Bounds = bounds(self._query.window, job.clock is Clock.TICKS, job.start or 0)
+        self._window: StreamWindow = stream_window(
+            self._query.window, job.clock is Clock.TICKS, job.start or 0
+        )
         self._back = looks_back(pattern)
         self._dictionary = Dictionary()
         self._failed = FailedCalls(self._dictionary)
@@ -116,8 +118,8 @@ class Bucket:
         self._streams = {self._dictionary.pin(iri): rank for rank, iri in enumerate(iris)}
         kb = background_of(job, self._dictionary) if self._needs.triples else KnowledgeBase({})
         self._kb = kb
-        effort = None if job.bound is None else job.bound.effort()
-        self._remote = RemotePipeline(self._query, self._dictionary, kb, job.evaluator, job.start, effort)
+        bound = None if job.bound is None else job.bound.fresh()
+        self._remote = RemotePipeline(self._query, self._dictionary, kb, job.matcher, job.start, bound)
         self._pipeline = self._remote.pipeline
         self._given_up = GivenUp()
         self._kept: list[_Kept] = []
@@ -163,7 +165,7 @@ class Bucket:
             self._keep(data, extent(data), rest)
         return letters
 
-    def _keep(self, data: bytes, said: Extent, chunk: Chunk | None = None) -> None:
+    def _keep(self, data: bytes, said: ChunkExtent, chunk: Chunk | None = None) -> None:
         self._kept.append(_Kept(data, said, self._count, chunk))
         self._count += 1
 
@@ -230,7 +232,7 @@ class Bucket:
         """Lets go of the chunks that no match can need any more, and of their terms."""
         if self._pipeline.done:
             self._kept.clear()
-        elif self._bounds.counted:
+        elif self._window.counted:
             self._forget_counted()
         else:
             horizon = self._horizon()
@@ -240,9 +242,9 @@ class Bucket:
 
     def _horizon(self) -> int:
         """The time of the first event that may still matter."""
-        if self._bounds.sliding:
-            return self.reached - self._back * self._bounds.size
-        return self._bounds.begins(self.reached)
+        if self._window.sliding:
+            return self.reached - self._back * self._window.size
+        return self._window.begins(self.reached)
 
     def _forget_counted(self) -> None:
         """The same for windows that count events: what is older than so many of the newest goes.
@@ -253,7 +255,7 @@ class Bucket:
         begins = np.sort([kept.extent.begin for kept in processed])
         sizes = np.array([kept.extent.events for kept in sorted(processed, key=lambda k: k.extent.begin)])
         newer = np.append(np.cumsum(sizes[::-1])[::-1], 0)
-        enough = self._back * self._bounds.size
+        enough = self._back * self._window.size
 
         def matters(kept: _Kept) -> bool:
             last = kept.extent.last
@@ -311,7 +313,7 @@ class Bucket:
         progress = Progress(header["position"], header["left"], header["done"], drops)
         if progress.done:
             past = None
-        elif self._bounds.counted:
+        elif self._window.counted:
             past = self._between(-_END, self.reached)
         else:
             past = self._between(self._horizon(), self.reached)

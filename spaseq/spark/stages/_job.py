@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import Atom, Both, Chain, Either, Kleene, SequencePattern, walk
-from spaseq.effort import Effort, Policy, Pool
+from spaseq.bounds import Bound, Policy, Pool
 from spaseq.errors import EngineError
 from spaseq.events import Clock
 from spaseq.excerpts import bounded
@@ -52,7 +52,7 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BucketBound:
     """What a bucket may take, picklable. ``latency``: seconds for an event, on average over some events of
     the bucket; ``memory``: bytes of its partial matches. None is no bound. ``clock`` counts seconds.
     """
@@ -61,10 +61,10 @@ class Bound:
     memory: int | None = None
     clock: Callable[[], float] = time.perf_counter
 
-    def effort(self) -> Effort:
-        """The same for the evaluator of one bucket, which shares it with no other."""
+    def fresh(self) -> Bound:
+        """The same for the matcher of one bucket, which shares it with no other."""
         pool = None if self.memory is None else Pool(self.memory)
-        return Effort(self.latency, pool, 1.0, Policy.SHARP, self.clock)
+        return Bound(self.latency, pool, 1.0, Policy.SHARP, self.clock)
 
 
 #: What a checkpoint is bound to: the meaning of a query and its background graphs, its clock and its buckets.
@@ -117,7 +117,7 @@ class Job:
     clock: Clock
     start: int | None
     buckets: tuple[int, ...]
-    evaluator: str | None = None
+    matcher: str | None = None
     kb: Shared | None = None
     is_stream: bool = False
     joined: Joined | None = None
@@ -125,7 +125,7 @@ class Job:
     topics: tuple[tuple[str, str], ...] = ()
     graphs: str = ""
     replays: bool = False
-    bound: Bound | None = None
+    bound: BucketBound | None = None
     shapes: str = ""
     functions: bytes = b""
 

@@ -1,7 +1,7 @@
 """A query's matching away from its graph patterns: the pipeline of a bucket, and how it is brought back.
 
 What has to be kept of a pipeline are the events of the last windows, not its runs: it is brought back by
-showing them to a new one. So its state is the same for every evaluator, and outlives changes in them.
+showing them to a new one. So its state is the same for every matcher, and outlives changes in them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from itertools import pairwise
 import numpy as np
 
 from spaseq.automaton.pattern import GpmPart
+from spaseq.bounds import Bound
 from spaseq.chunks import Chunk
-from spaseq.effort import Effort
 from spaseq.engine.pipelines.patterns import Patterns
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.events import EventBatch, Stamp
@@ -65,13 +65,13 @@ class RemotePipeline:
         query: Query,
         dictionary: Dictionary,
         kb: KnowledgeBase,
-        evaluator: str | None,
+        matcher: str | None,
         start: int | None,
-        effort: Effort | None = None,
+        bound: Bound | None = None,
     ) -> None:
-        if query.consume is Consume.ANY and evaluator != "reference":
+        if query.consume is Consume.ANY and matcher != "reference":
             # What CONSUME has dropped must be dropped again in ``replay``, and only a Matcher can be told so.
-            evaluator = "runs"
+            matcher = "interpreter"
         self._given: dict[str, _Given] = {}
 
         def give(part: GpmPart) -> _Given:
@@ -80,7 +80,7 @@ class RemotePipeline:
 
         make_patterns = partial(Patterns, make=give)
         self.pipeline = Pipeline(
-            query, dictionary, kb, evaluator, None, start, effort=effort, make_patterns=make_patterns
+            query, dictionary, kb, matcher, None, start, bound=bound, make_patterns=make_patterns
         )
         self.pipeline.read, self.pipeline.watcher = self._read, self
         self._replaying = False

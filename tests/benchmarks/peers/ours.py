@@ -72,9 +72,9 @@ FORMS: Final[dict[str, tuple[Callable[[list[Row]], spaseq.Source], Read]]] = {
 }
 
 
-def engine(workload: Workload, evaluator: str | None = None) -> tuple[spaseq.Engine, list[spaseq.Handle]]:
+def engine(workload: Workload, matcher: str | None = None) -> tuple[spaseq.Engine, list[spaseq.Handle]]:
     """An engine with the workload's queries."""
-    made = spaseq.Engine(evaluator=evaluator, limits=spaseq.Limits(pending_matches=None))
+    made = spaseq.Engine(matcher=matcher, limits=spaseq.Limits(pending_matches=None))
     return made, [made.register(query) for query in workload.ours]
 
 

@@ -1,4 +1,4 @@
-"""Random queries that are parameterized patterns, streams for them, and how evaluators are given both."""
+"""Random queries that are parameterized patterns, streams for them, and how matchers are given both."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.host import Matcher
-from spaseq.matching.kmp.evaluator import Parameterized
+from spaseq.matching.kmp.matcher import KmpMatcher
 from spaseq.matching.kmp.query import obstacles
-from spaseq.matching.model import Bounds, Evaluator, Occurrence
+from spaseq.matching.model import Occurrence, PartitionMatcher, StreamWindow
 from spaseq.matching.reference import Reference
 from spaseq.terms.dictionary import Dictionary, Term
 from tests.matching.blocks import singly
@@ -149,7 +149,7 @@ class Stream:
     """A window and the events of a stream."""
 
     dictionary: Dictionary
-    bounds: Bounds
+    window: StreamWindow
     events: tuple[Occurrence, ...]
 
 
@@ -170,28 +170,28 @@ def random_stream(rng: random.Random, case: Case, size: int) -> Stream:
         found = {name: asks.solutions(facts, dictionary.intern) for name, asks in case.gpms.items()}
         solutions = {name: rows for name, rows in found.items() if rows}
         events.append(Occurrence(Stamp(time, 1, position), position, solutions))
-    bounds = Bounds(rng.randrange(1, 16), rng.random() < 0.4, rng.random() < 0.6, 0)
-    return Stream(dictionary, bounds, tuple(events))
+    window = StreamWindow(rng.randrange(1, 16), rng.random() < 0.4, rng.random() < 0.6, 0)
+    return Stream(dictionary, window, tuple(events))
 
 
 def by_parameterized(case: Case, stream: Stream, sizes: Iterable[int]) -> list[object]:
     """In batches of these sizes."""
     context = Context(case.pattern, stream.dictionary, lambda *_: False)
-    evaluator = Parameterized(case.pattern, stream.dictionary, context, stream.bounds)
+    matcher = KmpMatcher(case.pattern, stream.dictionary, context, stream.window)
     found = []
     for batch in batches(stream.events, stream.dictionary, sizes):
-        found += shown(singly(evaluator.process(*batch)))
-    return found + shown(evaluator.close())
+        found += shown(singly(matcher.process(*batch)))
+    return found + shown(matcher.close())
 
 
 def by_reference(case: Case, stream: Stream) -> list[object]:
     """Event by event."""
     context = Context(case.pattern, stream.dictionary, lambda *_: False)
-    return by_matcher(case, stream, lambda: Reference(case.pattern, context, stream.bounds))
+    return by_matcher(case, stream, lambda: Reference(case.pattern, context, stream.window))
 
 
-def by_matcher(case: Case, stream: Stream, make: Callable[[], Evaluator]) -> list[object]:
-    """By an evaluator for each partition."""
+def by_matcher(case: Case, stream: Stream, make: Callable[[], PartitionMatcher]) -> list[object]:
+    """By a matcher for each partition."""
     texts = Context(case.pattern, stream.dictionary, lambda *_: False).texts
-    matcher = Matcher(case.pattern, stream.bounds, make, texts=texts)
+    matcher = Matcher(case.pattern, stream.window, make, texts=texts)
     return [match for event in stream.events for match in shown(matcher.push(event))]

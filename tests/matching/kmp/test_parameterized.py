@@ -17,11 +17,11 @@ from spaseq.errors import SpaseqWarning
 from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
-from spaseq.matching.evaluators import by_events
-from spaseq.matching.kmp.evaluator import Parameterized
+from spaseq.matching.kmp.matcher import KmpMatcher
 from spaseq.matching.kmp.query import compile_query, obstacles
-from spaseq.matching.model import Bounds, Occurrence
+from spaseq.matching.model import Occurrence, StreamWindow
 from spaseq.matching.obstacles import Obstacle, in_words
+from spaseq.matching.planner import by_events
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, shown
@@ -85,9 +85,9 @@ def test_long_streams(seed: int) -> None:
     rng = random.Random(1_000 + seed)
     case = random_case(rng)
     stream = random_stream(rng, case, 600)
-    stream = replace(stream, bounds=Bounds(6, False, True, 0))
+    stream = replace(stream, window=StreamWindow(6, False, True, 0))
     context = Context(case.pattern, stream.dictionary, lambda *_: False)
-    expected = by_matcher(case, stream, by_events("runs", case.pattern, context, stream.bounds))
+    expected = by_matcher(case, stream, by_events("interpreter", case.pattern, context, stream.window))
     assert by_parameterized(case, stream, [rng.randrange(1, 200) for _ in range(5)]) == expected
 
 
@@ -101,7 +101,7 @@ def _told(case: Case, stream: Stream, sizes: list[int]) -> str:
             for row in found
         ]
         events.append(f"{event.stamp} {rows}")
-    return "\n".join([case.text, f"{stream.bounds} {sizes}", *events])
+    return "\n".join([case.text, f"{stream.window} {sizes}", *events])
 
 
 # --- forgetting -----------------------------------------------------------------------------------
@@ -124,8 +124,8 @@ def test_ids_of_past_events_are_given_again() -> None:
     """Each page is visited by nobody ever after, so its id comes back as that of another page."""
     dictionary = Dictionary()
     pattern = made("A , B , C", RETURNS)
-    evaluator = Parameterized(
-        pattern, dictionary, Context(pattern, dictionary, lambda *_: False), Bounds(9, True, True, 0)
+    matcher = KmpMatcher(
+        pattern, dictionary, Context(pattern, dictionary, lambda *_: False), StreamWindow(9, True, True, 0)
     )
     found, limits = [], []
     for start in range(0, 400, 4):
@@ -136,7 +136,7 @@ def test_ids_of_past_events_are_given_again() -> None:
                 seen = {"A": ({"x": term},), "B": ({"y": term},), "C": ({"x": term},)}
                 events.append(Occurrence(Stamp(i, 1, i), i, seen))
             (batch,) = batches(events, dictionary, [])
-            matches = [match for _, match in singly(evaluator.process(*batch))]
+            matches = [match for _, match in singly(matcher.process(*batch))]
             found += [str(dictionary.term(match.rows[0].binding["y"])) for match in matches]
             del batch
             dictionary.sweep()
@@ -149,8 +149,8 @@ def test_ids_of_past_events_are_given_again() -> None:
 def test_idle_partitions_are_dropped() -> None:
     dictionary = Dictionary()
     pattern = made("A , B", {"A": "[] :who ?k ; :at ?x", "B": "[] :who ?k ; :at ?x"}, "PARTITION BY ?k")
-    evaluator = Parameterized(
-        pattern, dictionary, Context(pattern, dictionary, lambda *_: False), Bounds(9, False, True, 0)
+    matcher = KmpMatcher(
+        pattern, dictionary, Context(pattern, dictionary, lambda *_: False), StreamWindow(9, False, True, 0)
     )
     place = dictionary.intern(PLACES[0])
     events, found = [], 0
@@ -159,9 +159,9 @@ def test_idle_partitions_are_dropped() -> None:
         rows = ({"k": who, "x": place},)
         events.append(Occurrence(Stamp(i, 1, i), i, {"A": rows, "B": rows}))
     for batch in batches(events, dictionary, [500] * 40):
-        found += len(shown(singly(evaluator.process(*batch))))
-        assert len(evaluator._partitions.keys) < 2_000
-        assert len(evaluator._partitions.state) < 4_000
+        found += len(shown(singly(matcher.process(*batch))))
+        assert len(matcher._partitions.keys) < 2_000
+        assert len(matcher._partitions.state) < 4_000
     assert found == 10_000
 
 
@@ -171,8 +171,8 @@ def test_an_event_is_compared_once() -> None:
     dictionary = Dictionary()
     names = "ABCDEFGH"
     pattern = made(" , ".join(names), dict.fromkeys(names, "[] :at ?x"))
-    evaluator = Parameterized(
-        pattern, dictionary, Context(pattern, dictionary, lambda *_: False), Bounds(99, True, True, 0)
+    matcher = KmpMatcher(
+        pattern, dictionary, Context(pattern, dictionary, lambda *_: False), StreamWindow(99, True, True, 0)
     )
     terms = [dictionary.intern(place) for place in PLACES]
     stream = [terms[i // 7 % 3] for i in range(7_000)]
@@ -180,8 +180,8 @@ def test_an_event_is_compared_once() -> None:
         Occurrence(Stamp(i, 1, i), i, {name: ({"x": term},) for name in names})
         for i, term in enumerate(stream)
     ]
-    assert not [match for batch in batches(events, dictionary, []) for match in evaluator.process(*batch)]
-    assert np.array_equal(evaluator._stops[:8], [0, 0, 0, 0, 0, 0, 0, 999])
+    assert not [match for batch in batches(events, dictionary, []) for match in matcher.process(*batch)]
+    assert np.array_equal(matcher._stops[:8], [0, 0, 0, 0, 0, 0, 0, 999])
 
 
 # --- which queries fit ----------------------------------------------------------------------------

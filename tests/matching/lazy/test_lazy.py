@@ -1,4 +1,4 @@
-"""The lazy evaluator gives what the reference gives, and keeps no more than a window."""
+"""The lazy matcher gives what the reference gives, and keeps no more than a window."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spaseq.automaton.normal import normalise
 from spaseq.errors import SpaseqWarning
 from spaseq.language.reading.parser import parse
 from spaseq.matching.lazy import memory
-from spaseq.matching.lazy.evaluator import Lazy
+from spaseq.matching.lazy.matcher import LazyMatcher
 from spaseq.matching.lazy.tables import fits
 from spaseq.matching.obstacles import features
 from tests.matching.kernel_cases import by_kernel, by_reference
@@ -27,8 +27,8 @@ from tests.matching.shrinking import shrink
 from tests.matching.test_fuzz import EVENTS, PARTS, STREAMS, seeds, unshrunk
 from tests.matching.test_vectors import run
 
-by_lazy = partial(by_kernel, make=Lazy)
-by_tree = partial(by_kernel, make=partial(Lazy, tree=True))
+by_lazy = partial(by_kernel, make=LazyMatcher)
+by_tree = partial(by_kernel, make=partial(LazyMatcher, tree=True))
 
 
 @pytest.fixture(autouse=True)
@@ -80,8 +80,8 @@ def test_any_query_that_fits(part: int) -> None:
     compared()
 
 
-@pytest.mark.parametrize("evaluator", ["lazy", "tree"])
-def test_vectors(shared: Callable[[str], Path], evaluator: str) -> None:
+@pytest.mark.parametrize("matcher", ["lazy", "tree"])
+def test_vectors(shared: Callable[[str], Path], matcher: str) -> None:
     vectors = json.loads((shared("seq-vectors") / "vectors-2.json").read_text())["cases"]
     held, alls, wrong = 0, 0, []
     for case in vectors:
@@ -93,7 +93,7 @@ def test_vectors(shared: Callable[[str], Path], evaluator: str) -> None:
         held += 1
         alls += "ALL(" in str(case["query"])
         expected = sorted(sorted((gpm, i) for gpm, i in match) for match in case["matches"])
-        if run(case, evaluator) != expected:
+        if run(case, matcher) != expected:
             wrong.append(case["seed"])
     assert wrong == []
     assert held > 500

@@ -1,4 +1,4 @@
-"""What the lazy evaluator keeps, in what order it looks, and which queries fit (see also ``test_lazy``)."""
+"""What the lazy matcher keeps, in what order it looks, and which queries fit (see also ``test_lazy``)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from spaseq.matching.context import Context
 from spaseq.matching.filters.derived import split
 from spaseq.matching.lazy import memory
 from spaseq.matching.lazy.demands import chain_order, demands, is_better
-from spaseq.matching.lazy.evaluator import Lazy
+from spaseq.matching.lazy.matcher import LazyMatcher
 from spaseq.matching.lazy.plans import plans
 from spaseq.matching.lazy.records import counter, ordering
 from spaseq.matching.lazy.tables import fits
-from spaseq.matching.model import Bounds, Occurrence
+from spaseq.matching.model import Occurrence, StreamWindow
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, by_runs, whole
@@ -44,13 +44,15 @@ def text(seq: str, filters: dict[str, str] | None = None, more: str = "", partit
 
 
 class Stream:
-    """An evaluator of one query, and events for it: a tick each."""
+    """A matcher of one query, and events for it: a tick each."""
 
     def __init__(self, query: str, window: int, *, tree: bool = False, partition: bool = False) -> None:
         pattern = pattern_of(query)
         self._dictionary = Dictionary()
         context = Context(pattern, self._dictionary, lambda *_: False)
-        self.lazy = Lazy(pattern, self._dictionary, context, Bounds(window, False, True, 0), tree=tree)
+        self.lazy = LazyMatcher(
+            pattern, self._dictionary, context, StreamWindow(window, False, True, 0), tree=tree
+        )
         self._count = 0
         self._keyed = partition
 
@@ -235,7 +237,7 @@ def test_long_streams(seed: int) -> None:
     rng = random.Random(f"long {seed}")
     sample = random_sample(rng, random_lazy_query(rng), 300)
     sizes = [rng.randrange(1, 90) for _ in range(5)]
-    sample = whole(sample, Bounds(5, False, True, sample.bounds.start), *sizes)
+    sample = whole(sample, StreamWindow(5, False, True, sample.window.start), *sizes)
     assert by_lazy(sample) == by_runs(sample)
 
 

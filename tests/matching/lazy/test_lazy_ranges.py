@@ -12,11 +12,11 @@ from pyoxigraph import Literal, NamedNode
 
 from spaseq.engine import Engine
 from spaseq.language.syntax import Filter
-from spaseq.matching.filters.postfix import Site, steps
+from spaseq.matching.filters.postfix import FilterSite, steps
 from spaseq.matching.lazy import memory
 from spaseq.matching.lazy.ranges import LEAST, MOST, ranges
 from spaseq.matching.lazy.records import counter
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.terms.dictionary import Term
 from spaseq.terms.values import XSD
 from tests.matching.kernel_cases import by_runs, whole
@@ -30,7 +30,7 @@ def bounds_of(condition: str, own: str) -> list[tuple[str, int, dict[str | None,
     """What a filter says of the variables of an event, as numbers."""
     pattern = pattern_of(text("A : B", {"B": condition}))
     (item,) = (f for f in pattern.gpms["B"].gpm.pattern.elements if isinstance(f, Filter))
-    code = steps(item, Site(), {})
+    code = steps(item, FilterSite(), {})
     return [
         (one.variable, one.bounds, {term.name: float(term.factor) for term in one.sum})
         for one in ranges(code, frozenset(own))
@@ -95,7 +95,7 @@ CLOSE: list[Term] = [
 ]
 
 
-@pytest.mark.parametrize("evaluator", ["lazy", "tree"])
+@pytest.mark.parametrize("matcher", ["lazy", "tree"])
 @pytest.mark.parametrize(
     ("condition", "a", "b"),
     [
@@ -107,8 +107,8 @@ CLOSE: list[Term] = [
         ("?b <= ?a", "1e400", "1"),
     ],
 )
-def test_what_doubles_round_is_found(condition: str, a: str, b: str, evaluator: str) -> None:
-    engine = Engine(evaluator=evaluator)
+def test_what_doubles_round_is_found(condition: str, a: str, b: str, matcher: str) -> None:
+    engine = Engine(matcher=matcher)
     handle = engine.register(text("A : B", {"B": condition}).replace("WITHIN 1 ", "WITHIN 9 "))
     for tick, value in enumerate((a, b)):
         body = f"[] <http://example.org/v> {value} ; <http://example.org/k> 0 ."
@@ -124,7 +124,7 @@ def test_each_variable_has_bounds_of_its_own() -> None:
         "DEFINE GPM B ON S { [] :b ?b ; :w ?w . FILTER(?b = ?a) } "
         "DEFINE GPM C ON S { [] :c ?c . FILTER(?c = ?w) } }"
     )
-    engine = Engine(evaluator="tree")
+    engine = Engine(matcher="tree")
     handle = engine.register(query)
     for tick, event in enumerate((":a 5", ":a 6", ":b 5 ; :w 9", ":c 9")):
         engine.push("http://example.org/s", f"@prefix : <http://example.org/> . [] {event} .", tick)
@@ -206,7 +206,7 @@ def test_long_windows(sequence: str, seed: int, monkeypatch: pytest.MonkeyPatch)
         values: list[Term] = [Literal(rng.randrange(40)) for _ in range(30)]
         sample = with_values(random_sample(rng, query, 80, steps=False), rng, values)
         sizes = [rng.randrange(1, 40) for _ in range(12)]
-        sample = whole(sample, Bounds(12, True, True, 0), *sizes)
+        sample = whole(sample, StreamWindow(12, True, True, 0), *sizes)
         expected = by_runs(sample)
         assert by_lazy(sample) == expected
         assert by_tree(sample) == expected

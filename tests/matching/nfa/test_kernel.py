@@ -17,13 +17,13 @@ from spaseq.errors import SpaseqWarning
 from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
-from spaseq.matching.evaluators import choose
-from spaseq.matching.model import Bounds, Occurrence
-from spaseq.matching.nfa.evaluator import Kernel
+from spaseq.matching.model import Occurrence, StreamWindow
 from spaseq.matching.nfa.exact import RunReplay
+from spaseq.matching.nfa.matcher import NfaMatcher
 from spaseq.matching.nfa.records import header
 from spaseq.matching.nfa.tables.compiling import obstacles
 from spaseq.matching.obstacles import in_words
+from spaseq.matching.planner import choose
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.kernel_cases import batches, by_kernel, by_runs, whole
 from tests.matching.random_sequences import Sample, random_query, random_sample
@@ -40,7 +40,7 @@ def test_long_streams(seed: int) -> None:
     while _busiest(sample, length) > 20:  # A Kleene's matches are as many as there are subsets of a window.
         sample = random_sample(rng, random_query(rng, kernel=True), 700)
     sizes = [rng.randrange(1, 300) for _ in range(5)]
-    sample = whole(sample, Bounds(length, False, True, 0), *sizes)
+    sample = whole(sample, StreamWindow(length, False, True, 0), *sizes)
     assert by_kernel(sample) == by_runs(sample)
 
 
@@ -61,7 +61,7 @@ def test_vectors(shared: Callable[[str], Path]) -> None:
             continue
         held += 1
         expected = sorted(sorted((gpm, i) for gpm, i in match) for match in case["matches"])
-        if run(case, "kernel") != expected:
+        if run(case, "nfa") != expected:
             wrong.append(case["seed"])
     assert wrong == []
     assert held > 1_900
@@ -72,7 +72,9 @@ def test_vectors(shared: Callable[[str], Path]) -> None:
 HIGHER = "FILTER(?b > ?a)"
 
 
-def made(seq: str, bodies: dict[str, str], bounds: Bounds, partition: str = "") -> tuple[Kernel, Dictionary]:
+def made(
+    seq: str, bodies: dict[str, str], window: StreamWindow, partition: str = ""
+) -> tuple[NfaMatcher, Dictionary]:
     """A kernel for GPMs that bind ``?a``, ``?b``, … and ``?k``."""
     gpms = " ".join(
         f"DEFINE GPM {name} ON S {{ [] :v ?{name.lower()} ; :k ?k . {bodies.get(name, '')} }}"
@@ -85,7 +87,7 @@ def made(seq: str, bodies: dict[str, str], bounds: Bounds, partition: str = "") 
     )
     pattern = normalise(parse(text))
     dictionary = Dictionary()
-    return Kernel(pattern, dictionary, Context(pattern, dictionary, lambda *_: False), bounds), dictionary
+    return NfaMatcher(pattern, dictionary, Context(pattern, dictionary, lambda *_: False), window), dictionary
 
 
 def stream(
@@ -103,7 +105,7 @@ def stream(
     ]
 
 
-def count(kernel: Kernel, dictionary: Dictionary, events: list[Occurrence], *sizes: int) -> int:
+def count(kernel: NfaMatcher, dictionary: Dictionary, events: list[Occurrence], *sizes: int) -> int:
     return sum(len(block) for batch in batches(events, dictionary, sizes) for block in kernel.process(*batch))
 
 
@@ -118,7 +120,7 @@ def count(kernel: Kernel, dictionary: Dictionary, events: list[Occurrence], *siz
     ],
 )
 def test_memory_is_used_again(seq: str, bodies: dict[str, str]) -> None:
-    kernel, dictionary = made(seq, bodies, Bounds(20, False, True, 0))
+    kernel, dictionary = made(seq, bodies, StreamWindow(20, False, True, 0))
     rng = random.Random(1)
     sizes = []
     for start in range(0, 40_000, 4_000):
@@ -129,7 +131,7 @@ def test_memory_is_used_again(seq: str, bodies: dict[str, str]) -> None:
 
 
 def test_runs_wait_in_a_heap_by_their_bound() -> None:
-    kernel, dictionary = made("A ; B", {"B": HIGHER}, Bounds(10_000, False, True, 0))
+    kernel, dictionary = made("A ; B", {"B": HIGHER}, StreamWindow(10_000, False, True, 0))
     rows = [("A", 1_000 - i) for i in range(500)] + [("B", 700)]
     assert count(kernel, dictionary, stream(dictionary, rows)) == 199
     # 300 of them were not touched: no decision was made on them.
@@ -138,7 +140,7 @@ def test_runs_wait_in_a_heap_by_their_bound() -> None:
 
 
 def test_an_odd_value_is_compared_with_each_run() -> None:
-    kernel, dictionary = made("A ; B", {"B": HIGHER}, Bounds(10_000, False, True, 0))
+    kernel, dictionary = made("A ; B", {"B": HIGHER}, StreamWindow(10_000, False, True, 0))
     odd = 2**53 + 1
     events = stream(
         dictionary, [("A", 2**53), ("A", odd), ("A", 2**53 + 3), ("A", 5), ("B", odd), ("B", odd)]
@@ -154,14 +156,16 @@ def test_the_tables_decide_on_usual_numbers(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(RunReplay, "is_relevant", never)
     monkeypatch.setattr(RunReplay, "rows", never)
-    kernel, dictionary = made("A , B ; C", {"B": HIGHER, "C": "FILTER(?c <= ?a)"}, Bounds(9, False, True, 0))
+    kernel, dictionary = made(
+        "A , B ; C", {"B": HIGHER, "C": "FILTER(?c <= ?a)"}, StreamWindow(9, False, True, 0)
+    )
     assert count(kernel, dictionary, stream(dictionary, [("A", 5), ("B", 7), ("C", 6), ("C", 5)])) == 1
 
 
 def test_forgotten_ids_mean_nothing_to_runs() -> None:
     """Terms of expired events go, their ids come back as other numbers, and heaps stay in order."""
-    kernel, dictionary = made("A ; B", {"B": HIGHER}, Bounds(50, False, True, 0))
-    plain, other = made("A ; B", {"B": HIGHER}, Bounds(50, False, True, 0))
+    kernel, dictionary = made("A ; B", {"B": HIGHER}, StreamWindow(50, False, True, 0))
+    plain, other = made("A ; B", {"B": HIGHER}, StreamWindow(50, False, True, 0))
     rng = random.Random(3)
     rows = [(rng.choice(["A", "A", "B"]), rng.randrange(10**6)) for _ in range(3_000)]
     found, expected = [], []
@@ -214,5 +218,5 @@ def test_a_plan_says_why_not(seq: str, body: str, reason: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SpaseqWarning)
         choice = choose(normalise(parse("PREFIX : <http://example.org/> " + text)))
-    assert choice.name == "runs"
-    assert in_words(dict(choice.otherwise)["kernel"]) == [reason]
+    assert choice.name == "interpreter"
+    assert in_words(dict(choice.otherwise)["nfa"]) == [reason]

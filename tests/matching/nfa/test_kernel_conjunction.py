@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa.exact import RunReplay
 from spaseq.matching.nfa.tables.compiling import obstacles
 from spaseq.matching.obstacles import Obstacle
@@ -31,7 +31,7 @@ def test_long_streams(sequence: str, seed: int) -> None:
     """So long that the memory is swept and grows."""
     rng = random.Random(f"{sequence} {seed}")
     sample = random_sample(rng, random_query(rng, sequences=[sequence], kernel=True), 300)
-    sample = whole(sample, Bounds(5, False, seed > 0, 0), *[rng.randrange(1, 150) for _ in range(5)])
+    sample = whole(sample, StreamWindow(5, False, seed > 0, 0), *[rng.randrange(1, 150) for _ in range(5)])
     assert by_kernel(sample) == by_runs(sample)
 
 
@@ -60,7 +60,7 @@ def test_the_tables_decide(
         raise AssertionError("asked")
 
     monkeypatch.setattr(RunReplay, "is_relevant", never)
-    kernel, dictionary = made(seq, bodies, Bounds(9, False, True, 0))
+    kernel, dictionary = made(seq, bodies, StreamWindow(9, False, True, 0))
     assert count(kernel, dictionary, stream(dictionary, rows)) == matches
 
 

@@ -8,8 +8,8 @@ import pytest
 from pyoxigraph import Literal
 
 from spaseq.matching.context import Context
-from spaseq.matching.model import Bounds
-from spaseq.matching.nfa.evaluator import Kernel
+from spaseq.matching.model import StreamWindow
+from spaseq.matching.nfa.matcher import NfaMatcher
 from spaseq.matching.nfa.tables.compiling import obstacles
 from spaseq.matching.obstacles import Obstacle
 from spaseq.terms.dictionary import Dictionary
@@ -26,7 +26,7 @@ def test_long_streams(sequence: str) -> None:
     query = random_query(rng, sequences=[sequence], kernel=True)
     while "CONSUME" not in query.text:
         query = random_query(rng, sequences=[sequence], kernel=True)
-    sample = whole(random_sample(rng, query, 400), Bounds(6, False, True, 0), 90, 30, 140)
+    sample = whole(random_sample(rng, query, 400), StreamWindow(6, False, True, 0), 90, 30, 140)
     assert by_kernel(sample) == by_runs(sample)
 
 
@@ -45,7 +45,7 @@ def test_runs_in_a_heap_go() -> None:
     dictionary = Dictionary()
     pattern = pattern_of(QUERY)
     context = Context(pattern, dictionary, lambda *_: False)
-    kernel = Kernel(pattern, dictionary, context, Bounds(9, False, True, 0))
+    kernel = NfaMatcher(pattern, dictionary, context, StreamWindow(9, False, True, 0))
     events = stream(dictionary, [("A", 1), ("A", 9), ("A", 9), ("B", 5), ("A", 8), ("B", 10)])
     other = dictionary.intern(Literal("other"))
     events[2].solutions["A"][0]["k"] = other  # type: ignore[index]  # it is a dict

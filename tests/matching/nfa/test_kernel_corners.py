@@ -15,8 +15,8 @@ from spaseq.events import Stamp
 from spaseq.matching.context import Context
 from spaseq.matching.filters.numbers import _look, _short
 from spaseq.matching.host import Matcher
-from spaseq.matching.model import Bounds, Occurrence
-from spaseq.matching.nfa.evaluator import Kernel
+from spaseq.matching.model import Occurrence, StreamWindow
+from spaseq.matching.nfa.matcher import NfaMatcher
 from spaseq.matching.reference import Reference
 from spaseq.terms.dictionary import Dictionary, Term
 from spaseq.terms.texts import text_of
@@ -26,7 +26,7 @@ from tests.matching.kernel_cases import batches, shown
 from tests.matching.random_sequences import pattern_of
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
-BOUNDS = Bounds(1_000, False, True, 0)
+BOUNDS = StreamWindow(1_000, False, True, 0)
 
 #: A row of a GPM: its value and the values of what else it binds.
 Rows = Sequence[dict[str, Term]]
@@ -86,7 +86,7 @@ def compared(text: str, events: Iterable[dict[str, Rows]], *sizes: int) -> int:
     ]
     matcher = Matcher(pattern, BOUNDS, lambda: Reference(pattern, context, BOUNDS))
     expected = [match for one in occurrences for match in shown(matcher.push(one))]
-    kernel = Kernel(pattern, dictionary, context, BOUNDS)
+    kernel = NfaMatcher(pattern, dictionary, context, BOUNDS)
     copies = [replace(one) for one in occurrences]
     found = [
         match for part in batches(copies, dictionary, sizes) for match in shown(singly(kernel.process(*part)))

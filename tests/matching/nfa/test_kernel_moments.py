@@ -9,7 +9,7 @@ from pyoxigraph import Literal, NamedNode
 from spaseq.events import Stamp
 from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.filters.numbers import Numbers
-from spaseq.matching.model import Bounds, Occurrence
+from spaseq.matching.model import Occurrence, StreamWindow
 from spaseq.matching.nfa.exact import RunReplay
 from spaseq.terms.dictionary import Dictionary
 from tests.matching.nfa.test_kernel import count, made
@@ -43,7 +43,7 @@ def test_the_tables_decide(operator: str, matches: int, monkeypatch: pytest.Monk
         raise AssertionError("asked")
 
     monkeypatch.setattr(RunReplay, "is_relevant", never)
-    kernel, dictionary = made("A : B", {"B": f"FILTER(?b {operator} ?a)"}, Bounds(9, False, True, 0))
+    kernel, dictionary = made("A : B", {"B": f"FILTER(?b {operator} ?a)"}, StreamWindow(9, False, True, 0))
     times = ["02:00:00+02:00", "01:00:00+01:00", "03:00:00+02:00"]
     key = dictionary.intern(Literal("k"))
     ids = [dictionary.intern(moment(f"2026-11-20T{time}")) for time in times]

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa.exact import ExactRun
 from spaseq.matching.nfa.records import header
 from tests.matching.blocks import singly
@@ -37,7 +37,9 @@ def test_long_streams(sequence: str, seed: int) -> None:
     """So long that the memory is swept and grows."""
     rng = random.Random(f"{sequence} {seed}")
     sample = random_sample(rng, random_query(rng, sequences=[sequence], kernel=True), 400)
-    sample = whole(sample, Bounds(6, False, seed % 3 > 0, 0), *[rng.randrange(1, 150) for _ in range(5)])
+    sample = whole(
+        sample, StreamWindow(6, False, seed % 3 > 0, 0), *[rng.randrange(1, 150) for _ in range(5)]
+    )
     assert by_kernel(sample) == by_runs(sample)
 
 
@@ -58,7 +60,7 @@ def test_the_tables_decide(
         raise AssertionError("asked")
 
     monkeypatch.setattr(ExactRun, "stands", never)
-    kernel, dictionary = made(seq, {"B": body}, Bounds(20, False, True, 0))
+    kernel, dictionary = made(seq, {"B": body}, StreamWindow(20, False, True, 0))
     assert count(kernel, dictionary, stream(dictionary, rows)) == matches
 
 
@@ -72,7 +74,7 @@ def test_what_tables_cannot_tell_is_asked(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(ExactRun, "stands", asking)
     rows = [("A", 2**53), ("B", 2**53 + 1), ("C", 1), ("A", 2**53 + 1), ("B", 2**53), ("C", 1)]
-    kernel, dictionary = made("A ; !B ; C", {"B": "FILTER(?b > ?a)"}, Bounds(2, False, True, 0))
+    kernel, dictionary = made("A ; !B ; C", {"B": "FILTER(?b > ?a)"}, StreamWindow(2, False, True, 0))
     assert count(kernel, dictionary, stream(dictionary, rows)) == 1
     assert len(asked) == 2
 
@@ -81,13 +83,13 @@ def test_what_tables_cannot_tell_is_asked(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(("sliding", "matches"), [(True, 2), (False, 2)])
 def test_what_leads_to_a_match_is_bounded_by_its_window(counted: bool, sliding: bool, matches: int) -> None:
     """B at 3 is in the window of the match at 4 and 5, but (sliding by 2, or from 6 on) of no later one."""
-    kernel, dictionary = made("!B ; A , C", {}, Bounds(2 if sliding else 6, counted, sliding, 0))
+    kernel, dictionary = made("!B ; A , C", {}, StreamWindow(2 if sliding else 6, counted, sliding, 0))
     rows = [("A", 1), ("C", 1), ("", 0), ("B", 1), ("A", 1), ("C", 1), ("A", 1), ("C", 1)]
     assert count(kernel, dictionary, stream(dictionary, rows)) == matches
 
 
 def test_entries_are_used_again() -> None:
-    kernel, dictionary = made("A ; !B ; C", {"B": "FILTER(?b > ?a)"}, Bounds(20, False, True, 0))
+    kernel, dictionary = made("A ; !B ; C", {"B": "FILTER(?b > ?a)"}, StreamWindow(20, False, True, 0))
     rng = random.Random(1)
     size = None
     for start in range(0, 20_000, 4_000):
@@ -102,7 +104,7 @@ def test_entries_are_used_again() -> None:
 
 
 def test_a_match_waits_for_the_end_of_its_window() -> None:
-    kernel, dictionary = made("A ; !B", {}, Bounds(3, False, True, 0))
+    kernel, dictionary = made("A ; !B", {}, StreamWindow(3, False, True, 0))
     first, second = batches(
         stream(dictionary, [("A", 1), ("", 0), ("A", 1), ("", 0), ("B", 1)]), dictionary, [4]
     )
@@ -115,7 +117,7 @@ def test_a_match_waits_for_the_end_of_its_window() -> None:
 
 
 def test_time_alone_ends_windows() -> None:
-    kernel, dictionary = made("A ; !B", {}, Bounds(3, False, True, 0))
+    kernel, dictionary = made("A ; !B", {}, StreamWindow(3, False, True, 0))
     (only,) = batches(stream(dictionary, [("A", 1), ("A", 1)]), dictionary, [])
     assert list(kernel.process(*only)) == []
     assert list(kernel.advance(3)) == []
@@ -126,7 +128,7 @@ def test_time_alone_ends_windows() -> None:
 
 def test_matches_that_wait_survive_sweeps() -> None:
     """Of the memory, and of terms; what they look back at is remembered as long as they wait."""
-    kernel, dictionary = made("A ; !B", {"B": "FILTER(?b = ?a)"}, Bounds(50, False, True, 0))
+    kernel, dictionary = made("A ; !B", {"B": "FILTER(?b = ?a)"}, StreamWindow(50, False, True, 0))
     rows = [("A" if i % 100 == 0 else "B", i) for i in range(3_000)]
     rows[305] = ("B", 300)
     found = 0

@@ -47,8 +47,8 @@ def _events(rng: random.Random) -> list[tuple[str, int]]:
     return events
 
 
-def _found(text: str, evaluator: str, events: list[tuple[str, int]], one_by_one: bool) -> list[str]:
-    engine = spaseq.Engine(evaluator=evaluator)
+def _found(text: str, matcher: str, events: list[tuple[str, int]], one_by_one: bool) -> list[str]:
+    engine = spaseq.Engine(matcher=matcher)
     matches: list[spaseq.Match] = []
     engine.register(text, matches.append)
     if one_by_one:
@@ -74,9 +74,9 @@ def test_as_the_reference_has_it(seed: int, one_by_one: bool) -> None:
     text, events = _text(rng), _events(rng)
     try:
         expected = _found(text, "reference", events, one_by_one)
-        found = _found(text, "kernel", events, one_by_one)
+        found = _found(text, "nfa", events, one_by_one)
     except spaseq.SpaseqError:
-        return  # what no evaluator takes, or the kernel does not
+        return  # what no matcher takes, or the kernel does not
     assert found == expected, text
 
 
@@ -87,4 +87,4 @@ def test_the_kernel_is_chosen(sequence: str) -> None:
         f"DEFINE GPM {n} ON S {{ ?k <urn:{n.lower()}> ?{n.lower()} }}" for n in "ABC" if n in sequence
     )
     query = f"SELECT * WITHIN 5 SECONDS FROM STREAM S <urn:s> WHERE {{ SEQ({sequence}) {gpms} }}"
-    assert "\nevaluator  kernel: " in str(spaseq.explain(query))
+    assert "\nmatcher    nfa: " in str(spaseq.explain(query))

@@ -11,10 +11,10 @@ import pyoxigraph as ox
 import pytest
 
 from spaseq import Engine, Limits
-from spaseq.effort import WorkClock
+from spaseq.bounds import WorkClock
 from spaseq.limits import Budget
 from spaseq.matching.nfa import sizing
-from spaseq.matching.nfa.memory import Memory, Room, memory
+from spaseq.matching.nfa.memory import Capacity, RunMemory, memory
 from spaseq.matching.nfa.sizing import Turns
 from spaseq.matching.nfa.tables.compiling import compile_tables
 from spaseq.matching.shedding import observed
@@ -34,7 +34,7 @@ _QUERIES = (
 
 def _found(query: str, count: int, **given: object) -> Counter[str]:
     rng, named = random.Random(7), ox.NamedNode
-    engine = Engine(evaluator="kernel", **given)  # type: ignore[arg-type]
+    engine = Engine(matcher="nfa", **given)  # type: ignore[arg-type]
     handle = engine.register(query)
     for i in range(count):
         who, kind = named(f"urn:{i}"), named(f"http://example.org/{rng.choice('abc')}")
@@ -53,7 +53,7 @@ def test_what_is_found_is_the_same(query: str, monkeypatch: pytest.MonkeyPatch) 
     again = list[bool]()
 
     class Seen(Turns):
-        def empty(self, room: Room, like: Memory) -> Memory:
+        def empty(self, room: Capacity, like: RunMemory) -> RunMemory:
             spare = self._spare
             made = super().empty(room, like)
             again.append(made.ints.base is spare)
@@ -71,7 +71,7 @@ def test_what_is_found_is_the_same(query: str, monkeypatch: pytest.MonkeyPatch) 
 def test_two_memories_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled, budget = compile_tables(pattern("?bx > ?ax", "?cx > ?bx"), lambda _: 0), Budget(Limits())
     monkeypatch.setattr(sizing, "_WORTH", range(1, 1 << 25))
-    two, room = Turns(compiled, budget), Room(64, 64, 64, 64)
+    two, room = Turns(compiled, budget), Capacity(64, 64, 64, 64)
     first = two.empty(room, memory(compiled, room, budget))
     second = two.empty(room, first)
     third = two.empty(room, second)
@@ -83,7 +83,7 @@ def test_who_was_interrupted_is_not_swept_into_itself(monkeypatch: pytest.Monkey
     """Memory to sweep into was there, and then an interrupt came: the old one is in use still."""
     compiled, budget = compile_tables(pattern("?bx > ?ax", "?cx > ?bx"), lambda _: 0), Budget(Limits())
     monkeypatch.setattr(sizing, "_WORTH", range(1, 1 << 25))
-    two, room = Turns(compiled, budget), Room(64, 64, 64, 64)
+    two, room = Turns(compiled, budget), Capacity(64, 64, 64, 64)
     first = two.empty(room, memory(compiled, room, budget))
     two.empty(room, first)
     assert not np.shares_memory(first.ints, two.empty(room, first).ints)
@@ -92,7 +92,7 @@ def test_who_was_interrupted_is_not_swept_into_itself(monkeypatch: pytest.Monkey
 def test_there_are_not_two_near_a_limit() -> None:
     """Of two memories one is counted: near ``query_bytes`` there is one."""
     compiled = compile_tables(pattern("?bx > ?ax", "?cx > ?bx"), lambda _: 0)
-    room = Room(1 << 14, 1 << 14, 1 << 14, 1 << 14)
+    room = Capacity(1 << 14, 1 << 14, 1 << 14, 1 << 14)
     for most, are_two in ((2**24, False), (2**30, True)):
         budget = Budget(Limits(query_bytes=most))
         two = Turns(compiled, budget)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from spaseq.alone import Single
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.matching.columns.alone import _kernel_alone as k
-from spaseq.matching.columns.chunk import Chunk
+from spaseq.matching.columns.chunk import SolvedBatch
 from spaseq.patterns.sharing import Values
 from spaseq.patterns.spectra.single import MOST_TRIPLES
 from spaseq.patterns.spectra.solutions import Solutions
@@ -285,7 +285,7 @@ class Singles:
         ]
         return [rows[question] for question in self.asked]
 
-    def take(self) -> tuple[Chunk, int]:
+    def take(self) -> tuple[SolvedBatch, int]:
         """They as a batch, and from where on the axis others may still count; none are left."""
         self._counts = self.counts()
         chunk = self.chunk()
@@ -293,7 +293,7 @@ class Singles:
         self._begins = []
         return chunk, self._oldest
 
-    def chunk(self) -> Chunk:
+    def chunk(self) -> SolvedBatch:
         """They as a batch, whatever becomes of them."""
         count = self.size
         batch = self._gathered()
@@ -308,7 +308,7 @@ class Singles:
             table = Solutions(len(at), at, dict(zip(names, columns, strict=True)))
             tables.append(table.by_key(self._ordered_by) if self._ordered_by else table)
             rows.append(begins)
-        return Chunk(self.first, batch, tuple(tables), self._last, np.array(rows, dtype=np.int64))
+        return SolvedBatch(self.first, batch, tuple(tables), self._last, np.array(rows, dtype=np.int64))
 
     def _gathered(self) -> EventBatch:
         """They as columns."""

@@ -17,12 +17,12 @@ from spaseq.language.syntax.printing import print_expression
 from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.alone._kernel_alone import LARGE, MOST_ROWS
 from spaseq.matching.columns.alone.singles import Counts, Singles
-from spaseq.matching.columns.evaluator import Asked, Solve
 from spaseq.matching.columns.history import History
+from spaseq.matching.columns.matcher import PushedPattern, Solve
 from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.filters import batch as heads
 from spaseq.matching.filters.numbers import Numbers
-from spaseq.matching.filters.postfix import BeyondTables, Site, Step, steps
+from spaseq.matching.filters.postfix import BeyondTables, FilterSite, Instruction, steps
 from spaseq.matching.filters.programs import Cell, Programs, Sections
 from spaseq.patterns.sharing import Values
 from spaseq.patterns.spectra.single import MOST_TRIPLES, Continues, SingleJoin
@@ -47,7 +47,7 @@ class Joins:
 
     def __init__(
         self,
-        questions: Sequence[Asked],
+        questions: Sequence[PushedPattern],
         streams: Sequence[int],
         asked: Sequence[int],
         columns: Sequence[tuple[int, int]],
@@ -187,9 +187,9 @@ def _compiled(
 
 def _program(join: SingleJoin, programs: Programs) -> tuple[tuple[Cell, Cell], list[int]]:
     place = {name: i for i, name in enumerate(join.bound)}
-    code: list[Step] = []
+    code: list[Instruction] = []
     for condition in join.conditions:
-        code += steps(Filter(condition), Site(), {})
+        code += steps(Filter(condition), FilterSite(), {})
         if any(step.op == "LOOK_UP" for step in code):
             raise BeyondTables("filters are of what is compared and counted", print_expression(condition))
     read = frozenset[str]().union(*map(mentioned, join.conditions))
@@ -203,7 +203,7 @@ _MOST_STREAMS: Final = 62
 
 
 class Taking:
-    """What a query's evaluator does with an event that comes alone, before its kernel runs.
+    """What a query's matcher does with an event that comes alone, before its kernel runs.
 
     ``streams``: the rank of each, by its id; ``read``: the variables whose columns the kernel reads, each
     with the place of its GPM; ``history`` keeps the events.
@@ -231,7 +231,7 @@ class Taking:
         self._most = 1 if is_one else MOST_ROWS
         self._ordered_by = ordered_by
         # What is asked of the events; those that came, once one has.
-        self._asked: Sequence[Asked] = ()
+        self._asked: Sequence[PushedPattern] = ()
         self._clock = Clock.TICKS
         self._singles: Singles | None = None
         self._joins: Joins | None = None
@@ -243,7 +243,7 @@ class Taking:
         """That of a stream."""
         return 0 if len(self._streams) == 1 else self._streams[stream]
 
-    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
         """See ``Quick.expect``."""
         if len(self._streams) > _MOST_STREAMS:
             return False

@@ -14,8 +14,8 @@ from spaseq.events import EventBatch
 from spaseq.matching.columns.alone.singles import Lone
 from spaseq.matching.columns.blocks import _kernel_found as k
 from spaseq.matching.columns.blocks.found import Block, blocks
-from spaseq.matching.columns.blocks.plain import Columns, Site, Sites, combined
-from spaseq.matching.columns.chunk import Chunk
+from spaseq.matching.columns.blocks.plain import Columns, EventSite, Sites, combined
+from spaseq.matching.columns.chunk import SolvedBatch
 from spaseq.matching.columns.history import History
 from spaseq.matching.host import Key
 from spaseq.matching.model import Choice, Found, Occurrence, Row
@@ -88,16 +88,16 @@ class Few(Found):
     """
 
     __slots__ = ("_held", "_kept", "_sites", "_steps")
-    _sites: Sequence[Site]
+    _sites: Sequence[EventSite]
     _steps: Sequence[int]
-    _held: Sequence[Chunk | Lone]
+    _held: Sequence[SolvedBatch | Lone]
     _kept: _KeptMatch
 
     def __init__(
         self,
-        sites: Sequence[Site],
+        sites: Sequence[EventSite],
         steps: Sequence[int],
-        held: Sequence[Chunk | Lone],
+        held: Sequence[SolvedBatch | Lone],
     ) -> None:
         """``steps``: of each event its position, the number of its site, and the row of its solution.
 
@@ -163,7 +163,7 @@ class Few(Found):
         for _, site, batch, at, _ in self._looked_at():
             yield site.gpm, batch, at
 
-    def _looked_at(self) -> Iterator[tuple[int, Site, EventBatch, int, Mapping[str, int]]]:
+    def _looked_at(self) -> Iterator[tuple[int, EventSite, EventBatch, int, Mapping[str, int]]]:
         """Of each event its position, its site, the batch in which it is, its number there, its solution."""
         steps = self._steps
         for position, way, row, of in zip(steps[0::3], steps[1::3], steps[2::3], self._held, strict=True):

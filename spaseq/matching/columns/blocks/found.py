@@ -1,4 +1,4 @@
-"""Blocks of matches: what evaluators give.
+"""Blocks of matches: what matchers give.
 
 Most matches are nothing but events and, as Ω, their solutions side by side. Those are columns: which events,
 which solution of each (``plain.Columns``). What has to be put together exactly comes as objects (``Found``),
@@ -84,7 +84,7 @@ class Solved(NamedTuple):
 class Block(ABC):
     """Matches of one query, in the order of delivery. Iterating gives each with its partition.
 
-    An evaluator makes one of all that a call completes (``Columns`` where the matches are plain, ``blocks``
+    A matcher makes one of all that a call completes (``Columns`` where the matches are plain, ``blocks``
     for a few objects); nothing in it may be overwritten by a later call.
     """
 

@@ -15,7 +15,7 @@ from spaseq.events import Clock, EventBatch
 from spaseq.matching.columns.blocks import _kernel_found as k
 from spaseq.matching.columns.blocks.found import Block, Chosen, Events, Named, Objects, Solved, shown
 from spaseq.matching.columns.blocks.values import Ids, Picked, all_ids, counted, zeros
-from spaseq.matching.columns.chunk import Chunk, Stretch
+from spaseq.matching.columns.chunk import SolvedBatch, Stretch
 from spaseq.matching.host import Key
 from spaseq.matching.model import Choice, Found, Occurrence, Row
 
@@ -81,7 +81,7 @@ class One(Found):
         for chunk, index, site, _ in self._steps():
             yield site.gpm, chunk.batch, index
 
-    def _steps(self) -> Iterator[tuple[Chunk, int, Site, int]]:
+    def _steps(self) -> Iterator[tuple[SolvedBatch, int, EventSite, int]]:
         sites, which, indices, rows = self._block._listed
         chunks = self._block.stretch.chunks
         for i in range(self._begin, self._end):
@@ -120,7 +120,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class EventSite:
     """Where in the sequence an event is taken: its GPM, and the Kleene it is in, if any.
 
     ``begins``: it is the first event of an iteration. ``own`` are that Kleene's variables.
@@ -136,7 +136,7 @@ class Site:
 class Sites:
     """The sites of a query, by number; ``gpms`` are its GPMs, as sites number them."""
 
-    def __init__(self, sites: Sequence[Site], gpms: Sequence[str]) -> None:
+    def __init__(self, sites: Sequence[EventSite], gpms: Sequence[str]) -> None:
         self.all = tuple(sites)
         self.gpms = tuple(gpms)
         self.numbers = np.array([site.number for site in sites], dtype=np.int64)
@@ -471,7 +471,7 @@ class Columns(Block):
         return list(map(tuple, self._keys.tolist()))
 
     @cached_property
-    def _listed(self) -> tuple[list[Site], list[int], list[int], list[int]]:
+    def _listed(self) -> tuple[list[EventSite], list[int], list[int], list[int]]:
         """Of each event its site, its batch in the stretch, its number there, and its solution's."""
         stretch = self.stretch
         which = stretch.where(self.places)

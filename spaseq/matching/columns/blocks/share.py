@@ -32,7 +32,7 @@ from spaseq.matching.columns.blocks.values import (
     of_matches,
     zeros,
 )
-from spaseq.matching.columns.chunk import Chunk, Stretch
+from spaseq.matching.columns.chunk import SolvedBatch, Stretch
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
 from spaseq.patterns.spectra.solutions import Solutions
@@ -365,7 +365,7 @@ def cut_out(block: Block) -> tuple[Block, Moved] | None:
                 before = int(stretch.rows_before(g)[c])
                 rows[ours] = block.rows[ours] - before - first[at] + new[at] + begins[g]
                 begins[g] += len(taken)
-        chunks.append(Chunk(chunk.start, batch, tuple(tables), chunk.last))
+        chunks.append(SolvedBatch(chunk.start, batch, tuple(tables), chunk.last))
         moved[id(chunk.batch)] = batch, kept
     made = block.elsewhere(Stretch(chunks), inverse.astype(np.int64), rows)
     return made, moved

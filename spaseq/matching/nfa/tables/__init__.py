@@ -1,4 +1,4 @@
-"""Compile a query to the tables of ``kernel``: arrays that refer to their parts by offset.
+"""Compile a query to the tables of ``nfa``: arrays that refer to their parts by offset.
 
 Open ``compiling`` first.
 """

@@ -11,7 +11,7 @@ from spaseq.automaton.pattern import Atom, Both, Kleene, Node, starts, walk
 from spaseq.automaton.show import show
 from spaseq.language.syntax import Duration, Strategy
 from spaseq.matching.filters.postfix import BeyondTables
-from spaseq.matching.interpreter.program import Gate, Place
+from spaseq.matching.interpreter.program import Gate, ProgramState
 
 #: So many gaps may be open at a time.
 _MOST_GAPS: Final = 8
@@ -43,7 +43,7 @@ class AbsenceTables:
     at ``most`` so many gaps are open at a time. Raises ``BeyondTables``.
     """
 
-    def __init__(self, start: Place, trails: bool) -> None:
+    def __init__(self, start: ProgramState, trails: bool) -> None:
         """``trails``: matches may wait for the end of their window."""
         self.withins: list[int] = []
         self.limits: list[Duration] = []
@@ -70,9 +70,9 @@ class AbsenceTables:
         """What is absent in the gaps that are open in some run at a gate."""
         return self._open.get(gate, set())
 
-    def _walk(self, start: Place) -> None:
+    def _walk(self, start: ProgramState) -> None:
         """Goes all ways through the automaton."""
-        reached: dict[tuple[Place, _Gaps], None] = {(start, ()): None}
+        reached: dict[tuple[ProgramState, _Gaps], None] = {(start, ()): None}
         todo = list(reached)
         while todo:
             place, gaps = todo.pop()

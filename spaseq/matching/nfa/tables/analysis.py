@@ -37,15 +37,15 @@ from spaseq.matching.filters.derived import Derived
 from spaseq.matching.filters.postfix import (
     Accumulator,
     BeyondTables,
-    Lookup,
-    Site,
-    Step,
+    DerivedLookup,
+    FilterSite,
+    Instruction,
     needs,
     steps,
     touched,
     with_nearer,
 )
-from spaseq.matching.interpreter.program import Gate, GateEdge, Place, RunsProgram
+from spaseq.matching.interpreter.program import Gate, GateEdge, ProgramState, RunsProgram
 from spaseq.matching.nfa.records import buckets, parts
 from spaseq.matching.nfa.tables.absences import AbsenceTables
 from spaseq.patterns.spectra.solutions import Mask
@@ -55,7 +55,7 @@ _MOST_ALTERNATIVES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class GateCandidate:
     """What an event may be for a run at a gate: a way on, or only a rival of one (``way`` is None).
 
     Of ``both``, a conjunction, it is the one part ``unit`` of the alternative ``parts``.
@@ -78,11 +78,11 @@ class Candidate:
 
 
 #: What an event may be at a gate, and of each whether ``;`` must not skip it.
-Alternatives = tuple[tuple[tuple[Candidate, ...], bool], ...]
+Alternatives = tuple[tuple[tuple[GateCandidate, ...], bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class KeyedRows:
     """Rows of a GPM that negations look back at, gathered by the values of some variables."""
 
     gpm: str
@@ -97,7 +97,7 @@ class Analysis:
     """
 
     def __init__(
-        self, pattern: SequencePattern, derived: Container[str] = (), start: Place | None = None
+        self, pattern: SequencePattern, derived: Container[str] = (), start: ProgramState | None = None
     ) -> None:
         self.pattern = pattern
         self._derived = derived
@@ -130,15 +130,15 @@ class Analysis:
             self._candidates[gate] = tuple(candidates(gate))
         return self._candidates[gate]
 
-    def _everything(self) -> Iterator[Candidate]:
+    def _everything(self) -> Iterator[GateCandidate]:
         return (one for gate in self.gates for candidate, _ in self.candidates(gate) for one in candidate)
 
-    def together(self, candidate: Candidate) -> list[Step]:
+    def together(self, candidate: GateCandidate) -> list[Instruction]:
         """The conditions that all parts of a candidate must meet together."""
         parts = {atom.id for atom in candidate.parts}
         nodes = () if candidate.both is None else walk(candidate.both)
         met = (n for n in nodes if isinstance(n, Both) and parts & {inner.id for inner in walk(n)})
-        code = [s for node in met for f in node.deferred for s in self.steps(f, Site(candidate.inside))]
+        code = [s for node in met for f in node.deferred for s in self.steps(f, FilterSite(candidate.inside))]
         return code + self._settling((atom.gpm for atom in candidate.parts), candidate.inside)
 
     def gate_key(self, gate: Gate) -> list[str]:
@@ -160,12 +160,12 @@ class Analysis:
         )
         return self.trails and max(uses.values()) > 1
 
-    def chain(self, atom: Atom) -> Chain:
+    def chain(self, atom: Atom) -> KeyedRows:
         """Where the rows are among which a check looks."""
         partition = {variable.name for variable in self.pattern.query.partition}
         certain = scope.gpm_certain(self.pattern.gpms[atom.gpm].gpm)
         names = sorted((certain & self._joined) - partition - self.free.get(atom.id, frozenset()))
-        return Chain(atom.gpm, tuple(names[: buckets.KEY_LIMIT]))
+        return KeyedRows(atom.gpm, tuple(names[: buckets.KEY_LIMIT]))
 
     # --- slots and aggregates -----------------------------------------------------------------
 
@@ -218,13 +218,13 @@ class Analysis:
                 )
         return with_nearer(found)
 
-    def _all_steps(self) -> Iterator[Step]:
+    def _all_steps(self) -> Iterator[Instruction]:
         for code in self.codes.values():
             yield from code
         for candidate in self._everything():
             yield from self.together(candidate)
         for item in self.pattern.where:
-            yield from self.steps(item, Site())
+            yield from self.steps(item, FilterSite())
 
     def counting(self, atom: Atom) -> int | None:
         """Return the Kleene around an atom with aggregates that count the atom's solutions."""
@@ -236,7 +236,7 @@ class Analysis:
 
     # --- conditions ---------------------------------------------------------------------------
 
-    def steps(self, item: Filter, site: Site) -> list[Step]:
+    def steps(self, item: Filter, site: FilterSite) -> list[Instruction]:
         """A filter as a program."""
         return steps(item, site, self.pattern.owners)
 
@@ -245,41 +245,41 @@ class Analysis:
         return atom.id, self._inside[atom.id]
 
     @cached_property
-    def codes(self) -> dict[tuple[int, tuple[int, ...]], list[Step]]:
+    def codes(self) -> dict[tuple[int, tuple[int, ...]], list[Instruction]]:
         """The conditions of atoms, by the Kleenes inside which they are asked."""
         negated = dict.fromkeys(atom.id for atom in self._checked())
         asked = dict.fromkeys(self.unit(candidate.unit) for candidate in self._everything())
         asked |= dict.fromkeys((a, inside) for a in negated for inside in self.absences.views)
         return {(a, inside): self._unit_code(self.atoms[a], inside) for a, inside in asked}
 
-    def _unit_code(self, atom: Atom, inside: tuple[int, ...]) -> list[Step]:
+    def _unit_code(self, atom: Atom, inside: tuple[int, ...]) -> list[Instruction]:
         """The conditions that an event must meet for an atom."""
-        code = [s for f in atom.filters for s in self.steps(f, Site(inside))]
+        code = [s for f in atom.filters for s in self.steps(f, FilterSite(inside))]
         return code + self._settling([atom.gpm], inside)
 
-    def _settling(self, gpms: Iterable[str], inside: tuple[int, ...]) -> list[Step]:
+    def _settling(self, gpms: Iterable[str], inside: tuple[int, ...]) -> list[Instruction]:
         """The filters of WHERE that may be decided when events for some GPMs are taken."""
         variables = frozenset[str]().union(*(self.pattern.gpms[gpm].variables for gpm in gpms))
-        code = list[Step]()
+        code = list[Instruction]()
         for item in self.pattern.where:
             condition = item.condition
             bound = needs(condition, self.pattern.owners) & variables
             if bound and not touched(condition, self.pattern.owners) & set(inside):
-                code += self.steps(item, Site(inside, guarded=True))
+                code += self.steps(item, FilterSite(inside, guarded=True))
         return code
 
-    def pruning(self, ends: Sequence[Action], inside: tuple[int, ...]) -> list[Step]:
+    def pruning(self, ends: Sequence[Action], inside: tuple[int, ...]) -> list[Instruction]:
         """The filters of WHERE that are decided by leaving Kleenes."""
         left = {action.kleene for action in ends if isinstance(action, Leave)}
         code = []
         for item in self.pattern.where:
             kleenes = touched(item.condition, self.pattern.owners)
             if kleenes & left and not kleenes & set(inside):
-                code += self.steps(item, Site(guarded=True))
+                code += self.steps(item, FilterSite(guarded=True))
         return code
 
 
-def reachable(start: Place) -> list[Place]:
+def reachable(start: ProgramState) -> list[ProgramState]:
     """The places of an automaton. Raises ``BeyondTables``."""
     found = [start]
     for place in found:
@@ -292,7 +292,7 @@ def reachable(start: Place) -> list[Place]:
     return found
 
 
-def candidates(gate: Gate) -> Iterator[tuple[tuple[Candidate, ...], bool]]:
+def candidates(gate: Gate) -> Iterator[tuple[tuple[GateCandidate, ...], bool]]:
     """What an event may be at a gate (of ``&``, all parts), and whether ``;`` must not skip it."""
     rivals = {rival.unit.id for rival in gate.rivals}
     reached = set()
@@ -315,10 +315,10 @@ def _candidates(
     begins: tuple[Action, ...],
     inside: tuple[int, ...],
     unit: Unit,
-) -> tuple[Candidate, ...]:
+) -> tuple[GateCandidate, ...]:
     if isinstance(unit, Both):
-        return tuple(Candidate(gate, way, atom, begins, inside, unit, parts) for atom in parts)
-    return (Candidate(gate, way, parts[0], begins, inside),)
+        return tuple(GateCandidate(gate, way, atom, begins, inside, unit, parts) for atom in parts)
+    return (GateCandidate(gate, way, parts[0], begins, inside),)
 
 
 def _parts(unit: Unit) -> list[tuple[Atom, ...]]:
@@ -342,7 +342,7 @@ def _parts(unit: Unit) -> list[tuple[Atom, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class NfaTables:
     """A query's tables, and the meaning of their numbers.
 
     - ``columns`` are GPMs and variables; ``width`` and ``sums`` are the integers and floats of a wait.
@@ -358,7 +358,7 @@ class Compiled:
     tables: v.Ints
     gpms: tuple[str, ...]
     columns: tuple[tuple[int, str], ...]
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[GateCandidate, ...]
     accepts: tuple[tuple[Action, ...], ...]
     gates: int
     constants: tuple[int, ...]
@@ -367,7 +367,7 @@ class Compiled:
     entry: int
     offsets: tuple[int, ...]
     derived: Mapping[str, Derived]
-    lookups: tuple[Lookup, ...]
+    lookups: tuple[DerivedLookup, ...]
     limits: tuple[Duration, ...]
     ambiguous: bool
     looks: dict[bool, Looks] = field(default_factory=dict)

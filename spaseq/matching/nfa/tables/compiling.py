@@ -28,7 +28,7 @@ from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.filters.derived import split
 from spaseq.matching.filters.postfix import BeyondTables
-from spaseq.matching.nfa.tables.analysis import Analysis, Compiled
+from spaseq.matching.nfa.tables.analysis import Analysis, NfaTables
 from spaseq.matching.nfa.tables.writer import write
 from spaseq.matching.obstacles import Obstacle, in_text, subsequences
 from spaseq.matching.templates.form import ByOutline, Outline, outline
@@ -47,7 +47,7 @@ def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
             yield in_text(reason.obstacle, pattern.query)
 
 
-def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> Compiled:
+def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> NfaTables:
     """The tables of a query; its ``LIMIT`` is left to whoever knows the window.
 
     Raises ``BeyondTables``.
@@ -76,12 +76,12 @@ class _Kind:
     A term is one that all queries have, or a number: which of a query's constants it is.
     """
 
-    compiled: Compiled
+    compiled: NfaTables
     at: v.Ints
     of: v.Ints
     terms: tuple[Term | int, ...]
 
-    def filled(self, constants: list[Term], intern: Callable[[Term], int]) -> Compiled:
+    def filled(self, constants: list[Term], intern: Callable[[Term], int]) -> NfaTables:
         """The tables of a query that has these constants."""
         terms = (constants[term] if isinstance(term, int) else term for term in self.terms)
         ids = np.array([intern(term) for term in terms], dtype=np.int64)
@@ -95,7 +95,7 @@ _KINDS: Final = ByOutline[_Kind | None]()
 
 def tables_alike(
     pattern: SequencePattern, intern: Callable[[Term], int], key: Outline | None = None
-) -> Compiled:
+) -> NfaTables:
     """Return the tables of a query. ``analysis``, ``candidates`` and ``accepts`` may be another query's.
 
     The other query differs only in constants of FILTERs, in its window, and in the names in its triple
@@ -106,7 +106,7 @@ def tables_alike(
     return compile_tables(pattern, intern) if kind is None else kind.filled([*_constants(query)], intern)
 
 
-def like_tables(pattern: SequencePattern, intern: Callable[[Term], int], key: Outline) -> Compiled:
+def like_tables(pattern: SequencePattern, intern: Callable[[Term], int], key: Outline) -> NfaTables:
     """Return the same, for callers that read neither ``tables`` nor ``constants``, which are not filled."""
     kind = _KINDS.of(key, lambda: _kind(pattern.query))
     return compile_tables(pattern, intern) if kind is None else kind.compiled

@@ -15,13 +15,13 @@ from spaseq.automaton.pattern import Atom
 from spaseq.language.syntax import Consume, Emit, Strategy
 from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.filters.derived import Derived
-from spaseq.matching.filters.postfix import Accumulator, Site, Step
+from spaseq.matching.filters.postfix import Accumulator, FilterSite, Instruction
 from spaseq.matching.filters.programs import Programs, SectionReference, Sections
 from spaseq.matching.interpreter.program import Gate
 from spaseq.matching.nfa.compiled import _kernel_layout as lay
 from spaseq.matching.nfa.records import actions, entries, gaps, gates
 from spaseq.matching.nfa.tables.absences import Absence
-from spaseq.matching.nfa.tables.analysis import Analysis, Candidate, Chain, Compiled
+from spaseq.matching.nfa.tables.analysis import Analysis, GateCandidate, KeyedRows, NfaTables
 from spaseq.terms.dictionary import Term
 
 _STRATEGIES: Final = {
@@ -33,7 +33,7 @@ _STRATEGIES: Final = {
 _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
-def write(analysis: Analysis, derived: Mapping[str, Derived], intern: Callable[[Term], int]) -> Compiled:
+def write(analysis: Analysis, derived: Mapping[str, Derived], intern: Callable[[Term], int]) -> NfaTables:
     """The tables of what was analysed."""
     return _KernelWriter(analysis, derived, intern).compiled()
 
@@ -48,19 +48,19 @@ class _KernelWriter:
         self._units = {unit: i for i, unit in enumerate(analysis.codes)}
         self._columns: dict[tuple[int, str], int] = {}
         # The rows that negations look back at, and the columns of them that are read, by GPM.
-        self._chains: dict[Chain, None] = {}
+        self._chains: dict[KeyedRows, None] = {}
         self._remembered: dict[int, dict[int, None]] = {}
         self._most_parts = 0
         self._out = Sections()
         self._programs = Programs(self._out, analysis.slots, analysis.kleenes, analysis.accumulators, intern)
 
-    def compiled(self) -> Compiled:
+    def compiled(self) -> NfaTables:
         out, analysis = self._out, self._analysis
         self._programs.write_kleenes()
         sums = self._programs.write_aggregates()
         for atom, inside in analysis.codes:
             self._write_unit(analysis.atoms[atom], analysis.codes[atom, inside])
-        accepts, candidates = self._write_places(), list[Candidate]()
+        accepts, candidates = self._write_places(), list[GateCandidate]()
         for gate in analysis.gates:
             candidates += self._gate(gate, len(candidates))
         self._write_checks()
@@ -89,7 +89,7 @@ class _KernelWriter:
         header[v.GAPS], header[v.BARS], header[v.SINCES] = first_gap, bars, since
         header[v.SINCES_END] = since + len(analysis.absences.withins)
         header[v.LIMITS], _ = out.rows("limits", [(0,) for _ in analysis.absences.limits])
-        return Compiled(
+        return NfaTables(
             analysis=analysis,
             tables=out.array(header),
             gpms=analysis.gpms,
@@ -141,7 +141,7 @@ class _KernelWriter:
         """Places and the ways to end there; these are returned."""
         out, analysis = self._out, self._analysis
         accepts = list[tuple[Action, ...]]()
-        final = [step for item in self._pattern.where for step in analysis.steps(item, Site())]
+        final = [step for item in self._pattern.where for step in analysis.steps(item, FilterSite())]
         number = 0
         for place in analysis.places:
             start = len(accepts)
@@ -158,11 +158,11 @@ class _KernelWriter:
             number += len(place.gates)
         return tuple(accepts)
 
-    def _gate(self, gate: Gate, number: int) -> list[Candidate]:
+    def _gate(self, gate: Gate, number: int) -> list[GateCandidate]:
         """Writes a gate and its candidates, which are numbered from ``number`` on."""
         out, analysis = self._out, self._analysis
         key = analysis.gate_key(gate)
-        found = list[Candidate]()
+        found = list[GateCandidate]()
         start = SectionReference("candidates", out.count("candidates"))
         for parts, is_rival in analysis.candidates(gate):
             self._candidate(parts, is_rival, key, number + len(found))
@@ -189,7 +189,7 @@ class _KernelWriter:
         )
         return found
 
-    def _candidate(self, parts: Sequence[Candidate], is_rival: bool, key: list[str], number: int) -> None:
+    def _candidate(self, parts: Sequence[GateCandidate], is_rival: bool, key: list[str], number: int) -> None:
         """Writes what an event may be at a gate; its parts are numbered from ``number`` on."""
         out, analysis = self._out, self._analysis
         rows = []
@@ -214,7 +214,7 @@ class _KernelWriter:
 
     def _every(self, atom: Atom) -> SectionReference:
         """The chain of all rows of an atom's GPM."""
-        chain = Chain(atom.gpm, ())
+        chain = KeyedRows(atom.gpm, ())
         self._chains[chain] = None
         self._remember(atom, self._analysis.codes[self._analysis.unit(atom)])
         return SectionReference("chains", list(self._chains).index(chain))
@@ -237,7 +237,11 @@ class _KernelWriter:
         if analysis.joined_by(atom) - set(key):
             return none
         match analysis.codes[analysis.unit(atom)]:
-            case [Step("PUSH", str(left)), Step("PUSH", str(right)), Step("COMPARE", str(operator))]:
+            case [
+                Instruction("PUSH", str(left)),
+                Instruction("PUSH", str(right)),
+                Instruction("COMPARE", str(operator)),
+            ]:
                 if operator not in _FLIPPED or (left in variables) == (right in variables):
                     return none
                 if right in variables:
@@ -292,7 +296,7 @@ class _KernelWriter:
                 for check in analysis.absences.checks(forbid):
                     atom = check.atom
                     chain = analysis.chain(atom)
-                    every = Chain(atom.gpm, ())
+                    every = KeyedRows(atom.gpm, ())
                     self._chains |= {every: None, chain: None}
                     chains = list(self._chains)
                     slots = out.rows("keys", [(analysis.slots[name],) for name in chain.key])
@@ -305,7 +309,7 @@ class _KernelWriter:
                     self._remember(atom, analysis.codes[atom.id, inside])
                 out.rows("forbidden", [out.rows("checks", rows)])
 
-    def _remember(self, atom: Atom, code: Sequence[Step]) -> None:
+    def _remember(self, atom: Atom, code: Sequence[Instruction]) -> None:
         """The columns that are read of an atom's rows."""
         gpm = self._analysis.gpms.index(atom.gpm)
         names = self._pattern.gpms[atom.gpm].variables
@@ -326,7 +330,7 @@ class _KernelWriter:
 
     # --- units, conditions ----------------------------------------------------------------------
 
-    def _write_unit(self, atom: Atom, code: Sequence[Step]) -> None:
+    def _write_unit(self, atom: Atom, code: Sequence[Instruction]) -> None:
         out, analysis = self._out, self._analysis
         gpm = analysis.gpms.index(atom.gpm)
         free = analysis.free.get(atom.id, frozenset())
@@ -339,7 +343,9 @@ class _KernelWriter:
             [(*binds, *code_rows, 0 if counting is None else self._programs.kleene(counting))],
         )
 
-    def _write(self, code: Sequence[Step], gpm: int | None) -> tuple[SectionReference, SectionReference]:
+    def _write(
+        self, code: Sequence[Instruction], gpm: int | None
+    ) -> tuple[SectionReference, SectionReference]:
         """Writes a program that reads the rows of a GPM, if any; where it starts and ends."""
         return self._programs.write(code, lambda name: self._read(gpm, name))
 

@@ -14,12 +14,12 @@ from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch, Stamp
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.lazy.tables import Compiled
-from spaseq.matching.model import Bounds
+from spaseq.matching.columns.chunk import SolvedBatch
+from spaseq.matching.lazy.tables import LazyTables
+from spaseq.matching.model import StreamWindow
 from spaseq.matching.sharing.bounded.ledgers import Ledgers, weights
 from spaseq.matching.sharing.bounded.member import BoundedMember
-from spaseq.matching.sharing.bounded.together import BoundedGroup, Together, query_of
+from spaseq.matching.sharing.bounded.together import BoundedGroup, SharedShedding, query_of
 from spaseq.matching.sharing.by_lazy import GatheringLazy, Ints, LazyGroup
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.shedding.lazy import SheddingLazy
@@ -32,23 +32,23 @@ class SheddingLazyGroup(BoundedGroup, LazyGroup):
     _lazy: SheddingLazyTogether
 
     def together(
-        self, whole: SequencePattern, members: Sequence[Member], compiled: Compiled
+        self, whole: SequencePattern, members: Sequence[Member], compiled: LazyTables
     ) -> SheddingLazyTogether:
         own = [cast("BoundedMember", member) for member in members]
         made = SheddingLazyTogether(self, whole, own, self.widest, compiled, np.diff(self._sites))
         return self.keep(made, own)
 
 
-class SheddingLazyTogether(SheddingLazy, GatheringLazy, Together):
-    """The evaluator of a group that keeps a bound."""
+class SheddingLazyTogether(SheddingLazy, GatheringLazy, SharedShedding):
+    """The matcher of a group that keeps a bound."""
 
     def __init__(
         self,
         group: SheddingLazyGroup,
         whole: SequencePattern,
         members: Sequence[BoundedMember],
-        window: Bounds,
-        compiled: Compiled,
+        window: StreamWindow,
+        compiled: LazyTables,
         sites: Ints,
     ) -> None:
         """``sites``: how many each member has."""
@@ -68,7 +68,9 @@ class SheddingLazyTogether(SheddingLazy, GatheringLazy, Together):
     def tell(self) -> None:
         self._ledgers.tell(self.shed, self.gone)
 
-    def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> tuple[Ints, Chunk]:
+    def _take(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> tuple[Ints, SolvedBatch]:
         self._at = start
         return super()._take(batch, start, solutions)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.effort import Effort, Shed
+from spaseq.bounds import Bound, Shed
 from spaseq.matching.sharing.bounded.member import BoundedMember
 
 Ints = npt.NDArray[np.int64]
@@ -44,19 +44,19 @@ class Ledgers:
 
 def weights(members: Sequence[BoundedMember]) -> Floats:
     """What a match of each query is worth, on average one."""
-    found = np.array([member.effort.weight for member in members])
+    found = np.array([member.bound.weight for member in members])
     return np.asarray(found / found.mean())
 
 
-def effort_of(members: Sequence[BoundedMember], before: Effort | None = None) -> Effort:
+def bound_of(members: Sequence[BoundedMember], before: Bound | None = None) -> Bound:
     """The bound of several queries, for all together; of memory they have what each would have.
 
     ``before``: that of these and others, which are over.
     """
-    effort = members[0].effort
-    every = replace(effort, weight=sum(member.effort.weight for member in members))
+    bound = members[0].bound
+    every = replace(bound, weight=sum(member.bound.weight for member in members))
     if every.pool is not None:
         for member in members:
-            every.pool.leave(member.effort)
+            every.pool.leave(member.bound)
         every.pool.join(every, 0 if before is None else every.pool.leave(before))
     return every

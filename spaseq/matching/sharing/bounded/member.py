@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cached_property
 
-from spaseq.effort import Effort, Shed
+from spaseq.bounds import Bound, Shed
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.shedding.query import called
@@ -17,7 +17,7 @@ class BoundedMember(Member):
     ``leaves`` is called when the member is done (``is_done``), ``asks`` when its shedding report is read.
     """
 
-    effort: Effort
+    bound: Bound
     leaves: Callable[[], None] | None = None
     asks: Callable[[], None] | None = None
     is_done = False

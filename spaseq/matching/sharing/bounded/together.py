@@ -7,31 +7,33 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort
+from spaseq.bounds import Bound
 from spaseq.events import EventBatch, Stamp
 from spaseq.limits import Budget
-from spaseq.matching.columns.evaluator import UnsolvedError
-from spaseq.matching.model import Bounds
-from spaseq.matching.sharing.bounded.ledgers import effort_of
+from spaseq.matching.columns.matcher import UnsolvedError
+from spaseq.matching.model import StreamWindow
+from spaseq.matching.sharing.bounded.ledgers import bound_of
 from spaseq.matching.sharing.bounded.member import BoundedMember
-from spaseq.matching.sharing.group import Group
+from spaseq.matching.sharing.group import PrefixGroup
 from spaseq.matching.shedding.query import BoundedQuery, Many
 from spaseq.patterns.spectra.solutions import Solutions
 
-_Whole = TypeVar("_Whole", bound="Together")
+_Whole = TypeVar("_Whole", bound="SharedShedding")
 
 
-def query_of(pattern: SequencePattern, members: Sequence[BoundedMember], window: Bounds) -> BoundedQuery:
+def query_of(
+    pattern: SequencePattern, members: Sequence[BoundedMember], window: StreamWindow
+) -> BoundedQuery:
     """All of them as one query."""
     first = members[0]
     many = Many(first.name, len(members), Budget(first.context.budget.limits.times(len(members))))
-    return BoundedQuery(pattern, first.dictionary, first.context, window, effort_of(members), many)
+    return BoundedQuery(pattern, first.dictionary, first.context, window, bound_of(members), many)
 
 
-class Together(ABC):
-    """What runs a group: an evaluator that gathers matches, keeps a bound, and is this, too."""
+class SharedShedding(ABC):
+    """What runs a group: a matcher that gathers matches, keeps a bound, and is this, too."""
 
-    _effort: Effort
+    _bound: Bound
     _members: Sequence[BoundedMember]
 
     @abstractmethod
@@ -61,18 +63,18 @@ class Together(ABC):
     def weigh(self, live: frozenset[int]) -> None:
         """Restrict the group to these members: the bound is theirs."""
         self.value(live)
-        if live and self._effort.pool is not None:
-            self._effort = effort_of([self._members[i] for i in sorted(live)], self._effort)
+        if live and self._bound.pool is not None:
+            self._bound = bound_of([self._members[i] for i in sorted(live)], self._bound)
 
     def end(self) -> None:
         """All queries are over."""
         self.end_shedding()
-        if self._effort.pool is not None:
-            self._effort.pool.leave(self._effort)
+        if self._bound.pool is not None:
+            self._bound.pool.leave(self._bound)
         self.tell()
 
 
-class BoundedGroup(Group):
+class BoundedGroup(PrefixGroup):
     """A group that keeps a bound; what it is otherwise is the next of its classes.
 
     Members get matches as they are found: to make these is a part of what events take.
@@ -80,7 +82,7 @@ class BoundedGroup(Group):
 
     def keep(self, whole: _Whole, members: Sequence[BoundedMember]) -> _Whole:
         """What runs all of them is made."""
-        self._whole: Together = whole
+        self._whole: SharedShedding = whole
         self._members = members
         # Only now: members that are told earlier would leave a group that does not exist, and hide an error
         # or an interrupt.

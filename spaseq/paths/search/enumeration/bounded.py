@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from spaseq.effort import Policy, Shed, WorkClock
+from spaseq.bounds import Policy, Shed, WorkClock
 from spaseq.errors import warn
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.modes import Mode

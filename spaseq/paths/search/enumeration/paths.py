@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from spaseq.effort import Shed
+from spaseq.bounds import Shed
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.modes import Mode, check_finite, read_mode

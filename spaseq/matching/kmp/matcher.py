@@ -1,0 +1,188 @@
+"""Parameterized patterns on event columns: batches of solutions in, matches out.
+
+The kernel finds the occurrences; their solutions are read only then, or joined by ``Context`` where an event
+has several. Every event is compared once, whatever the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Final
+
+import numpy as np
+
+from spaseq.alone import Single
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.matching.columns.alone.singles import Counts
+from spaseq.matching.columns.blocks.few import mixed
+from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.columns.blocks.plain import Columns, EventSite, Sites
+from spaseq.matching.columns.chunk import SolvedBatch
+from spaseq.matching.columns.history import History
+from spaseq.matching.columns.matcher import Immediate, PushedPattern, UnsolvedError
+from spaseq.matching.context import Context
+from spaseq.matching.host import Key
+from spaseq.matching.kmp import _kernel as k
+from spaseq.matching.kmp.query import compile_query
+from spaseq.matching.kmp.text import Partitions, SingleSymbols, SymbolValues, Text, read
+from spaseq.matching.model import Found, StreamWindow
+from spaseq.patterns.spectra.solutions import NO_SOLUTIONS, Solutions
+from spaseq.terms.dictionary import Dictionary
+
+#: Occurrences that the kernel hands over at a time.
+_ROOM: Final = 4_096
+
+
+class KmpMatcher(Immediate):
+    """The matches of one query over all its partitions; see ``Matcher`` for the order of delivery.
+
+    Raises ``NotParameterizedError`` for a query that ``fits`` refuses.
+    """
+
+    def __init__(
+        self, pattern: SequencePattern, dictionary: Dictionary, context: Context, window: StreamWindow
+    ) -> None:
+        self._compiled = compile_query(pattern)
+        self._keys = tuple(variable.name for variable in pattern.query.partition)
+        self._context = context
+        self._window = window
+        self._size = len(self._compiled.atoms)
+        self._gpms = tuple(pattern.gpms)
+        sites = [EventSite(self._gpms.index(atom.gpm), atom.gpm) for atom in self._compiled.atoms]
+        self._sites = Sites(sites, self._gpms)
+        self._history = History(self._gpms, self._keys, context.budget)
+        self._values = SymbolValues(dictionary)
+        width = k.HEADER + self._size * (self._compiled.program.tracks + 2)
+        self._partitions = Partitions(width, bool(self._keys), context.budget)
+        self._alone = SingleSymbols(pattern, self._compiled, dictionary, self._history)
+        self._found = np.zeros((_ROOM, self._size + 2), dtype=np.int64)
+        self._stops = np.zeros(self._size + 2, dtype=np.int64)
+        dictionary.hold(self)
+
+    def live_ids(self) -> Iterable[k.Ints]:
+        """Those that no batch keeps; asked when others are about to be forgotten."""
+        self._values.forget()
+        return self._history.loose_ids
+
+    def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
+        """See ``ByColumns.process``."""
+        if len(batch):
+            for found in self._take(batch, start, solutions):
+                yield from self._matches(found)
+
+    def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[k.Ints]:
+        """Takes a batch; gives its occurrences some at a time: they stand until others do."""
+        tables = {name: solutions.get(name, NO_SOLUTIONS).by_time() for name in self._gpms}
+        axis = self._window.places(batch, start)
+        self._remember(batch, start, tables, axis)
+        text = read(self._compiled, self._keys, len(batch), tables, self._values)
+        return self._occurrences(text, start + text.events, axis[text.events])
+
+    def _occurrences(self, text: Text, positions: k.Ints, axis: k.Ints) -> Iterator[k.Ints]:
+        """Those that symbols complete, some at a time."""
+        numbers = self._partitions.of(text.keys)
+        program, state = self._compiled.program, self._partitions.state
+        begin = 0
+        while begin < len(numbers):
+            begin, count = k.run(
+                program.rows, program.at, program.alive, program.masks, text.symbols, text.ambiguous,
+                numbers, positions, axis, state, self._found, self._stops, begin, self._window.reach,
+            )  # fmt: skip
+            if count:
+                yield self._found[:count]
+
+    # --- events that come alone -----------------------------------------------------------------
+
+    @property
+    def gpms(self) -> Sequence[str]:
+        """See ``Quick.gpms``."""
+        return self._gpms
+
+    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
+        """See ``Quick.expect``."""
+        return self._alone.taking.expect(asked, clock)
+
+    def counts(self) -> Counts | None:
+        """See ``Quick.counts``."""
+        return self._alone.taking.counts()
+
+    def take_one(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_one``."""
+        return self._completed(self._take(batch, start, solutions))
+
+    def take_single(
+        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_single``."""
+        axis = self._window.place(at.time, start)
+        oldest, last = self._kept(start, 1, axis, axis)
+        text = self._alone.take(at, graph, terms, start, last, oldest, event, self._values)
+        if text is None:
+            raise UnsolvedError
+        count = len(text.events)
+        return self._completed(self._occurrences(text, np.full(count, start), np.full(count, axis)))
+
+    def _completed(self, found: Iterator[k.Ints]) -> Iterator[Block] | None:
+        """The matches that one event completes; None for none."""
+        all_of_them = [each.copy() for each in found]
+        return chain.from_iterable(map(self._matches, all_of_them)) if all_of_them else None
+
+    def _remember(self, batch: EventBatch, start: int, tables: Mapping[str, Solutions], axis: k.Ints) -> None:
+        """Keeps a batch as long as its events may be in a match."""
+        ordered = tuple(tables[name] for name in self._gpms)
+        oldest, last = self._kept(start, len(batch), int(axis[0]), int(axis[-1]))
+        self._history.add(SolvedBatch(start, batch, ordered, last), oldest)
+
+    def _kept(self, start: int, count: int, first: int, last: int) -> tuple[int, int]:
+        """From where on older events are kept, now that some come, and how long these are.
+
+        In a partition, as long as the window is: they lie from ``first`` to ``last`` on its axis. Without
+        partitions only the last events of the pattern's length count, so positions tell.
+        """
+        if not self._keys:
+            return start - self._size + 1, start + count - 1
+        oldest = first - self._window.reach
+        self._partitions.drop_idle(oldest)
+        return oldest, last
+
+    def _matches(self, found: k.Ints) -> Iterator[Block]:
+        """Occurrences, as the kernel gives them, as matches; without those that only might have been some."""
+        if not len(found):
+            return
+        size, count = self._size, len(found)
+        positions = found[:, :size].ravel()
+        stretch, at = self._history.stretch(positions)
+        texts = found[:, size].tolist()
+        keys = np.array([self._partitions.keys[text] for text in texts], dtype=np.int64).reshape(count, -1)
+        site = np.tile(np.arange(size), count)
+        block = Columns(self._sites, stretch, keys, np.arange(0, len(site) + 1, size), at, site)
+        odd = found[:, size + 1] != 0
+        for place, g in enumerate(self._sites.numbers.tolist()):
+            if stretch.is_several(g):
+                odd |= stretch.counts(g)[at[place::size]] != 1
+
+        def matches(begin: int, end: int) -> Iterator[tuple[Key, Found]]:
+            for i in range(begin, end):
+                key = self._partitions.keys[texts[i]]
+                match = (
+                    self._joined(positions[size * i : size * (i + 1)].tolist(), key) if odd[i] else block[i]
+                )
+                if match is not None:
+                    yield key, match
+
+        yield from mixed(block, odd, matches)
+
+    def _joined(self, places: Sequence[int], key: Key) -> Found | None:
+        """A match of events of which some have several solutions, if there is one."""
+        atoms = self._compiled.atoms
+        events = [self._history.occurrence(p, key, atom.gpm) for p, atom in zip(places, atoms, strict=True)]
+        rows = self._context.start
+        for atom, event in zip(atoms, events, strict=True):
+            rows = self._context.extend(rows, atom, event, ())
+        rows = self._context.complete(rows)
+        choices = tuple((atom.gpm, event) for atom, event in zip(atoms, events, strict=True))
+        return Found(choices, rows) if rows else None

@@ -1,0 +1,214 @@
+"""The lazy matcher's readable side: batches of solutions in, matches out.
+
+After lazy chain automata (Kolchinsky, Schuster): events are buffered, and matches put together in
+the order of what is rarest, whatever the order of the sequence. The operator ``:`` skips anything, so that
+all orders give the same matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.alone import Single
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.limits import Budget
+from spaseq.matching.columns.alone.singles import Counts
+from spaseq.matching.columns.batches import BatchColumns
+from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.columns.chunk import SolvedBatch
+from spaseq.matching.columns.matcher import Immediate, PushedPattern, UnsolvedError
+from spaseq.matching.context import Context
+from spaseq.matching.filters import batch as heads
+from spaseq.matching.lazy.compiled import _kernel_layout as lay
+from spaseq.matching.lazy.demands import chain_order, is_better
+from spaseq.matching.lazy.matches import ExactMatch, LazyMatches, looks
+from spaseq.matching.lazy.memory import BufferMemory
+from spaseq.matching.lazy.records import counter
+from spaseq.matching.lazy.tables import LazyTables, compile_tables
+from spaseq.matching.model import StreamWindow
+from spaseq.patterns.spectra.solutions import Solutions
+from spaseq.terms.dictionary import Dictionary
+
+Ints = npt.NDArray[np.int64]
+
+
+class LazyMatcher(Immediate):
+    """The matches of one query over all its partitions; see ``Matcher`` for the order of delivery."""
+
+    def __init__(
+        self,
+        pattern: SequencePattern,
+        dictionary: Dictionary,
+        context: Context,
+        window: StreamWindow,
+        *,
+        tree: bool = False,
+        compiled: LazyTables | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        """``tree``: the order is found for each match anew, and nothing waits.
+
+        ``compiled``: its tables, if there are some; ``budget``: what it may keep, if not the context's.
+        """
+        self._tree = tree
+        self._orders: list[tuple[int, ...]] = []
+        self._seen = 0
+        self._compiled = compiled or compile_tables(pattern, dictionary.pin)
+        budget = budget or context.budget
+        self._window = window
+        c = self._compiled
+        self._columns = BatchColumns(dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, budget)
+        self._memory = BufferMemory(c, window.reach, len(set(pattern.streams)) == 1, budget)
+        history = self._columns.history
+        exact = ExactMatch(pattern, context, window, history)
+        look = looks(pattern, c.sites)
+        self._matches = LazyMatches(pattern, look, history, exact, context.order, dictionary, context.apart)
+
+    @property
+    def memory(self) -> BufferMemory:
+        """All that is kept of events."""
+        return self._memory
+
+    def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
+        """See ``ByColumns.process``."""
+        if not len(batch):
+            return
+        columns, chunk = self._take(batch, start, solutions)
+        yield from self._go_on(columns, self._begin(columns, np.array([len(t) for t in chunk.solutions])))
+
+    def _begin(self, columns: Ints, new: Ints) -> int:
+        """Begins with a batch, and takes it as far as the kernel can; ``new`` are its rows of each GPM."""
+        self._reorder(new)
+        self._memory.counters[counter.EVENT] = 0
+        return self._run(columns)
+
+    def _run(self, columns: Ints) -> int:
+        numbers = self._columns.numbers
+        return self._memory.run(columns, numbers.numbers, numbers.codes)
+
+    def _go_on(self, columns: Ints, status: int) -> Iterator[Block]:
+        """Does what the kernel stopped for, until the batch is done."""
+        memory = self._memory
+        while True:
+            event = int(memory.counters[counter.EVENT])
+            if status == lay.FULL and memory.first_found in (-1, event):
+                memory.more_found()  # all that an event completes is delivered together
+                status = self._run(columns)
+                continue
+            if status == lay.DONE:
+                self._columns.done()
+            yield from self._found(None if status == lay.DONE else event)
+            if status == lay.DONE:
+                return
+            if status == lay.FULL and memory.is_found_small:
+                memory.more_found()  # few at first, since few may be wanted
+            axis = heads.values(columns, columns[heads.AXIS] + event).item()
+            self._grow(status, heads.counts(columns, event, len(self._compiled.gpms)), axis)
+            status = self._run(columns)
+
+    def _grow(self, status: int, wanted: Ints, axis: int) -> None:
+        """Makes room for what the kernel wants more of."""
+        self._memory.grow(status, wanted, axis)
+
+    # --- events that come alone -----------------------------------------------------------------
+
+    @property
+    def gpms(self) -> Sequence[str]:
+        """See ``Quick.gpms``."""
+        return self._compiled.gpms
+
+    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
+        """See ``Quick.expect``."""
+        return self._columns.expect(asked, clock)
+
+    def counts(self) -> Counts | None:
+        """See ``Quick.counts``."""
+        return self._columns.taking.counts()
+
+    def take_one(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_one``."""
+        columns, _ = self._take(batch, start, solutions)
+        return self._completed(columns)
+
+    def take_single(
+        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_single``."""
+        return self._completed(self._take_alone(at, graph, terms, start, event))
+
+    def _take_alone(
+        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None
+    ) -> Ints:
+        """An event that came alone as the kernel reads it; see ``Quick.take_single``."""
+        axis = self._window.place(at.time, start)
+        oldest = axis - self._window.reach
+        columns = self._columns.taking.take(at, graph, terms, start, axis, oldest, event)
+        if columns is None:
+            raise UnsolvedError
+        self._columns.renew()
+        return columns
+
+    def _begin_one(self, columns: Ints) -> int:
+        """Begins with a batch of one event."""
+        return self._begin(columns, heads.counts(columns, 0, len(self._compiled.gpms)))
+
+    def _completed(self, columns: Ints) -> Iterator[Block] | None:
+        """What a batch of one event completes; None for nothing."""
+        status = self._begin_one(columns)
+        if status == lay.DONE and not self._memory.counters.item(counter.FOUND):
+            return None
+        return self._waited() if status == lay.DONE else self._go_on(columns, status)
+
+    def _waited(self) -> Iterator[Block]:
+        """The matches that an event which came alone completed, and somebody waits for."""
+        found, choices = self._memory.take(None)
+        few = self._matches.few(found, choices)
+        yield from self._matches.of(found, choices) if few is None else (few,)
+
+    # --- what kernels need ----------------------------------------------------------------------
+
+    def _reorder(self, new: Ints) -> None:
+        """Orders the items of each plan by how many events they have, when that has changed enough.
+
+        ``new`` are how many come now, by GPM. No more often than the buffers are filled anew.
+        """
+        self._seen += int(new.sum())
+        if self._orders and self._seen < self._memory.buffered:
+            return
+        counts = (self._come() + new).tolist()
+        gpms, numbers = self._compiled.gpms, self._columns.numbers
+        orders, better = [], not self._orders
+        for i, (plan, demanded) in enumerate(self._compiled.plans):
+            of_items = [counts[gpms.index(item.atom.gpm)] for item in plan.items]
+            order = () if self._tree else chain_order(plan, demanded, of_items)
+            better = better or is_better(order, self._orders[i], of_items)
+            orders.append(order)
+        if better:
+            self._memory.reorder(orders, numbers.numbers, numbers.codes)
+            self._orders = orders
+        self._seen = 0
+
+    def _come(self) -> Ints:
+        """How many rows of each GPM have come of late."""
+        return self._memory.counts
+
+    def _found(self, unfinished: int | None) -> Iterator[Block]:
+        """The matches of all events but one that is not done with."""
+        found, choices = self._memory.take(unfinished)
+        if len(found):
+            yield from self._matches.of(found, choices)
+
+    def _take(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> tuple[Ints, SolvedBatch]:
+        """A batch as the kernel reads it, and with its solutions."""
+        axis = self._window.places(batch, start)
+        chunk = self._columns.add(batch, start, solutions, axis, int(axis[0]) - self._window.reach)
+        self._columns.renew()
+        return self._columns.packed(chunk, axis), chunk

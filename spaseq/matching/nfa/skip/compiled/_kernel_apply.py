@@ -1,0 +1,312 @@
+"""Apply: an event goes through the runs of each family, and what takes it is replaced by its options."""
+
+from __future__ import annotations
+
+from spaseq._jit import part
+from spaseq.matching.filters import batch
+from spaseq.matching.filters._kernel_values import BEYOND, MANY, SINGLE, START, Codes, Floats, Ints
+from spaseq.matching.nfa.compiled._kernel_apply import copy, follow
+from spaseq.matching.nfa.compiled._kernel_gaps import may
+from spaseq.matching.nfa.compiled._kernel_memory import forget, mix
+from spaseq.matching.nfa.records import (
+    accepts,
+    candidates,
+    decisions,
+    gates,
+    header,
+    hold,
+    partitions,
+    places,
+    waits,
+)
+from spaseq.matching.nfa.skip.compiled._kernel_decide import follows, takes
+from spaseq.matching.nfa.skip.compiled._kernel_deliver import call_soon, is_past, pass_over
+from spaseq.matching.nfa.skip.compiled._kernel_families import append, drop, forget_best, new_family
+from spaseq.matching.nfa.skip.compiled._kernel_index import end_run, enter
+from spaseq.matching.nfa.skip.compiled._kernel_layout import (
+    ALIKE_SIZE,
+    AS_SUM,
+    AS_TIME,
+    EXACTLY,
+    OPTION_SIZE,
+    REFUSED,
+    STEP_SIZE,
+)
+from spaseq.matching.nfa.skip.records import families, preferences, roster
+
+# Which runs have the same future: those that agree in all that is read of them later.
+
+
+@part
+def _agree(o: Ints, m: Ints, f: Floats, w: int, x: int, start: int, end: int) -> bool:
+    """Whether two runs agree in all that is read of them later."""
+    for i in range(start, end, ALIKE_SIZE):
+        at, limit = o[i], o[i + 1]
+        if limit == AS_SUM:
+            p, q = waits.sums(m, w) + at, waits.sums(m, x) + at
+            if f[p] != f[q] or f[p + 1] != f[q + 1] or f[p + 2] != f[q + 2] or f[p + 2] == BEYOND:
+                return False
+            continue
+        p, q = m[w + at], m[x + at]
+        if limit == EXACTLY:
+            if p != q or p == MANY:
+                return False
+        elif limit == AS_TIME:
+            if p != q:
+                return False
+        elif min(p, limit) != min(q, limit):
+            return False
+    return True
+
+
+@part
+def _busy(m: Ints, a: Ints, w: int) -> int:
+    """The stream whose event a run has taken right now: it takes no simultaneous ones of others; -1: none."""
+    return int(waits.stream(m, w) if waits.time(m, w) == roster.time(a) else -1)
+
+
+@part
+def unknown(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, w: int, members: int) -> int:
+    """Those of a run's members for which no run before it in the list agrees with it.
+
+    Unless there are none, later runs may agree with this one.
+
+    One of another family will do where that family's match, if this leads to one, passes over this one's
+    first event; and where none before it has a match to be left with that ends before that.
+    """
+    gate = waits.gate(m, w)
+    live = preferences.gates(o) + 2 * gates.number(t, gate)
+    start, end = o[live], o[live + 1]
+    several = t[SINGLE] == 0
+    code = mix(1, gate)
+    if several:
+        code = mix(mix(code, _busy(m, a, w)), waits.barred(m, w))
+    for i in range(start, end, ALIKE_SIZE):
+        at, limit = o[i], o[i + 1]
+        if limit != AS_SUM:
+            code = mix(code, m[w + at] if limit in (EXACTLY, AS_TIME) else min(m[w + at], limit))
+    mask = size - 1
+    at = code & mask
+    # The list is of this event only if it says so.
+    while s[2 * at] == header.serial(m):
+        x = s[2 * at + 1]
+        if (
+            waits.gate(m, x) == gate
+            and (
+                not several or (_busy(m, a, x) == _busy(m, a, w) and waits.barred(m, x) == waits.barred(m, w))
+            )
+            and members & _known(o, m, a, w, x) != 0
+            and _agree(o, m, f, w, x, start, end)
+        ):
+            members &= ~_known(o, m, a, w, x)
+            if members == 0:
+                return 0
+        at = (at + 1) & mask
+    s[2 * at] = header.serial(m)
+    s[2 * at + 1] = w
+    return members
+
+
+@part
+def _known(o: Ints, m: Ints, a: Ints, w: int, x: int) -> int:
+    """The members for which a run before another one in the list will do, if they agree."""
+    known, family = waits.members(m, x), waits.partition(m, x)
+    if family == waits.partition(m, w):
+        return int(known)
+    return int(known & families.foremost(a, family) if preferences.across(o) != 0 else 0)
+
+
+# Apply: an event goes through the runs of each family, and what takes it is replaced by its options.
+
+
+@part
+def _take(
+    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
+    e: int, key: int, family: int, last: int, w: int, c: int, row: int, refused: int, members: int,
+) -> tuple[int, int]:  # fmt: skip
+    """A run takes the event for some members: its options stand behind ``last``.
+
+    The new last, and the members for which one is a match.
+    """
+    members &= o[preferences.steps(o) + STEP_SIZE * candidates.number(t, c)]
+    if members == 0:
+        return last, 0
+    time, stream = batch.time(b, e), batch.stream(b, e)
+    taken = copy(m, f, w, family, time, stream, members)
+    takes(t, m, f, b, numbers, codes, e, key, taken, c, row)
+    before = waits.node(m, w)
+    if before != 0:
+        hold(m, before)
+    node = follow(m, before, batch.start(b) + e, candidates.number(t, c), row)
+    waits.set_node(m, taken, node)
+    options = preferences.places(o) + 2 * ((candidates.place(t, c) - t[START]) // places.SIZE)
+    complete = 0
+    for i in range(o[options], o[options + 1], OPTION_SIZE):
+        at, is_gate = o[i], o[i + 1] != 0
+        mine = members & o[i + 2] & ~complete
+        if mine == 0 or (refused >> ((i - o[options]) // OPTION_SIZE)) & 1:
+            continue
+        new = copy(m, f, taken, family, time, stream, mine)
+        actions, actions_end = (
+            (gates.actions(t, at), gates.actions_end(t, at))
+            if is_gate
+            else (accepts.actions(t, at), accepts.actions_end(t, at))
+        )
+        code, code_end = (
+            (gates.code(t, at), gates.code_end(t, at))
+            if is_gate
+            else (accepts.code(t, at), accepts.code_end(t, at))
+        )
+        if not may(
+            t, m, f, b, numbers, codes, new, actions, actions_end, code, code_end
+        ):  # fmt: skip
+            forget(m, new)
+            continue
+        waits.set_gate(m, new, at)
+        waits.set_node(m, new, node)
+        hold(m, node)
+        waits.set_first(m, new, families.first(a, family))
+        waits.set_barred(m, new, 0)
+        if not is_gate:
+            _is_match(m, f, a, family, new)
+            complete |= mine
+            continue
+        mine = unknown(t, o, m, f, a, s, size, new, mine)
+        if mine == 0:
+            forget(m, new)
+        else:
+            waits.set_members(m, new, mine)
+            last = append(m, a, family, last, new)
+            if preferences.is_indexed(o) != 0:
+                enter(t, m, a, new)
+    forget(m, taken)
+    return last, complete
+
+
+@part
+def _is_match(m: Ints, f: Floats, a: Ints, family: int, w: int) -> None:
+    """A run that has ended is the best so far of its members, of each by itself."""
+    members = waits.members(m, w)
+    if families.has(a, family) & members != 0:
+        forget_best(m, a, family, members)
+    families.set_has(a, family, families.has(a, family) | members)
+    while members != 0:
+        one = members & -members
+        members &= ~one
+        best = w
+        if members != 0:
+            best = copy(m, f, w, family, waits.time(m, w), waits.stream(m, w), one)
+            waits.set_gate(m, best, waits.gate(m, w))
+            waits.set_node(m, best, waits.node(m, w))
+            hold(m, waits.node(m, w))
+            waits.set_bucket(m, best, 0)
+        waits.set_members(m, best, one)
+        waits.set_link(m, best, families.best(a, family))
+        families.set_best(a, family, best)
+
+
+@part
+def _refused_then(m: Ints, decision: int) -> int:
+    """What the decision before this one is refused."""
+    at = header.decisions(m) + decision * decisions.SIZE
+    if decision < header.decided(m) and decisions.what(m, at) == REFUSED:
+        return decisions.row(m, at)
+    return 0
+
+
+@part
+def _extend(
+    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
+    e: int, key: int, family: int, decision: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Applies an event to the runs of a family, from a decision on; the next one, and who has a match."""
+    w = families.head(a, family)
+    families.set_head(a, family, 0)
+    families.set_running(a, family, 0)
+    last, complete = 0, 0
+    time, stream = batch.time(b, e), batch.stream(b, e)
+    while w != 0:
+        following = waits.link(m, w)
+        over = is_past(t, o, m, w, time)
+        mine, bars = waits.members(m, w), 0
+        if gates.operator(t, waits.gate(m, w)) == gates.STRICT and follows(t, m, w, time, stream):
+            bars = mine
+        while decision < header.decided(m):
+            at = header.decisions(m) + decision * decisions.SIZE
+            if decisions.wait(m, at) != w:
+                break
+            decision += 1
+            what = decisions.what(m, at)
+            if what == decisions.BAR:
+                bars |= decisions.row(m, at)
+            elif what != REFUSED and mine & ~complete != 0:
+                last, matched = _take(
+                    t, o, m, f, a, s, size, b, numbers, codes, e, key, family, last, w, what,
+                    decisions.row(m, at), _refused_then(m, decision), mine & ~complete,
+                )  # fmt: skip
+                complete |= matched
+        if bars != 0 and t[SINGLE] == 0:
+            # Of several streams, what bars one member bars all that the run is of.
+            bars = 0
+            waits.set_barred(m, w, waits.barred(m, w) | (1 << stream))
+            waits.set_bar_time(m, w, time)
+            call_soon(a, family)
+        mine &= ~(complete | bars)
+        if mine != 0 and not over:
+            mine = unknown(t, o, m, f, a, s, size, w, mine)
+        if mine == 0 or over:
+            end_run(m, w)
+        else:
+            waits.set_members(m, w, mine)
+            last = append(m, a, family, last, w)
+        w = following
+    return decision, complete
+
+
+@part
+def apply(
+    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
+    e: int, key: int, p: int,
+) -> int:  # fmt: skip
+    """An event goes through the families of a partition, and may begin one of its own.
+
+    The members are returned for which something may be decided.
+    """
+    decision, foremost, changed = 0, preferences.members(o), 0
+    indexed = preferences.is_indexed(o) != 0
+    family = roster.called(a) if indexed else partitions.head(m, p)
+    while family != 0:
+        families.set_foremost(a, family, foremost)
+        before = families.running(a, family)
+        decision, complete = _extend(t, o, m, f, a, s, size, b, numbers, codes, e, key, family, decision)
+        following = families.after(a, family) if indexed else families.next(a, family)
+        changed |= complete | (before & ~families.running(a, family))
+        foremost &= ~families.has(a, family)
+        gone = families.members(a, family) & ~(families.running(a, family) | families.has(a, family))
+        if gone != 0:
+            drop(m, a, family, gone)
+        family = following
+    position = batch.start(b) + e
+    wanted = preferences.members(o) & ~pass_over(o, m, a, p, changed, position)
+    if decision == header.decided(m) or wanted == 0:
+        return changed
+    if changed != 0:
+        # What was dropped may be what comes now: nothing is known of the list so far.
+        header.set_serial(m, header.serial(m) + 1)
+    family = new_family(m, a, p, header.now(m), position, batch.time(b, e), wanted)
+    families.set_foremost(a, family, foremost)
+    last, complete = 0, 0
+    while decision < header.decided(m) and wanted & ~complete != 0:
+        at = header.decisions(m) + decision * decisions.SIZE
+        decision += 1
+        what = decisions.what(m, at)
+        if what != REFUSED:
+            last, matched = _take(
+                t, o, m, f, a, s, size, b, numbers, codes, e, key, family, last, decisions.wait(m, at), what,
+                decisions.row(m, at), _refused_then(m, decision), wanted & ~complete,
+            )  # fmt: skip
+            complete |= matched
+    gone = wanted & ~(families.running(a, family) | families.has(a, family))
+    if gone != 0:
+        drop(m, a, family, gone)
+    return changed | complete

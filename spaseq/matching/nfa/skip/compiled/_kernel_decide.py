@@ -1,0 +1,196 @@
+"""Decide: what an event does to each run, and which options are then refused. No run is changed."""
+
+from __future__ import annotations
+
+from spaseq._jit import part
+from spaseq.matching.filters import batch
+from spaseq.matching.filters._kernel_machine import holds
+from spaseq.matching.filters._kernel_values import (
+    SINGLE,
+    SLOTS,
+    START,
+    TRUE,
+    UNKNOWN,
+    Codes,
+    Floats,
+    Ints,
+)
+from spaseq.matching.nfa.compiled._kernel_apply import begin_bounds, bind
+from spaseq.matching.nfa.compiled._kernel_decide import note
+from spaseq.matching.nfa.compiled._kernel_gaps import act, blur
+from spaseq.matching.nfa.compiled._kernel_judge import judge
+from spaseq.matching.nfa.compiled._kernel_layout import (
+    share_of,
+)
+from spaseq.matching.nfa.records import (
+    accepts,
+    candidates,
+    decisions,
+    gates,
+    header,
+    partitions,
+    places,
+    questions,
+    units,
+    waits,
+)
+from spaseq.matching.nfa.skip.compiled._kernel_deliver import (
+    is_past,
+)
+from spaseq.matching.nfa.skip.compiled._kernel_index import call
+from spaseq.matching.nfa.skip.compiled._kernel_layout import (
+    MOST_OPTIONS,
+    OPTION_SIZE,
+    REFUSED,
+    STEP_BARS,
+    STEP_SIZE,
+)
+from spaseq.matching.nfa.skip.records import families, preferences, roster
+
+
+@part
+def follows(t: Ints, m: Ints, w: int, time: int, stream: int) -> bool:
+    """Whether an event comes after a run, and not too late."""
+    if t[SINGLE] != 0:
+        return True
+    return bool(
+        (time != waits.time(m, w) or stream == waits.stream(m, w)) and (waits.barred(m, w) >> stream) & 1 == 0
+    )
+
+
+@part
+def takes(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int, c: int,
+    row: int,
+) -> None:  # fmt: skip
+    """A run takes the event, before it is chosen how it goes on."""
+    bind(t, m, b, e, key, w, c, row)
+    act(t, m, f, numbers, codes, w, candidates.actions(t, c), candidates.actions_end(t, c))
+    begin_bounds(t, m, w, batch.time(b, e))
+    if row < 0 and units.counting(t, candidates.unit(t, c)) != 0:
+        blur(t, m, f, w, units.counting(t, candidates.unit(t, c)))
+
+
+@part
+def _refused(
+    t: Ints, o: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int,
+    c: int, row: int,
+) -> int:  # fmt: skip
+    """The options, as bits, that a run does not have when it takes the event: a FILTER of WHERE fails there.
+
+    Each is tried on a copy of the run, because the tables may not be able to tell.
+    """
+    options = preferences.places(o) + 2 * ((candidates.place(t, c) - t[START]) // places.SIZE)
+    trial, refused = header.trial(m), 0
+    for i in range(o[options], o[options + 1], OPTION_SIZE):
+        at, is_gate = o[i], o[i + 1] != 0
+        code, code_end = (
+            (gates.code(t, at), gates.code_end(t, at))
+            if is_gate
+            else (accepts.code(t, at), accepts.code_end(t, at))
+        )
+        if code == code_end:
+            continue
+        waits.set_time(m, trial, batch.time(b, e))
+        for j in range(SLOTS, header.width(m)):
+            m[trial + j] = m[w + j]
+        for j in range(int(f[0])):
+            f[waits.sums(m, trial) + j] = f[waits.sums(m, w) + j]
+        takes(t, m, f, b, numbers, codes, e, key, trial, c, row)
+        actions, actions_end = (
+            (gates.actions(t, at), gates.actions_end(t, at))
+            if is_gate
+            else (accepts.actions(t, at), accepts.actions_end(t, at))
+        )
+        if not act(t, m, f, numbers, codes, trial, actions, actions_end):
+            continue
+        verdict = holds(
+            t, code, code_end, m, header.kinds(m), f, trial, waits.sums(m, trial), b, 0, numbers, codes
+        )  # fmt: skip
+        number = (i - o[options]) // OPTION_SIZE
+        if verdict == UNKNOWN:
+            asked = header.asked(m)
+            header.set_asked(m, asked + 1)
+            if asked < header.answered(m):
+                verdict = m[header.answers(m) + asked]
+            elif asked < header.most_decisions(m):
+                at = header.questions(m) + asked * questions.SIZE
+                questions.set_wait(m, at, w)
+                questions.set_number(m, at, -1 - (candidates.number(t, c) * MOST_OPTIONS + number))
+        if verdict != TRUE:
+            refused |= 1 << number
+    return refused
+
+
+@part
+def _note(
+    t: Ints, o: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int,
+    c: int, row: int,
+) -> None:  # fmt: skip
+    """Writes down that a run takes the event, and which options it has not."""
+    note(m, w, c, row)
+    if preferences.asks(o) != 0:
+        refused = _refused(t, o, m, f, b, numbers, codes, e, key, w, c, row)
+        if refused != 0:
+            note(m, w, REFUSED, refused)
+
+
+@part
+def _show(
+    t: Ints, o: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
+) -> None:
+    """What an event does to a run: it takes the event, or must not skip it."""
+    time, stream = batch.time(b, e), batch.stream(b, e)
+    if not follows(t, m, w, time, stream) or is_past(t, o, m, w, time):
+        return
+    gate = waits.gate(m, w)
+    mine, bars = waits.members(m, w), 0
+    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
+        share = share_of(b, candidates.gpm(t, c), e)
+        if share == 0:
+            continue
+        step = preferences.steps(o) + STEP_SIZE * candidates.number(t, c)
+        if mine & (o[step] | o[step + STEP_BARS]) == 0:
+            continue
+        if preferences.asks(o) != 0 and header.asked(m) > header.answered(m):
+            return  # what is asked next depends on the answer
+        verdict, row = judge(t, m, f, b, numbers, codes, share, key, w, c)
+        if verdict == TRUE:
+            if mine & o[step] != 0:
+                _note(t, o, m, f, b, numbers, codes, e, key, w, c, row)
+            bars |= mine & o[step + STEP_BARS]
+    if bars != 0 and gates.operator(t, gate) != gates.STRICT:
+        note(m, w, decisions.BAR, bars)
+
+
+@part
+def decide(
+    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, b: Ints, numbers: Floats, codes: Codes, e: int, key: int,
+    p: int,
+) -> None:  # fmt: skip
+    header.set_decided(m, 0)
+    header.set_asked(m, 0)
+    header.set_serial(m, header.serial(m) + 1)
+    indexed = preferences.is_indexed(o) != 0
+    if indexed:
+        call(t, m, a, b, e, key, p)
+    family = roster.called(a) if indexed else partitions.head(m, p)
+    while family != 0:
+        w = families.head(a, family)
+        while w != 0:
+            _show(t, o, m, f, b, numbers, codes, e, key, w)
+            w = waits.link(m, w)
+        family = families.after(a, family) if indexed else families.next(a, family)
+    w = header.waits(m)
+    for i in range(o[preferences.places(o)], o[preferences.places(o) + 1], OPTION_SIZE):
+        gate = o[i]
+        if preferences.members(o) & o[i + 2] == 0:
+            continue
+        for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
+            share = share_of(b, candidates.gpm(t, c), e)
+            if share != 0:
+                if preferences.asks(o) != 0 and header.asked(m) > header.answered(m):
+                    return
+                verdict, row = judge(t, m, f, b, numbers, codes, share, key, w, c)
+                if verdict == TRUE:
+                    _note(t, o, m, f, b, numbers, codes, e, key, w, c, row)

@@ -1,0 +1,77 @@
+"""The families of the ordered kernel as a table, and those dropped that nobody wants to go on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spaseq._jit import kernel
+from spaseq.matching.filters._kernel_machine import holds
+from spaseq.matching.filters._kernel_values import CALC, SHORT, Codes, Floats, Ints, pointer
+from spaseq.matching.nfa.records import gates, header, waits
+from spaseq.matching.nfa.skip.compiled._kernel_families import drop
+from spaseq.matching.nfa.skip.records import families, roster
+
+# Columns of what is listed: a family, its first event's place on the window's axis and position, how many
+# runs there are, and whether it has a match so far.
+L_FAMILY: Final = 0
+L_FIRST: Final = 1
+L_POSITION: Final = 2
+L_RUNS: Final = 3
+L_HAS: Final = 4
+L_SIZE: Final = 5
+
+
+@kernel
+def listed(
+    tables: Ints, ints: Ints, floats: Floats, alive: Ints, numbers_: Floats, codes_: Codes, values_: Ints,
+    rows: Ints, gates_: Ints, xs: Floats,
+) -> int:  # fmt: skip
+    """Lists all families, the oldest first, and their runs; how many families there are.
+
+    So many rows are filled as fit. ``gates_`` and ``xs``: of each run the gate it waits in front of, and the
+    value of a program, NaN if it has none; ``values_``: by gate, where this program begins and ends.
+    """
+    t: Ints = pointer(tables)
+    m: Ints = pointer(ints)
+    f: Floats = pointer(floats)
+    a: Ints = pointer(alive)
+    numbers: Floats = pointer(numbers_)
+    codes: Codes = pointer(codes_)
+    count, room, run, most = 0, len(rows) // L_SIZE, 0, len(gates_)
+    family = roster.oldest(a)
+    while family != 0:
+        if count < room:
+            at = count * L_SIZE
+            before = run
+            w = families.head(a, family)
+            while w != 0:
+                if run < most:
+                    gate = gates.number(t, waits.gate(m, w))
+                    gates_[run] = gate
+                    xs[run] = float("nan")
+                    if values_[2 * gate] >= 0:
+                        holds(
+                            t, values_[2 * gate], values_[2 * gate + 1], m, header.kinds(m), f, w,
+                            waits.sums(m, w), m, 0, numbers, codes,
+                        )  # fmt: skip
+                        if SHORT <= m[header.kinds(m)] <= CALC:
+                            xs[run] = f[1]
+                run += 1
+                w = waits.link(m, w)
+            rows[at + L_FAMILY] = family
+            rows[at + L_FIRST] = families.first(a, family)
+            rows[at + L_POSITION] = families.position(a, family)
+            rows[at + L_RUNS] = run - before
+            rows[at + L_HAS] = families.best(a, family) != 0
+        count += 1
+        family = families.later(a, family)
+    return count
+
+
+@kernel
+def let_go(ints: Ints, alive: Ints, gone: Ints) -> None:
+    """Drops families; where SKIP goes to the next event, none of the others notices."""
+    m: Ints = pointer(ints)
+    a: Ints = pointer(alive)
+    for i in range(len(gone)):
+        drop(m, a, gone[i], families.members(a, gone[i]))

@@ -1,0 +1,156 @@
+"""Events of several streams in one order: simultaneous ones by their streams' IRIs, as preference has it.
+
+Of the newest time, only events of the first stream can be taken at once: before those of another one, some
+may still come. The rest is held until time goes on.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.events import EventBatch, Stamp, concatenate
+from spaseq.matching.columns.chunk import SolvedBatch
+from spaseq.matching.nfa.skip.preference import Rank
+from spaseq.patterns.sharing import Values
+from spaseq.patterns.spectra.solutions import NO_SOLUTIONS, Solutions
+from spaseq.terms.dictionary import Dictionary
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Events whose turn has come, the first at position ``start`` of all in this order."""
+
+    batch: EventBatch
+    start: int
+    solutions: Mapping[str, Solutions]
+
+
+class HeldEvent(NamedTuple):
+    """An event that came alone and is held; ``solved``: what the GPMs have in it, see ``Taking.solve``."""
+
+    rank: int
+    n: int
+    at: Stamp
+    graph: int
+    terms: Sequence[int]
+    solved: Sequence[Values]
+
+
+class RankedEvents:
+    """Puts events in order. ``gpms`` are those whose solutions are wanted.
+
+    Events that come alone are ``held`` as they are, until others come with others: all are of one time.
+    """
+
+    def __init__(self, gpms: Sequence[str], rank: Rank, dictionary: Dictionary) -> None:
+        self._gpms = gpms
+        self._rank = rank
+        self._held: SolvedBatch | None = None
+        #: The position of the next event.
+        self.next = 0
+        self.held: list[HeldEvent] = []
+        dictionary.hold(self)
+
+    def live_ids(self) -> Iterable[Ints]:
+        """The ids in what came alone and in its solutions."""
+        for held in self.held:
+            rows = [term for values in held.solved for row in values for term in row]
+            yield np.array([held.at.stream, held.graph, *held.terms, *rows], dtype=np.int64)
+
+    @property
+    def time(self) -> int | None:
+        """The time of the batch that is held, if one is."""
+        return None if self._held is None else self._held.batch.time.item(0)
+
+    def oldest(self, otherwise: int) -> int:
+        """The time of what is held, if anything is."""
+        if self.held:
+            return self.held[0].at.time
+        return otherwise if self._held is None else self._held.batch.time.item(0)
+
+    def rank(self, stream: int) -> int:
+        """The place of a stream among the others."""
+        return self._rank(stream)
+
+    def step(self) -> int:
+        """The position of an event that came alone, whose turn has come."""
+        self.next += 1
+        return self.next - 1
+
+    def hold(self, rank: int, at: Stamp, graph: int, terms: Sequence[int], solved: Sequence[Values]) -> None:
+        """Holds an event that came alone."""
+        insort(self.held, HeldEvent(rank, at.n, at, graph, terms, solved))
+
+    def due(self, time: int) -> Sequence[HeldEvent]:
+        """What came alone and was held before a time; it is not any more."""
+        if not self.held or self.held[0].at.time >= time:
+            return ()
+        due, self.held = self.held, []
+        return due
+
+    def keep(self, batch: EventBatch, tables: Sequence[Solutions]) -> None:
+        """Holds events, in their order, while no batch is held."""
+        self._held = _chunk(batch, tables, np.arange(len(batch)))
+
+    def push(self, batch: EventBatch, solutions: Mapping[str, Solutions]) -> Ready | None:
+        """Takes further events, none of which is before any that came; gives those whose turn has come."""
+        tables = [solutions.get(name, NO_SOLUTIONS) for name in self._gpms]
+        held, self._held = self._held, None
+        if held is not None:
+            before = zip(held.solutions, tables, strict=True)
+            tables = [_both(one, other, len(held.batch)) for one, other in before]
+            batch = concatenate([held.batch, batch])
+        streams, inverse = np.unique(batch.stream, return_inverse=True)
+        ranks = np.array([self._rank(stream) for stream in streams.tolist()], dtype=np.int64)[inverse]
+        order = np.lexsort((batch.n, ranks, batch.time))
+        waits = (batch.time[order] == batch.time.max()) & (ranks[order] > 0)
+        count = len(batch) - int(np.count_nonzero(waits))
+        if count < len(batch):
+            self._held = _chunk(batch, tables, order[count:])
+        return self._ready(_chunk(batch, tables, order[:count])) if count else None
+
+    def advance(self, time: int) -> Ready | None:
+        """No event will come before a time; gives those whose turn has come."""
+        held = self._held
+        if held is None or held.batch.time.item(0) >= time:
+            return None
+        self._held = None
+        return self._ready(held)
+
+    def _ready(self, chunk: SolvedBatch) -> Ready:
+        start = self.next
+        self.next += len(chunk.batch)
+        return Ready(chunk.batch, start, dict(zip(self._gpms, chunk.solutions, strict=True)))
+
+
+def _chunk(batch: EventBatch, tables: Sequence[Solutions], events: Ints) -> SolvedBatch:
+    """Some events with their solutions, in this order; it keeps their terms."""
+    places = np.full(len(batch), -1, dtype=np.int64)
+    places[events] = np.arange(len(events))
+    known: dict[int, tuple[Ints, Ints]] = {}
+    taken = []
+    for table in tables:
+        event = table.events
+        if id(event) not in known:
+            at = places[event]
+            rows = np.flatnonzero(at >= 0)
+            rows = rows[np.argsort(at[rows], kind="stable")]
+            known[id(event)] = rows, at[rows]
+        rows, at = known[id(event)]
+        taken.append(Solutions(len(rows), at, {name: column[rows] for name, column in table.columns.items()}))
+    return SolvedBatch(0, batch.take(events), tuple(taken), 0)
+
+
+def _both(one: Solutions, other: Solutions, size: int) -> Solutions:
+    """Solutions of some events, and of others behind them."""
+    names = one.columns | other.columns
+    columns = {name: np.concatenate([one.column(name), other.column(name)]) for name in names}
+    return Solutions(len(one) + len(other), np.concatenate([one.events, other.events + size]), columns)

@@ -1,0 +1,234 @@
+"""Queries that begin alike and are run by ``nfa``: one kernel runs the automaton of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from spaseq.events import EventBatch, Stamp
+from spaseq.limits import Budget
+from spaseq.matching.columns.alone.taking import Taking
+from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.columns.history import History
+from spaseq.matching.columns.matcher import UnsolvedError
+from spaseq.matching.filters import _kernel_values as v
+from spaseq.matching.host import Key
+from spaseq.matching.model import StreamWindow
+from spaseq.matching.nfa.exact import Path, RunReplay
+from spaseq.matching.nfa.matcher import NfaMatcher
+from spaseq.matching.nfa.matches import FoundRuns, Ints, RunMatches, unrolled
+from spaseq.matching.nfa.records import gates, header, places
+from spaseq.matching.nfa.tables.compiling import compile_tables, like_tables
+from spaseq.matching.sharing.canonical import start
+from spaseq.matching.sharing.giving import Giving, Lot, PlainSites
+from spaseq.matching.sharing.group import PrefixGroup
+from spaseq.matching.sharing.member import GroupPart, Member
+from spaseq.matching.sharing.merge import Tables, tables
+from spaseq.patterns.spectra.solutions import Solutions
+
+
+class NfaGroup(PrefixGroup):
+    """Members as runs of one kernel."""
+
+    def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[GroupPart]:
+        first = members[0]
+        patterns = [member.common.pattern for member in members]
+        starts = [start(member.pattern, member.common) for member in members]
+        self._tables = tables(patterns, starts, first.dictionary.pin)
+        self._own = [
+            KernelPart(self, member, offset, number, self._tables)
+            for number, (member, offset) in enumerate(zip(members, offsets, strict=True))
+        ]
+        self._kernel = self.together(members)
+        gpms = [self._tables.compiled.gpms.index(c.unit.gpm) for c in self._tables.compiled.candidates]
+        self._giving = Giving(self._own, [part.plain for part in self._own], np.array(gpms, dtype=np.int64))
+        return self._own
+
+    def together(self, members: Sequence[Member]) -> SharedNfa:
+        """The kernel of all."""
+        return _KernelTogether(self, self._tables, members[0], self.widest)
+
+    def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
+        found = self._kernel.found_in(batch, start, solutions)
+        self.reached = start + len(batch)
+        if found is not None:
+            self.give(found)
+
+    def alone(self) -> tuple[Taking, Sequence[str]]:
+        return self._kernel.taking, self._kernel.gpms
+
+    def look_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> bool:
+        try:
+            found = self._kernel.found_in_one(at, graph, terms, start)
+        except UnsolvedError:
+            return False
+        self.reached = start + 1
+        if found is not None:
+            self.give(found)
+        return True
+
+    def narrow(self, live: frozenset[int], reach: int) -> None:
+        self._kernel.restrict(self._tables.gates, live)
+        self._kernel.reach(reach)
+
+    def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
+        """Whether events are relevant for a run: to all members that have it alike."""
+        number = step[0][1]
+        for i in self.live():
+            if self._tables.candidates[i][number] >= 0:
+                self._own[i].follow(self._kernel.history)
+                return self._own[i].is_relevant(path, step, key)
+        return False  # no member needs it
+
+    def give(self, runs: FoundRuns) -> None:
+        """Gives members their matches."""
+        history = self._kernel.history
+        begins = np.concatenate([[0], np.cumsum(runs.depths)])
+        lot = self._lot(runs, begins)
+        for i, numbers, block in self._giving.blocks(
+            history, lot, begins[:-1], begins[1:], runs.steps, runs.keys
+        ):
+            part = self._own[i]
+            if block is None:
+                part.follow(history)
+                part.take(_some(runs, begins, numbers), self.reached)
+            else:
+                part.member.take_found([block], self.reached - part.offset)
+
+    def _lot(self, runs: FoundRuns, begins: Ints) -> Lot:
+        """Assign each run to the members that it is a match of."""
+        live = [i for i in self.live() if self._own[i].member.has(self._own[i])]
+        ends = self._tables.accepts[live] >= 0
+        whose = [[live[i] for i in np.flatnonzero(of).tolist()] for of in ends.T]
+        several = np.array([len(of) for of in whose], dtype=np.int64)[runs.ways]
+        firsts = np.cumsum([0, *map(len, whose)])
+        numbers = np.repeat(np.arange(len(runs.ways)), several)
+        place = np.arange(len(numbers)) - np.repeat(np.cumsum(several) - several, several)
+        members = np.array([i for of in whose for i in of], dtype=np.int64)
+        members = members[firsts[runs.ways[numbers]] + place]
+        last = runs.steps[begins[1:] - 1, 0]
+        lengths = self.lengths(runs.steps[begins[:-1], 0], last, self._kernel.history)
+        if lengths is not None:
+            sizes = np.array([window.size for window in self.windows], dtype=np.int64)
+            wanted = lengths[numbers] <= sizes[members]
+            members, numbers = members[wanted], numbers[wanted]
+        if any(self._own[i].member.is_over for i in live):
+            until = np.array([part.until for part in self._own], dtype=np.int64)
+            wanted = last[numbers] < until[members]
+            members, numbers = members[wanted], numbers[wanted]
+        return Lot(members, numbers, runs.ends)
+
+
+class KernelPart(GroupPart):
+    """A member, under a number: the group's runs as its own."""
+
+    def __init__(self, group: NfaGroup, member: Member, offset: int, number: int, tables: Tables) -> None:
+        super().__init__(group, member, offset, tables.compiled.gpms)
+        pattern, intern = member.pattern, member.dictionary.pin
+        self._replay = RunReplay(lambda: compile_tables(pattern, intern), member.context, self.history)
+        compiled = like_tables(pattern, intern, member.common.outline)
+        self._matches = RunMatches(pattern, compiled, self.history, self._replay, member.context.order)
+        self._candidates, self._accepts = tables.candidates[number], tables.accepts[number]
+
+    @property
+    def plain(self) -> PlainSites | None:
+        """What makes its matches, if these are events in their order and nothing else."""
+        matches = self._matches
+        is_plain = matches.are_simple and matches.are_in_order
+        return PlainSites(self._candidates, matches.sites) if is_plain else None
+
+    def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
+        """Whether events are relevant for a run of the group that is one of its own."""
+
+        def own(events: Path) -> Path:
+            return [(position, int(self._candidates[number])) for position, number in events]
+
+        return self._replay.is_relevant(own(path), own(step), key)
+
+    def take(self, runs: FoundRuns, before: int) -> None:
+        """Runs of the group that are the member's matches; all events before a position were seen."""
+        steps = runs.steps.copy()
+        steps[:, 1] = self._candidates[steps[:, 1]]
+        own = runs._replace(ways=self._accepts[runs.ways], steps=steps)
+        self.member.take_found(list(self._matches.of_runs(own)), before - self.offset)
+
+
+class SharedNfa(NfaMatcher):
+    """The kernel of a group: its matches go to the members."""
+
+    def gathers(self, group: NfaGroup) -> None:
+        """Set the group to gather for; called once the group is made."""
+        self._for = group
+        self._runs: list[FoundRuns] = []
+        self._is_plain = False  # no match is made here
+
+    @property
+    def taking(self) -> Taking:
+        """What takes events that come alone."""
+        return self._columns.taking
+
+    @property
+    def history(self) -> History:
+        """The events that runs may still have."""
+        return self._columns.history
+
+    def found_in(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> FoundRuns | None:
+        """The runs that events complete, if there are any; see ``process``."""
+        return self._found_by(self.process(batch, start, solutions))
+
+    def found_in_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> FoundRuns | None:
+        """The same of an event that came alone. Raises as ``take_single`` does."""
+        self._runs = []
+        looking = self.take_single(at, graph, terms, start)
+        return None if looking is None else self._found_by(looking)
+
+    def _found_by(self, looking: Iterable[Block]) -> FoundRuns | None:
+        self._runs = []
+        for _ in looking:
+            pass
+        return self.gathered()
+
+    def gathered(self) -> FoundRuns | None:
+        """The runs that were found since the last call, if there are any."""
+        found, self._runs = self._runs, []
+        return FoundRuns(*map(np.concatenate, zip(*found, strict=True))) if found else None
+
+    def reach(self, limit: int) -> None:
+        """Runs go on so far on the window's axis from their first event."""
+        self._tables[v.LIMIT] = limit
+
+    def restrict(self, of_gates: Sequence[frozenset[int]], members: frozenset[int]) -> None:
+        """Close the gates of other members; ``of_gates``: the members of each gate."""
+        t = self._tables
+        begin = int(t[t[v.START] + places.GATES])
+        rows = t[begin : begin + len(of_gates) * gates.SIZE].reshape(-1, gates.SIZE)
+        over = [number for number, of in enumerate(of_gates) if not of & members]
+        rows[over, gates.CANDIDATES_END] = rows[over, gates.CANDIDATES]
+
+    def _found(self) -> Iterator[Block]:
+        m = self._memory.ints
+        if m[header.FOUND_COUNT]:
+            self._runs.append(unrolled(m, len(self._keys)))
+        yield from ()
+
+    def _is_relevant(self, path: Path, step: Path, key: Key) -> bool:
+        return self._for.is_relevant(path, step, key)
+
+
+class _KernelTogether(SharedNfa):
+    """The same without a bound."""
+
+    def __init__(self, group: NfaGroup, tables: Tables, first: Member, window: StreamWindow) -> None:
+        context = first.context
+        budget = Budget(context.budget.limits.times(len(tables.accepts)))
+        super().__init__(tables.merged.pattern, first.dictionary, context, window, tables.compiled, budget)
+        self.gathers(group)
+
+
+def _some(runs: FoundRuns, offsets: Ints, numbers: Ints) -> FoundRuns:
+    """Some of the runs, the events of which begin at ``offsets``."""
+    depths = runs.depths[numbers]
+    begins = np.cumsum(depths) - depths
+    events = np.repeat(offsets[:-1][numbers] - begins, depths) + np.arange(int(depths.sum()))
+    return FoundRuns(runs.ends[numbers], runs.keys[numbers], runs.ways[numbers], depths, runs.steps[events])

@@ -1,0 +1,158 @@
+"""What members of a group have found → a block of matches for each of them, cut for all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.matching.columns.blocks._kernel_found import arrange
+from spaseq.matching.columns.blocks.plain import Columns, Sites
+from spaseq.matching.columns.history import History
+from spaseq.matching.sharing import _kernel_given as k
+from spaseq.matching.sharing.member import GroupPart
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+#: Where matches have events of more batches, each member looks for those of its own.
+_FEW: Final = 16
+
+
+class PlainSites(NamedTuple):
+    """What makes a member's matches where these are events with one solution each, and nothing else.
+
+    ``own``: of each of the group's sites the member's, among its ``sites``; -1 for those of others.
+    """
+
+    own: Ints
+    sites: Sites
+
+
+class Lot(NamedTuple):
+    """Matches of several members: the member of each, and the number of the row found.
+
+    ``last`` has, of each row found, what is the same for neighbours that are delivered in the order of their
+    events; None where they are in order. Shape ``(rows, any)``.
+    """
+
+    members: Ints
+    numbers: Ints
+    last: Ints | None
+
+
+class Giving:
+    """Makes the blocks; ``plain`` has what makes those of each member, None where its matches are not plain.
+
+    ``gpms``: of each of the group's sites the number of its GPM.
+    """
+
+    def __init__(self, parts: Sequence[GroupPart], plain: Sequence[PlainSites | None], gpms: Ints) -> None:
+        self._parts = parts
+        self._plain = plain
+        self._gpms = gpms
+        self._ranks = np.zeros((len(parts), len(gpms)), dtype=np.int64)
+        for ranks, of in zip(self._ranks, plain, strict=True):
+            if of is not None:
+                ranks[:] = np.where(of.own < 0, 0, of.sites.ranks[of.own])
+
+    def blocks(
+        self, history: History, lot: Lot, begins: Ints, stops: Ints, steps: Ints, keys: Ints
+    ) -> Iterator[tuple[int, Ints, Columns | None]]:
+        """Of each member that has some its number, its rows, and their block; None if it makes that itself.
+
+        Row i has the events ``begins[i]`` to ``stops[i]`` of ``steps``: position, site, and which of its
+        event's solutions; and the partition ``keys[i]``.
+        """
+        if not len(lot.numbers):
+            return
+        order, bounds, sizes, widths, extent, again = self._sorted(lot, begins, stops, steps)
+        least, most, row = extent.tolist()
+        stretch = None if row < 0 else history.between(least, most, _FEW)
+        found = [i for i, size in enumerate(sizes.tolist()) if size]
+        cuts = bounds.tolist()
+        if stretch is None:
+            for i in found:
+                yield i, order[cuts[i] : cuts[i + 1]], None
+            return
+        starts = np.array(stretch.starts, dtype=np.int64)
+        before = np.zeros((int(self._gpms.max()) + 1, len(starts)), dtype=np.int64)
+        if len(starts) > 1:
+            before = np.array([stretch.rows_before(g)[:-1] for g in range(len(before))])
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        offsets = np.empty(len(order) + len(bounds), dtype=np.int64)
+        places, rows = (np.empty(int(ends[-1]), dtype=np.int64) for _ in range(2))
+        k.lay(
+            steps, begins, stops, bounds, order, bounds.copy(), ends[:-1].copy(), starts, stretch.begins,
+            self._gpms, before, offsets, places, rows,
+        )  # fmt: skip
+        events, width_of = ends.tolist(), widths.tolist()
+        for i in found:
+            begin, end, plain = cuts[i], cuts[i + 1], self._plain[i]
+            own = order[begin:end]
+            if plain is None or (again is not None and again[own].any()):
+                yield i, own, None
+                continue
+            # Copies: what a match holds must not be what all the others have found, too.
+            held = slice(events[i], events[i + 1])
+            seen, partitions = self._parts[i].seen(stretch), keys[own]
+            of_events = places[held].copy(), rows[held].copy()
+            if width_of[i]:
+                first = begins.item(own.item(0))
+                form = tuple(plain.own[steps[first : first + width_of[i], 1]].tolist())
+                yield i, own, Columns.alike(plain.sites, seen, partitions, of_events[0], form, of_events[1])
+                continue
+            sites = np.empty(events[i + 1] - events[i], dtype=np.int64)
+            k.lay_sites(steps, begins, stops, own, plain.own, sites)
+            own_offsets = offsets[begin + i : end + i + 1].copy()
+            yield (
+                i,
+                own,
+                Columns(plain.sites, seen, partitions, own_offsets, of_events[0], sites, of_events[1]),
+            )
+
+    def _sorted(
+        self, lot: Lot, begins: Ints, stops: Ints, steps: Ints
+    ) -> tuple[Ints, Ints, Ints, Ints, Ints, Mask | None]:
+        """The matches of each member in the order of delivery, and what ``k.sort`` says of them.
+
+        The last: of all matches by number, whether they are of those of which two are the same, if some are.
+        """
+        members, numbers, last = lot
+        count = len(self._parts)
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(members, minlength=count))])
+        order, extent = np.empty(len(numbers), dtype=np.int64), np.zeros(3, dtype=np.int64)
+        at, sizes, widths = np.zeros((3, count), dtype=np.int64)
+        out = bounds, at, order, sizes, widths, extent
+        none = np.zeros((0, 0), dtype=np.int64)
+        again = None
+        ends_with = none if last is None else last
+        if not k.sort(steps, begins, stops, members, numbers, ends_with, self._ranks, *out):
+            assert last is not None
+            # Many end together, which takes longer to sort, or two are the same.
+            lot, again = self._arranged(lot, last, begins, stops, steps)
+            k.sort(steps, begins, stops, lot.members, lot.numbers, none, self._ranks, *out)
+        return order, bounds, sizes, widths, extent, again
+
+    def _arranged(
+        self, lot: Lot, last: Ints, begins: Ints, stops: Ints, steps: Ints
+    ) -> tuple[Lot, Mask | None]:
+        """The matches of each member together, in the order of delivery; see ``_sorted`` for the second."""
+        together = np.argsort(lot.members, kind="stable")
+        members, numbers = lot.members[together], lot.numbers[together]
+        ends = np.zeros(len(numbers) + 1, dtype=np.int64)
+        apart, placed, work, again = np.zeros((4, len(numbers)), dtype=np.int64)
+        paths = np.empty(int((stops[numbers] - begins[numbers]).sum()), dtype=np.int64)
+        k.tell_apart(members, numbers, last, apart)
+        k.number_paths(steps, begins, stops, numbers, members, self._ranks, ends[1:], paths)
+        if arrange(paths, ends, apart, placed, work, again):
+            ordered = Lot(members, numbers[placed], None)
+        else:
+            ordered = Lot(members, numbers, None)
+        if not again.any():
+            return ordered, None
+        same = np.zeros(len(begins), dtype=np.bool_)
+        same[numbers[again != 0]] = True
+        return ordered, same

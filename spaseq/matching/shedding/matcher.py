@@ -1,0 +1,530 @@
+"""The kernel under a bound: between events it is looked at, and what overburdens it is shed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.alone import Single
+from spaseq.bounds import Policy, Shed
+from spaseq.errors import warn_within
+from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.columns.matcher import PushedPattern
+from spaseq.matching.filters import batch as heads
+from spaseq.matching.nfa import matcher as whole
+from spaseq.matching.nfa import sizing
+from spaseq.matching.nfa.compiled import _kernel_layout as lay
+from spaseq.matching.nfa.memory import Capacity, RunMemory, runs_size
+from spaseq.matching.nfa.records import header as mem
+from spaseq.matching.nfa.records import partitions
+from spaseq.matching.nfa.tables.analysis import NfaTables
+from spaseq.matching.obstacles import in_words
+from spaseq.matching.shedding import _kernel_known as cells
+from spaseq.matching.shedding import _kernel_passes as k
+from spaseq.matching.shedding.account import Account
+from spaseq.matching.shedding.burst import BurstFilter
+from spaseq.matching.shedding.cost_model import Utilities
+from spaseq.matching.shedding.observed import Observed
+from spaseq.matching.shedding.overload import Overload, Seldom, late
+from spaseq.matching.shedding.query import BoundedQuery, obstacles
+from spaseq.matching.shedding.rates import Queries
+from spaseq.matching.shedding.selection import Doubt, admitted_of, least_room, let_go, part_of
+from spaseq.patterns.spectra.solutions import Solutions
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+#: When memory runs out, this share of it is used after shedding.
+_FILLED: Final = 0.8
+_FULL: Final = 0.95
+#: A shared prefix is freed with its last partial match only: at most this many rounds of shedding.
+_ROUNDS: Final = 6
+#: Shedding does not shrink scratch space; partial matches get at least this share of the memory.
+_STATE: Final = 0.5
+
+#: The next look at all partial matches is due after this multiple of the last look's pause. It is doubled
+#: where all have the same utility: then there is nothing to choose.
+_SELDOM: Final = 16
+#: A look waits for a calm time, but at most this multiple of its due time.
+_LATE: Final = 1.5
+#: A look that takes longer than this many bounds is spread over events.
+_BRIEF: Final = 8.0
+#: At least one look in this part of a window: else most partial matches come and go unseen.
+_HALF: Final = 0.5
+#: A plan is made anew after this part of an age, if the latency is above this part of the bound.
+_PLANNED: Final = 0.25
+_NEAR: Final = 0.8
+#: Weight of the last plan in the moving average of ``evenness``.
+_SMOOTH: Final = 0.25
+
+
+class SheddingNfa(Observed):
+    """The kernel, which keeps its bounds by shedding; all that it finds is found without bounds, too.
+
+    It looks at its partial matches between events, and takes out those of lowest utility. ``shed`` says what
+    was given up.
+    """
+
+    def __init__(
+        self, query: BoundedQuery, compiled: NfaTables | None = None, queries: Queries | None = None
+    ) -> None:
+        """See ``Observed``. Raises ``ValueError`` if false matches could be found (``query.obstacles``)."""
+        bound = query.bound
+        if against := in_words(obstacles(query.pattern, bound.policy)):
+            raise ValueError(f"to shed by {bound.policy}, it must be that {', and '.join(against)}")
+        super().__init__(query, compiled, queries)
+        self._name = query.name
+        self._doubt = Doubt(query.pattern, query.window)
+        gates = [" | ".join(sorted(gate.gpms)) for gate in self._compiled.analysis.gates]
+        self._account = Account(self._name, gates, query.bound.policy, is_chosen=self._doubt.matters)
+        # So often partial matches have drawn lots.
+        self._draws = 0
+        self._overload = None if query.bound.latency is None else Overload(query.bound.latency)
+        # Since the last look ended: events, and seconds of work and of the next look; what the last one
+        # took, and held events up for.
+        self._events, self._spent, self._looking, self._taken, self._pause = 0, 0.0, 0.0, 0.0, 0.0
+        # What the look at hand has counted; at which of the events it began, and how many the last one took.
+        self._began = self._between = 0
+        self._counted: Ints = np.zeros_like(self._sketch.alive)
+        # Of the work, what the overload detector knows.
+        self._measured = 0.0
+        # Of the events, the share that ``random-input`` lets in.
+        self._admitted = 1.0
+        # Events since a plan was made, and whether something was passed over.
+        self._unplanned, self._passes = 0, False
+        # When a plan may be made again.
+        self._planning = Seldom()
+        # Seconds of the look at hand that a plan took.
+        self._aside = 0.0
+        self._passing: BurstFilter | None = None
+        if bound.latency is not None and bound.policy is Policy.SHARP and not self._doubt.matters:
+            self._passing = BurstFilter(self._sketch, bound.latency, bound.clock)
+        # How many partial matches were made since the bound was seen to; whether the events in hand are one
+        # that came alone.
+        self._made, self._is_alone = 0, False
+        # Since the bound was seen to: the seconds that it took to choose what is passed over, and how often
+        # one was.
+        self._choosing, self._left_out = 0.0, 0
+        self._load_passes()
+        least = runs_size(self._compiled, sizing.ENOUGH) + self._memory.scratch_bytes
+        if bound.pool is not None and bound.pool.size < least:
+            warn_within(
+                f"{self._name} keeps its partial matches in {least:,} bytes at least, and not in the "
+                f"{bound.pool.size:,} that all queries together may take: give more memory"
+            )
+
+    def _load_passes(self) -> None:
+        """Compiled code takes a while to be loaded: before anything is measured, not in the first look."""
+        whole.load()
+        none: Ints = np.zeros(heads.HEAD, dtype=np.int64)
+        self._rehearse(none, self._memory)
+        self._ask(none, 0)
+        self._observe(0, 0)
+        if len(self._features.graves):
+            self._look_for_dead()
+        self._welcome(0, 0)
+        k.strangers(self._memory.ints, self._known)
+        self._sketch.begin()
+        self._credit()
+        self._mark(np.ones(self._sketch.alive.size), 0, 0)
+        self._sweep(0, 0, 0)
+        if self._passing is not None:
+            self._passing.load(self._tables, self._memory.ints, none, self._known)
+
+    def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
+        """See ``ByColumns.process``."""
+        clock = self._bound.clock
+        at = 0
+        while at < len(batch):
+            end = min(len(batch), at + self._pace.chunk)
+            part, found = part_of(batch, solutions, at, end)
+            if self._admitted < 1:
+                found = self._admit(found, start + at, end - at)
+            begin = clock()
+            memory, self._is_alone = self._memory, False
+            try:
+                begin = yield from self._pace.timed(super().process(part, start + at, found), begin)
+            finally:
+                # Whoever stops midway: what comes next is shown to all.
+                self._show(memory)
+            self._pace.events += end - at
+            self._made += int(self._memory.ints[mem.DECIDED])
+            self._position = start + end
+            self._place = int(self._window.places(part, start + at)[-1]), int(part.time[-1])
+            self._see_to(begin)
+            at = end
+
+    def take_one(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_one``: there is always something left to do."""
+        return self.process(batch, start, solutions)
+
+    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
+        """See ``Quick.expect``: not where each event draws lots."""
+        return self._bound.policy is not Policy.RANDOM_INPUT and super().expect(asked, clock)
+
+    def take_single(
+        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_single``: what is to be done between events waits for some of them."""
+        clock = self._bound.clock
+        begin = clock()
+        memory, self._is_alone = self._memory, True
+        columns = self._take_alone(at, graph, terms, start, event)
+        memory.begin()
+        status = self._run(columns)
+        if status != lay.DONE or memory.ints.item(mem.FOUND_COUNT):
+            return self._completed(start, columns, status, begin, memory)
+        self._show(memory)
+        self._end_one(start, begin)
+        return None
+
+    def _completed(
+        self, start: int, columns: Ints, status: int, begin: float, memory: RunMemory
+    ) -> Iterator[Block]:
+        """What an event completes that came alone; ``memory``: what it was when that came."""
+        try:
+            begin = yield from self._pace.timed(self._go_on(start, columns, status), begin)
+        finally:
+            self._show(memory)
+        self._end_one(start, begin)
+
+    def _end_one(self, start: int, begin: float) -> None:
+        """An event that came alone is done with, on which work began then."""
+        self._made += self._memory.ints.item(mem.DECIDED)
+        self._position = start + 1
+        if (since := self._pace.end_one(begin)) is not None:
+            self._see_to(since)
+
+    def _show(self, memory: RunMemory) -> None:
+        """What was passed over is shown what comes; ``memory``: what it was then."""
+        if self._passing is not None:
+            self._passing.show(self._tables, self._memory.ints, moved=self._memory is not memory)
+
+    def _see_to(self, begin: float) -> None:
+        """Sees to the bound after some events: the last of these took since ``begin``."""
+        events = self._pace.see()
+        made, self._made = self._made, 0
+        self._count(events, made)
+        self._account.make(made)
+        worked = self._pace.taken + self._bound.clock() - begin
+        if self._passing is not None and self._overload is not None:
+            self._passing.worked(events, worked, self._overload.least)
+        self._spent += worked
+        self._pace.taken = 0.0
+        self._events += events
+        self._given += events
+        axis, time = self._place
+        load, units = self._load, self._units
+        begun = self._welcome(axis, time)
+        if self._overload is not None:
+            spent = self._spent - self._measured
+            between = spent - worked + self._choosing
+            took = self._overload.measure(events, spent, load, units, begun, between)
+            if self._passing is not None:
+                self._passing.took(events, took)
+        # To look at no more than was shown would take the longer the more there is to be shed.
+        work = int(units) + self._left_out + 1
+        self._measured, self._units = self._spent, 0.0
+        self._choosing, self._left_out = 0.0, 0
+        even = 0.0 if self._overload is None else self._overload.even
+        waits = self._passing is not None and not self._passing.leaves(self._pause)
+        if self._hand or self._spent >= due(self._paused, even, waits=waits):
+            self._look(axis, time, work)
+        if self._events:
+            self._pace.learn(self._spent / self._events)
+
+    def _pass_over(self, columns: Ints) -> int:
+        passing, overload = self._passing, self._overload
+        if passing is None or overload is None:
+            return 0
+        begin = self._bound.clock()
+        axis, now = self._place[0], self._sketch.window.passed(self._given)
+        m = self._memory.ints
+        looked_at, gone = passing.pass_over(
+            self._tables, m, columns, self._known, overload.unit, overload.least, axis, now
+        )
+        self._add_work(looked_at)
+        self._choosing += self._bound.clock() - begin
+        often = 0
+        if gone:
+            often = int(passing.passed.sum())
+            self._passes = True
+            self._left_out += gone
+            self._account.pass_over(passing.passed, self._sketch)
+            passing.passed[:] = 0
+            self._account.begin(late(passing.latency))
+        return often
+
+    # --- what the kernel does meanwhile ---------------------------------------------------------
+
+    def _found(self) -> Iterator[Block]:
+        m = self._memory.ints
+        if m[mem.FOUND_COUNT]:
+            # In a batch, the partial matches that became matches may not have been looked at yet.
+            if self._spent >= self._taken and k.strangers(m, self._known):
+                self._observe(*self._place)
+            self._credit()
+        at_once = 0
+        few = self._matches.few(m) if self._is_alone and self._is_plain and m[mem.FOUND_COUNT] else None
+        for block in super()._found() if few is None else (few,):
+            if self._doubt.matters:
+                self.shed.doubtful += self._doubt.count(block)
+                self._doubt.consumed(block)
+            at_once += len(block)
+            yield block
+        self._account.find(at_once)
+
+    def _admit(self, found: Mapping[str, Solutions], position: int, size: int) -> Mapping[str, Solutions]:
+        """The solutions of those events alone that have drawn so."""
+        admitted, passed_over = admitted_of(found, position, size, self._admitted)
+        self.shed.events += passed_over
+        return admitted
+
+    def close(self) -> Iterator[Block]:
+        """See ``ByColumns.close``."""
+        yield from super().close()
+        self.end_shedding()
+
+    def end_shedding(self) -> None:
+        """See ``Shedder.end_shedding``."""
+        self._account.estimate()
+        if self.shed.active:
+            self._account.end()
+
+    # --- looking ---
+
+    def _look(self, axis: int, time: int, most: int) -> None:
+        """Looks at ``most`` partial matches; learns, and sheds what is too much, when all have been seen.
+
+        No event pays for them all: with each, as many are looked at as it was units of work. But if they are
+        few, all are looked at.
+        """
+        begin = self._bound.clock()
+        m = self._memory.ints
+        places = int(m[mem.NEXT_WAIT] - m[mem.WAITS]) // int(m[mem.WIDTH]) - 1
+        brief = self._overload is None or self._taken <= _BRIEF * (self._bound.latency or 0.0)
+        if not self._hand:
+            self._counted[:] = 0
+            self._began = self._events
+            most = places + 1 if brief else most
+        # The partial matches next in line were seen by the last look when it was equally far on.
+        middle = min(1.0, (self._hand + most / 2) / max(1, places))
+        passed = self._events + self._between - min(self._between, int(middle * (self._between + 1)))
+        self._hand, seen = self._visit(self._counted, axis, time, self._hand, most, passed)
+        self._add_work(seen)
+        if self._hand >= places:
+            ending = self._bound.clock()
+            self._looking += ending - begin
+            self._planning.worked(self._spent)
+            self._aside = 0.0
+            self._end_look(axis, time)
+            self._pause = self._bound.clock() - ending - self._aside
+            self._looking, self._taken = 0.0, self._looking + self._pause
+            if brief:
+                self._pause, self._between = self._taken, 0
+            self._spent = self._measured = 0.0
+        else:
+            self._looking += self._bound.clock() - begin
+        self._spent += self._bound.clock() - begin
+
+    def _end_look(self, axis: int, time: int) -> None:
+        """All partial matches have been looked at: learns of that, and sheds what is too much."""
+        s, events = self._sketch, self._events
+        self._between, self._events, self._hand = events - self._began, 0, 0
+        s.outlive(events)
+        s.alive[:] = self._counted
+        s.window.pass_to(axis, self._given)
+        s.decay(events)
+        if s.learn():
+            self._known[:] = 0
+            self._observe(axis, time, counted=False)
+        if self._overload is not None:
+            self._load = self._loaded()
+            share = self._overload.share(self._overload.lasting(self._load))
+            self._overload.tell(self.shed, self._name)
+            self._keep(share, axis, time, events)
+        self._notice(events)
+
+    def _welcome(self, axis: int, time: int) -> int:
+        """Look at the partial matches that the last events made; return how many are of one event."""
+        begin = self._bound.clock()
+        s, f, m, numbers = self._sketch, self._features, self._memory, self._columns.numbers
+        total, begun, load = k.welcome(
+            f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases,
+            *s.quantiles.arrays, s.steps, s.alive, self._loads, self._next, axis, time,
+            s.window.passed(self._given),
+        )  # fmt: skip
+        self._load += load
+        self._next = int(m.ints[mem.NEXT_WAIT])
+        self._add_work(total)
+        self._spent += self._bound.clock() - begin
+        return begun
+
+    @property
+    def _paused(self) -> float:
+        """The seconds that the next look is thought to hold events up for.
+
+        With a plan, if there is one in each half of a window: in wide ones half as much was found where looks
+        came as often as they could, by themselves.
+        """
+        if not self._sketch.window.is_timed or self._events >= _HALF * cells.AGES * self._sketch.window.age:
+            return self._pause
+        return self._pause + self._planning.seconds
+
+    @property
+    def _since_seen(self) -> int:
+        return self._events + self._between // 2
+
+    def _keep(self, share: float, axis: int, time: int, events: int) -> None:
+        """Sheds all but this share of the load.
+
+        Nothing is shed before that, whatever it may cost some day: a burst passes, but what would have grown
+        of a first event that was shed takes a window to grow again.
+        """
+        s, policy = self._sketch, self._bound.policy
+        if policy is Policy.RANDOM_INPUT:
+            self._admitted = min(1.0, max(0.01, self._admitted * (share if share < 1 else 1.02)))
+            if share < 1:
+                self._account.begin(late(self.shed.latency))
+            return
+        self._plan(events)
+        self._loads = s.load()
+        if share < 1 and self._shed(share, axis, time):
+            self._sweep(axis, time, 0)
+            self._observe(axis, time)
+            self._load = self._loaded()
+            self._account.begin(late(self.shed.latency))
+
+    def _plan(self, events: int) -> None:
+        """Now and then, what work must bring so that there is not too much of it.
+
+        A plan takes several times as long as a look. With a plan for each look, looks would be so rare that
+        most partial matches come and go unseen.
+        """
+        s, overload, begin = self._sketch, self._overload, self._bound.clock()
+        self._unplanned += events
+        if overload is None or overload.unit <= 0 or self._unplanned < _PLANNED * s.window.age:
+            return
+        if not self._planning.is_due:
+            return
+        if s.price > 0 or self._passes or (overload.latency or 0.0) > _NEAR * overload.most:
+            self._passes = False
+            s.plan(overload.most * 1.0 / overload.unit)
+            self._unplanned = 0
+            overload.even += _SMOOTH * (s.even - overload.even)
+            self._planning.took(took := self._bound.clock() - begin)
+            self._aside += took
+
+    def _notice(self, events: int) -> None:
+        """Count events, and note when shedding has ended."""
+        self._account.pass_by(events)
+        if self._admitted >= 1 and self._account.is_over(self._sketch):
+            self._account.end()
+
+    def update(self) -> None:
+        """See ``Shedder.update``."""
+        self._account.estimate()
+
+    # --- selecting ---
+
+    @property
+    def shed(self) -> Shed:
+        """What was given up; the caller may replace the object."""
+        return self._account.shed
+
+    @shed.setter
+    def shed(self, shed: Shed) -> None:
+        self._account.shed = shed
+
+    def _shed(self, share: float, axis: int, time: int, *, by_size: bool = False) -> int:
+        """Takes all but a share of the load out of the arena, which must be swept then; how many.
+
+        ``by_size``: it is not the work at the next events that counts, but the memory.
+        """
+        s, policy = self._sketch, self._bound.policy
+        policy = Policy.SHARP if policy is Policy.RANDOM_INPUT else policy
+        if self._doubt.matters:
+            return self._let_go(s.worth(policy, by_size=by_size), share, axis, time)
+        return self._mark(s.kept(share, policy, by_size=by_size), axis, time)
+
+    def _let_go(self, worth: Utilities, share: float, axis: int, time: int) -> int:
+        """The same by first events, each with all that begins with it."""
+        m, s = self._memory.ints, self._sketch
+        # A look that is spread over events ends when some have come that it has not seen.
+        self._observe(axis, time)
+        rows = np.zeros((int(s.alive.sum()), k.L_SIZE), dtype=np.int64)
+        now = s.window.passed(self._given)
+        k.listed(self._tables, m, self._known, self._features.bases, rows.ravel(), axis, time, now)
+        if not len(rows):
+            return 0
+        self._draws += 1
+        gone = let_go(m, rows, worth, share, self._bound.policy, self._draws)
+        self._account.add(gone.cells, s)
+        self._doubt.forget(axis)
+        keys = m[gone.partitions[:, None] + (partitions.KEY + np.arange(len(self._keys)))].tolist()
+        for key, place, position in zip(keys, gone.places.tolist(), gone.positions.tolist(), strict=True):
+            self._doubt.add(tuple(key), place, position)
+        return int(gone.cells.sum())
+
+    def _mark(self, kept: npt.NDArray[np.float64], axis: int, time: int) -> int:
+        """Takes partial matches out of the arena, which must be swept then; how many."""
+        s, f = self._sketch, self._features
+        shed = np.zeros_like(s.alive)
+        now = s.window.passed(self._given)
+        self._draws += 1
+        k.mark(
+            self._tables, self._memory.ints, self._known, f.bases, kept, shed, axis, time, now, self._draws
+        )  # fmt: skip
+        self._account.add(shed, self._sketch)
+        return int(shed.sum())
+
+    def _room(self, live: int, remembered: int, decided: int, axis: int, time: int) -> Capacity:
+        room = super()._room(live, remembered, decided, axis, time)
+        pool = self._bound.pool
+        if pool is None:
+            return room
+        most = pool.share(self._bound, self._budget.size) - self._budget.but("runs")
+        most = max(most - self._memory.scratch_bytes, int(_STATE * most))
+        if runs_size(self._compiled, room) <= most:
+            return room
+        entries = max(remembered + int(self._memory.ints[mem.WANTED]), sizing.ENOUGH.entries)
+        least = self._least(axis, time, decided, entries)
+        enough = max(_FULL * most, runs_size(self._compiled, sizing.ENOUGH._replace(entries=entries)))
+        for _ in range(_ROUNDS):
+            size = runs_size(self._compiled, least)
+            if size <= enough or not self._lighten(_FILLED * most / size, axis, time):
+                break
+            self._account.begin(f"more would take more memory than its {most:,} bytes")
+            # What was decided is decided again, for fewer.
+            decided = int(_FILLED * most / size * decided)
+            least = self._least(axis, time, decided, entries)
+        size = runs_size(self._compiled, least)
+        more = max(1.0, min(2.0, most / size))
+        grown = least._replace(waits=int(more * least.waits), nodes=int(more * least.nodes))
+        return grown if runs_size(self._compiled, grown) <= most else least
+
+    def _lighten(self, share: float, axis: int, time: int) -> int:
+        """Leaves this share of the partial matches; how many are gone."""
+        self._observe(axis, time)
+        if not self._sketch.price:
+            # There may be time enough, so that nothing was planned yet.
+            self._sketch.plan(math.inf)
+        return self._shed(share, axis, time, by_size=True)
+
+    def _least(self, axis: int, time: int, decided: int, entries: int) -> Capacity:
+        return least_room(self._tables, self._memory.ints, axis, time, decided, entries, sizing.ENOUGH)
+
+
+def due(pause: float, even: float, *, waits: bool) -> float:
+    """So many seconds of work after the last look that held events up for so many, the next one is due.
+
+    ``even``: how far all partial matches are worth the same; ``waits``: the latest events leave it no time.
+    """
+    return (_LATE if waits else 1.0) * (1 + even) * _SELDOM * pause
