@@ -14,7 +14,7 @@ from spaseq.matching.columns.blocks.found import Block, Chosen, Events, Times, j
 from spaseq.matching.columns.blocks.plain import Columns
 from spaseq.matching.columns.blocks.share import cut_out
 from spaseq.matching.columns.blocks.values import Encoded, all_ids, numbered
-from spaseq.results.encoded import Bindings, Terms
+from spaseq.results.encoded import Bindings, TermSequence
 from spaseq.results.graphs import Graphs, filled, gathered
 from spaseq.results.match import Event, Match, Rows, event, view
 from spaseq.results.views import EventViews, RowViews
@@ -168,7 +168,7 @@ class MatchBatch(Sequence[Match]):
         for one in self._seen.values():
             one.move(moved)
         for made in (self._bindings, self.__dict__.get("partition")):
-            if made is not None and isinstance(made.terms, Terms):
+            if made is not None and isinstance(made.terms, TermSequence):
                 made.terms.hold_by(block)
         # Reset what depends on the old block; matches have their events, and the rest is made again.
         self._near = 0, 0, None
@@ -334,7 +334,7 @@ class MatchBatch(Sequence[Match]):
     def _bound(self, encoded: Encoded) -> Bindings:
         """Return encoded columns with their terms, which the block keeps."""
         offsets, columns, used = encoded
-        return Bindings(offsets, columns, Terms(used, self._reader.dictionary, self._block))
+        return Bindings(offsets, columns, TermSequence(used, self._reader.dictionary, self._block))
 
     @staticmethod
     def _of_made(names: Sequence[str], made: Sequence[Rows]) -> Bindings:

@@ -13,7 +13,7 @@ from spaseq.events import Ids
 from spaseq.terms.dictionary import Dictionary, Term
 
 
-class Terms(Sequence[Term]):
+class TermSequence(Sequence[Term]):
     """The terms of some ids, each read on access. Equal to any sequence of the same terms."""
 
     __slots__ = ("_dictionary", "_holder", "ids")
@@ -34,10 +34,10 @@ class Terms(Sequence[Term]):
     @overload
     def __getitem__(self, i: int) -> Term: ...
     @overload
-    def __getitem__(self, i: slice) -> Terms: ...
-    def __getitem__(self, i: int | slice) -> Term | Terms:
+    def __getitem__(self, i: slice) -> TermSequence: ...
+    def __getitem__(self, i: int | slice) -> Term | TermSequence:
         if isinstance(i, slice):
-            return Terms(self.ids[i], self._dictionary, self._holder)
+            return TermSequence(self.ids[i], self._dictionary, self._holder)
         return self._dictionary.term(int(self.ids[i]))
 
     def __iter__(self) -> Iterator[Term]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spaseq.results.encoded import Bindings, Terms
+from spaseq.results.encoded import Bindings, TermSequence
 from spaseq.results.match import Event, event
 from spaseq.terms.interop import RdflibTerm
 
@@ -62,7 +62,7 @@ class RowViews:
 
     def __init__(self, bindings: Bindings, reader: Reader) -> None:
         self._reader = reader
-        assert isinstance(bindings.terms, Terms)
+        assert isinstance(bindings.terms, TermSequence)
         self._ids = bindings.terms.ids
         offsets = bindings.offsets
         #: Whether each match has one row.

@@ -19,7 +19,7 @@ _PARTS: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ColumnReading:
     """A way to read a column: its instants in ISO 8601, or ticks, and the options for it."""
 
     clock: Clock
@@ -27,7 +27,7 @@ class Reading:
     options: dict[str, str] = field(default_factory=dict)
 
 
-def readings(name: str, kind: str, cells: Sequence[str], options: SourceOptions) -> list[Reading]:
+def readings(name: str, kind: str, cells: Sequence[str], options: SourceOptions) -> list[ColumnReading]:
     """Return the ways to read a column's cells as times: none, one, or two if day and month are ambiguous.
 
     ``kind``: the type of all cells, by XML Schema's forms. ``options`` for this column take precedence.
@@ -36,12 +36,12 @@ def readings(name: str, kind: str, cells: Sequence[str], options: SourceOptions)
         given = {"time": name, "time_format": options.time_format, "unit": options.unit}
         return [*_read(name, cells, options, {key: value for key, value in given.items() if value})]
     if kind in ("dateTime", "date"):
-        return [Reading(Clock.INSTANTS, tuple(cells))]
+        return [ColumnReading(Clock.INSTANTS, tuple(cells))]
     if kind in ("integer", "decimal"):
         unit = epoch_of([str(int(float(cell))) for cell in cells])
         if unit is not None:
             return [*_read(name, cells, options, {"time": name, "unit": unit})]
-        return [Reading(Clock.TICKS, tuple(cells))] if kind == "integer" else []
+        return [ColumnReading(Clock.TICKS, tuple(cells))] if kind == "integer" else []
     if kind != "text" or not all(map(_PARTS.fullmatch, cells)):
         return []
     as_they_are = [*_read(name, cells, options, {"time": name})]
@@ -50,13 +50,15 @@ def readings(name: str, kind: str, cells: Sequence[str], options: SourceOptions)
     return as_they_are or [reading for each in said for reading in _read(name, cells, options, each)]
 
 
-def shown(reading: Reading) -> str:
+def shown(reading: ColumnReading) -> str:
     """Return the first time of a reading in words: ``4 June 2026``."""
     moment = datetime.fromisoformat(reading.times[0])
     return f"{moment.day} {moment:%B %Y}"
 
 
-def _read(name: str, cells: Sequence[str], options: SourceOptions, said: dict[str, str]) -> Iterator[Reading]:
+def _read(
+    name: str, cells: Sequence[str], options: SourceOptions, said: dict[str, str]
+) -> Iterator[ColumnReading]:
     options = replace(
         options, time_format=said.get("time_format", options.time_format), unit=said.get("unit", options.unit)
     )
@@ -69,7 +71,7 @@ def _read(name: str, cells: Sequence[str], options: SourceOptions, said: dict[st
     texts = [
         str(time) if clock is Clock.TICKS else str(clock.show(time)).replace(" ", "T") for _, time in found
     ]
-    yield Reading(clock, tuple(texts), said)
+    yield ColumnReading(clock, tuple(texts), said)
 
 
 def _formats(cell: str) -> Iterator[str]:

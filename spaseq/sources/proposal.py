@@ -28,7 +28,7 @@ from spaseq.sources.formats.contexts import named_in
 from spaseq.sources.formats.items import split_items
 from spaseq.sources.formats.row_times import RowTimes
 from spaseq.sources.formats.rows import Lifter, header_of, read_csv, read_ndjson
-from spaseq.sources.guessed_times import Reading, readings, shown
+from spaseq.sources.guessed_times import ColumnReading, readings, shown
 from spaseq.sources.spans import epoch_of, window_of
 from spaseq.terms.dictionary import Dictionary
 
@@ -70,7 +70,7 @@ _NO_ID: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ProposedColumn:
     """A column: its name, the type of its cells (of ``_WRITTEN_AS``, or text), and the cells of the first
     rows.
     """
@@ -115,15 +115,15 @@ class Proposal:
 
     location: str
     namespace: str
-    columns: tuple[Column, ...]
-    time: Column | None
-    key: Column | None
-    measure: Column | None
+    columns: tuple[ProposedColumn, ...]
+    time: ProposedColumn | None
+    key: ProposedColumn | None
+    measure: ProposedColumn | None
     warnings: tuple[str, ...]
-    reading: Reading | None = None
+    reading: ColumnReading | None = None
     options: tuple[tuple[str, str], ...] = ()
     refusal: str | None = None
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[ColumnReading, ...] = ()
     remote: tuple[str, ...] = ()
     has_contexts: bool = False
     items: str | None = None
@@ -175,7 +175,7 @@ class Proposal:
         """Return the stream's IRI, from the file's name."""
         return self.namespace + quote(Path(self.location).name.partition(".")[0].strip("-") or "rows")
 
-    def _term(self, column: Column) -> object:
+    def _term(self, column: ProposedColumn) -> object:
         if column is self.time and self.reading and not self.reading.options:
             return {"@id": GENERATED_AT.value, "@type": _XSD + column.kind}
         iri = self.namespace + quote(column.name, safe="")
@@ -187,7 +187,7 @@ class Proposal:
             case kind:
                 return {"@id": iri, "@type": _XSD + kind}
 
-    def _predicate(self, column: Column) -> str:
+    def _predicate(self, column: ProposedColumn) -> str:
         local = quote(column.name, safe="")
         return f":{local}" if re.fullmatch(r"[A-Za-z]\w*", local) else f"<{self.namespace}{local}>"
 
@@ -213,7 +213,7 @@ class Proposal:
             times = self.reading.times
         return window_of(kind, times, self.key.cells if self.key else ())
 
-    def source(self, rows: str, context: Path, reading: Reading | None = None) -> str:
+    def source(self, rows: str, context: Path, reading: ColumnReading | None = None) -> str:
         """Return the source for a run: ``rows`` is the location as it was given, with its options.
 
         ``reading``: another way to read the time.
@@ -282,7 +282,7 @@ def propose(
 
 def _tried(
     found: Proposal,
-    ways: Sequence[Reading],
+    ways: Sequence[ColumnReading],
     contexts: tuple[str, ...],
     form: str,
     options: SourceOptions,
@@ -415,19 +415,19 @@ def _json_rows(lines: Iterable[str], unread: list[str], items: str | None) -> It
             unread.append(f"line {number}: a row must be a JSON object")
 
 
-def _column(name: str, values: Sequence[Any]) -> Column:
+def _column(name: str, values: Sequence[Any]) -> ProposedColumn:
     """Return a column with its type. JSON numbers with a fraction are doubles, as in JSON-LD."""
     if any(isinstance(value, float) for value in values):
         is_number = all(isinstance(value, (int, float)) for value in values)
-        return Column(name, "double" if is_number else "text", tuple(map(str, values)))
+        return ProposedColumn(name, "double" if is_number else "text", tuple(map(str, values)))
     texts = tuple(value if isinstance(value, str) else json.dumps(value) for value in values)
     kinds = (kind for kind, form in _WRITTEN_AS.items() if all(re.fullmatch(form, text) for text in texts))
-    return Column(name, next(kinds, "text"), texts)
+    return ProposedColumn(name, next(kinds, "text"), texts)
 
 
 def _time(
-    columns: Sequence[Column], rows: int, options: SourceOptions
-) -> tuple[Column | None, list[Reading]]:
+    columns: Sequence[ProposedColumn], rows: int, options: SourceOptions
+) -> tuple[ProposedColumn | None, list[ColumnReading]]:
     """Return the column of the events' times, which every row has, and the ways to read it.
 
     Instants come first, then numbers with such a name, then integers that count since 1970 and never
@@ -455,7 +455,7 @@ def _time(
     return found, ways[found.name] if found else []
 
 
-def _key(columns: Sequence[Column]) -> Column | None:
+def _key(columns: Sequence[ProposedColumn]) -> ProposedColumn | None:
     """Return the subject of events: ids by name, then texts and IRIs that repeat, then integers."""
     repeated = [column for column in columns if column.is_repeated]
     ids = [column for column in columns if column.is_id]
@@ -463,16 +463,16 @@ def _key(columns: Sequence[Column]) -> Column | None:
     return next(iter(ids or words or [column for column in repeated if column.is_number_of_a_thing]), None)
 
 
-def _measure(columns: Sequence[Column]) -> Column | None:
+def _measure(columns: Sequence[ProposedColumn]) -> ProposedColumn | None:
     """Return a number to compare: preferably with a fraction, and an identifier only as a last resort."""
     numbers = [column for kind in _NUMBERS for column in columns if column.kind == kind]
     return next(iter([c for c in numbers if not c.is_number_of_a_thing] or numbers), None)
 
 
 def _doubts(
-    columns: Sequence[Column],
-    time: Column | None,
-    reading: Reading | None,
+    columns: Sequence[ProposedColumn],
+    time: ProposedColumn | None,
+    reading: ColumnReading | None,
     cells: dict[str, list[Any]],
     unsayable: set[str],
 ) -> Iterator[str]:

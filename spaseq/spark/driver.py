@@ -27,7 +27,15 @@ from spaseq.spark._checkpoints import committing
 from spaseq.spark._jobs import milliseconds_of
 from spaseq.spark.queries import Prepared
 from spaseq.spark.sinks._lines import BAD, FAILED, LATE, MATCH, SHED, letter_line
-from spaseq.spark.sinks._outputs import EXTENSIONS, LETTERS, MATCHES, Form, Outputs, form_of, write_lines
+from spaseq.spark.sinks._outputs import (
+    EXTENSIONS,
+    LETTERS,
+    MATCHES,
+    OutputForm,
+    Outputs,
+    form_of,
+    write_lines,
+)
 from spaseq.spark.source._files import delete, info, join, names, normal, opened, write
 from spaseq.spark.source._told import telling_failed
 from spaseq.spark.stages._bucket import Bucket, State
@@ -84,10 +92,10 @@ class FolderSink:
 
     places: Outputs
     query: Query
-    form: Form
+    form: OutputForm
 
     def __call__(self, number: int, answers: Sequence[tuple[str, str]]) -> None:
-        for what, form in ((MATCHES, self.form), (LETTERS, Form.NDJSON)):
+        for what, form in ((MATCHES, self.form), (LETTERS, OutputForm.NDJSON)):
             kinds = (MATCH,) if what == MATCHES else (LATE, BAD)
             lines = [line for kind, line in answers if kind in kinds]
             if lines:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from spaseq.limits import Limits
 from spaseq.sources import write_messages
-from spaseq.sources.formats.messages import Message, split_messages
+from spaseq.sources.formats.messages import QuadMessage, split_messages
 
 from .reading import PREFIXES, Sample, Trickle, pieces, read, samples
 
@@ -22,7 +22,7 @@ VERSION = 'VERSION "1.2-messages"\n'
 _SYNTAX = {"turtle": "ttl", "nquads": "nq", "trig": "trig", "ntriples": "nt"}
 
 
-def split(form: str, text: bytes, size: int) -> list[Message]:
+def split(form: str, text: bytes, size: int) -> list[QuadMessage]:
     return [message for group in split_messages(form, pieces(text, size), Limits()) for message in group]
 
 

@@ -21,7 +21,7 @@ from spaseq.events import Clock
 from spaseq.spark.stages import _keepers
 from spaseq.spark.stages._bucket import State
 from spaseq.spark.stages._job import Job
-from spaseq.spark.stages._keepers import Answer, Done, Keeper, Step
+from spaseq.spark.stages._keepers import Answer, BucketStep, Done, Keeper
 from tests.spark.stages import Cluster, comparable, pushed
 from tests.streams import Letter, letters, query
 
@@ -46,8 +46,8 @@ class Asker:
         self.asked.append("state")
         return State(self.head, self.chunks)
 
-    def step(self, chunks: Sequence[bytes], watermark: int, is_over: bool = False) -> Step:
-        return Step("q", 0, self.token, tuple(chunks), watermark, is_over)
+    def step(self, chunks: Sequence[bytes], watermark: int, is_over: bool = False) -> BucketStep:
+        return BucketStep("q", 0, self.token, tuple(chunks), watermark, is_over)
 
     def stored(self, said: Iterator[list[Answer] | Done]) -> list[str]:
         """The matches of a step, whose state is stored."""
@@ -171,7 +171,7 @@ def as_daemon() -> None:
     print("all is well")
 
 
-def in_a_worker(asker: Asker, step: Step | None) -> list[str]:
+def in_a_worker(asker: Asker, step: BucketStep | None) -> list[str]:
     """What a worker, forked from this process, does with a step; without one, who its keeper is."""
     from multiprocessing import get_context
 

@@ -74,7 +74,7 @@ def read(
 ) -> tuple[list[dict[str, object]], list[BadEvent]]:
     """The events, in the order of their messages, by what a DataFrame shows of them; and the letters."""
     letters: list[BadEvent] = []
-    reading = _messages.Reading({"trades": f"{NS}S"}, options)
+    reading = _messages.MessageReading({"trades": f"{NS}S"}, options)
     found = [
         row
         for batch in reading.read(record(texts), Dictionary(), letters)
@@ -174,7 +174,7 @@ def test_late_events_of_a_topic_say_where_they_are() -> None:
     triples = f"<{NS}e> a <{NS}a> ; <{NS}v> 1 ; <{NS}k> <{NS}k0> ."
     quads = "".join(f"{t.strip()} _G .\n" for t in _triples(triples))
     stage, letters = Stateless(job), []  # type: ignore[var-annotated]
-    reading = _messages.Reading({"trades": f"{NS}S"}, SourceOptions(format="nq"))
+    reading = _messages.MessageReading({"trades": f"{NS}S"}, SourceOptions(format="nq"))
     (passed,) = stage.run(reading.read(record([TIME + "\n" + quads] * 5), stage.dictionary, letters), letters)
     (piece,) = passed.pieces
     late = Bucket(job).add(piece.data, 8)

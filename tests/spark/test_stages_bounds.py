@@ -22,7 +22,7 @@ from spaseq.spark.sinks._lines import MATCH, SHED
 from spaseq.spark.stages._bounds import bound_of
 from spaseq.spark.stages._bucket import State
 from spaseq.spark.stages._job import BucketBound, Job, pattern_of
-from spaseq.spark.stages._keepers import Done, Keeper, Step
+from spaseq.spark.stages._keepers import BucketStep, Done, Keeper
 from tests.spark.stages import Cluster, changed, comparable, pushed
 from tests.streams import Letter, letters, query
 
@@ -79,7 +79,7 @@ def run(
     for begin in range(0, len(events), 50):
         part = events[begin : begin + 50]
         pieces = tuple(piece.data for piece in cluster.pieces(text, part))
-        step = Step("q", 0, token, pieces, part[0].time, is_over=part[-1] is events[-1])
+        step = BucketStep("q", 0, token, pieces, part[0].time, is_over=part[-1] is events[-1])
         for said in (Keeper() if cold else keeper).take(step, asker):
             if isinstance(said, Done):
                 token, asker.stored = said.token, changed(asker.stored, said.changes)

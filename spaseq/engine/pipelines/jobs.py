@@ -22,7 +22,7 @@ from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
-    from spaseq.matching.sharing.member import Group
+    from spaseq.matching.sharing.member import MemberGroup
 
 #: So many events of one query are worth a job.
 ENOUGH: Final = 128
@@ -230,7 +230,9 @@ class Jobs:
             self._failed.append(handle)
         query.member = query.pipeline.together
 
-    def see_together(self, group: Group, queries: Sequence[Registered], event: Single, position: int) -> None:
+    def see_together(
+        self, group: MemberGroup, queries: Sequence[Registered], event: Single, position: int
+    ) -> None:
         """A group takes an event that came alone, for all its members; adds those whose matches it completes.
 
         ``queries``: those that it concerns.
@@ -284,7 +286,7 @@ class Jobs:
         query.is_closed = True
 
 
-def group_of(queries: Sequence[Registered], clock: Clock) -> Group | None:
+def group_of(queries: Sequence[Registered], clock: Clock) -> MemberGroup | None:
     """The group that takes an event which came alone for all of some queries, if one does."""
     first = queries[0].member
     group = None if first is None else first.group

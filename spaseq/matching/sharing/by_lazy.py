@@ -61,12 +61,15 @@ class LazyGroup(PrefixGroup):
         self._lazy = self.together(whole, members, compiled)
         return self._own
 
-    def together(
-        self, whole: SequencePattern, members: Sequence[Member], compiled: LazyTables
-    ) -> GatheringLazy:
+    def together(self, whole: SequencePattern, members: Sequence[Member], compiled: LazyTables) -> SharedLazy:
         """The matcher of all."""
-        budget = Budget(members[0].context.budget.limits.times(len(members)))
-        return _LazyTogether(whole, members[0], self.widest, compiled, budget)
+        first = members[0]
+        budget = Budget(first.context.budget.limits.times(len(members)))
+        made = SharedLazy(
+            whole, first.dictionary, first.context, self.widest, compiled=compiled, budget=budget
+        )
+        made.gathers()
+        return made
 
     def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
         found, choices = self._lazy.found_in(batch, start, solutions)
@@ -161,7 +164,7 @@ def _planned(pattern: SequencePattern) -> tuple[int, tuple[str, ...], LazyLooks]
     return len(own), tuple(item.atom.gpm for item in items), looks(pattern, items)
 
 
-class GatheringLazy(LazyMatcher):
+class SharedLazy(LazyMatcher):
     """The matcher of a group: its matches go to the members."""
 
     def gathers(self) -> None:
@@ -216,21 +219,6 @@ class GatheringLazy(LazyMatcher):
         if len(found):
             self._taken.append((found, choices))
         yield from ()
-
-
-class _LazyTogether(GatheringLazy):
-    """The same without a bound."""
-
-    def __init__(
-        self,
-        whole: SequencePattern,
-        first: Member,
-        window: StreamWindow,
-        compiled: LazyTables,
-        budget: Budget,
-    ) -> None:
-        super().__init__(whole, first.dictionary, first.context, window, compiled=compiled, budget=budget)
-        self.gathers()
 
 
 def _some(found: Ints, choices: Ints, numbers: Ints, site: int) -> tuple[Ints, Ints]:

@@ -14,7 +14,6 @@ from spaseq.matching.columns.history import History
 from spaseq.matching.columns.matcher import UnsolvedError
 from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.host import Key
-from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa.exact import Path, RunReplay
 from spaseq.matching.nfa.matcher import NfaMatcher
 from spaseq.matching.nfa.matches import FoundRuns, Ints, RunMatches, unrolled
@@ -37,7 +36,7 @@ class NfaGroup(PrefixGroup):
         starts = [start(member.pattern, member.common) for member in members]
         self._tables = tables(patterns, starts, first.dictionary.pin)
         self._own = [
-            KernelPart(self, member, offset, number, self._tables)
+            NfaPart(self, member, offset, number, self._tables)
             for number, (member, offset) in enumerate(zip(members, offsets, strict=True))
         ]
         self._kernel = self.together(members)
@@ -47,7 +46,11 @@ class NfaGroup(PrefixGroup):
 
     def together(self, members: Sequence[Member]) -> SharedNfa:
         """The kernel of all."""
-        return _KernelTogether(self, self._tables, members[0], self.widest)
+        first, t = members[0], self._tables
+        budget = Budget(first.context.budget.limits.times(len(members)))
+        made = SharedNfa(t.merged.pattern, first.dictionary, first.context, self.widest, t.compiled, budget)
+        made.gathers(self)
+        return made
 
     def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
         found = self._kernel.found_in(batch, start, solutions)
@@ -120,7 +123,7 @@ class NfaGroup(PrefixGroup):
         return Lot(members, numbers, runs.ends)
 
 
-class KernelPart(GroupPart):
+class NfaPart(GroupPart):
     """A member, under a number: the group's runs as its own."""
 
     def __init__(self, group: NfaGroup, member: Member, offset: int, number: int, tables: Tables) -> None:
@@ -214,16 +217,6 @@ class SharedNfa(NfaMatcher):
 
     def _is_relevant(self, path: Path, step: Path, key: Key) -> bool:
         return self._for.is_relevant(path, step, key)
-
-
-class _KernelTogether(SharedNfa):
-    """The same without a bound."""
-
-    def __init__(self, group: NfaGroup, tables: Tables, first: Member, window: StreamWindow) -> None:
-        context = first.context
-        budget = Budget(context.budget.limits.times(len(tables.accepts)))
-        super().__init__(tables.merged.pattern, first.dictionary, context, window, tables.compiled, budget)
-        self.gathers(group)
 
 
 def _some(runs: FoundRuns, offsets: Ints, numbers: Ints) -> FoundRuns:

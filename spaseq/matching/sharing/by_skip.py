@@ -49,7 +49,7 @@ class SkipGroup(PrefixGroup):
         gpms = [self._tables.compiled.gpms.index(c.unit.gpm) for c in self._tables.compiled.candidates]
         self._giving = Giving(self._own, [part.plain for part in self._own], np.array(gpms, dtype=np.int64))
         budget = Budget(first.context.budget.limits.times(len(members)))
-        self._ordered = _OrderedTogether(self, self._tables.merged.pattern, first, self.widest, made, budget)
+        self._ordered = SharedSkip(self, self._tables.merged.pattern, first, self.widest, made, budget)
         #: How far the members' time has come.
         self._time: int | None = None
         return self._own
@@ -197,7 +197,7 @@ class SkipPart(GroupPart):
         self.member.take_found(blocks, before - self.offset, time)
 
 
-class _OrderedTogether(SkipMatcher):
+class SharedSkip(SkipMatcher):
     """The matcher of a group: its matches go to the members."""
 
     def __init__(

@@ -1,6 +1,6 @@
 """A query that shares partial matches, as the matcher of itself: others bring it the matches.
 
-``Group`` and ``Waitlist`` are the group and the cohort as members see them.
+``MemberGroup`` and ``Waitlist`` are the group and the cohort as members see them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Waitlist(Protocol):
         ...
 
 
-class Group(Protocol):
+class MemberGroup(Protocol):
     """What runs several members as one. ``error`` ended it; ``matched``: see ``Member.matched``."""
 
     error: Exception | None
@@ -129,7 +129,7 @@ class Member(Immediate):
         # What was counted by a group that it has left.
         self._counted: list[Counts] = []
         #: The group that it gets matches from, while it needs those of no other.
-        self.group: Group | None = None
+        self.group: MemberGroup | None = None
 
     @cached_property
     def _common(self) -> Canonical | None:
@@ -307,7 +307,7 @@ class GroupPart:
     it has the group's matches.
     """
 
-    def __init__(self, group: Group, member: Member, offset: int, gpms: Sequence[str]) -> None:
+    def __init__(self, group: MemberGroup, member: Member, offset: int, gpms: Sequence[str]) -> None:
         """``gpms`` are the group's."""
         self.group = group
         self.member = member

@@ -24,7 +24,7 @@ from spaseq.paths.graph.linking.candidates import Candidate, topics
 from spaseq.paths.graph.names import names_of
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.rendering import one_line
-from spaseq.paths.retrieval.trie import Reached, further, name_of, start
+from spaseq.paths.retrieval.trie import ReachedNodes, further, name_of, start
 from spaseq.results.writers._json import json_term
 from spaseq.terms.interop import RdflibTerm, to_rdflib
 
@@ -102,7 +102,7 @@ def neighbourhood(
         if number < least:
             raise ValueError(f"{name}={number}: a number from {least} on is wanted")
     numbers, strangers, linked = topics(graph, topic, labels)
-    found, truncated = list[Reached](), False
+    found, truncated = list[ReachedNodes](), False
     longest = [start(numbers)]
     avoided = None if returning else numbers
     memory = graph.memory("the relations of a topic")
@@ -122,7 +122,7 @@ def neighbourhood(
     )
 
 
-def _path(graph: Snapshot, reached: Reached, examples: int) -> RelationPath:
+def _path(graph: Snapshot, reached: ReachedNodes, examples: int) -> RelationPath:
     names = tuple(name_of(graph, relation) for relation in reached.relations)
     count = len(reached.nodes)
     spread = np.arange(min(examples, count)) * count // max(min(examples, count), 1)

@@ -25,7 +25,7 @@ from spaseq.paths.search.stopping import current
 #: Bytes of an edge of the nodes reached.
 _FOUND_BYTES: Final = 32
 
-#: In ``Reached.before``: the node is reached from several nodes.
+#: In ``ReachedNodes.before``: the node is reached from several nodes.
 SEVERAL: Final = -1
 
 #: Expanded states that are kept; then all are forgotten.
@@ -36,7 +36,7 @@ Relation = tuple[int, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ReachedNodes:
     """The distinct nodes that some relations lead to, in order.
 
     ``before``: for each the node from which the last relation leads there, if it is one only. No path turns
@@ -68,7 +68,9 @@ class _Incident:
         return found
 
 
-def further(graph: Snapshot, reached: Reached, avoided: Ids | None, memory: Memory) -> Iterator[Reached]:
+def further(
+    graph: Snapshot, reached: ReachedNodes, avoided: Ids | None, memory: Memory
+) -> Iterator[ReachedNodes]:
     """Extend relations by one, in all ways that lead to nodes that are not ``avoided``."""
     current().check()
     s, p, o = graph.edges()
@@ -90,13 +92,13 @@ def further(graph: Snapshot, reached: Reached, avoided: Ids | None, memory: Memo
         nodes = np.split((keys % graph.nodes).astype(np.int32), begins[1:])
         for number, some, last in zip(predicates.tolist(), nodes, np.split(before, begins[1:]), strict=False):
             memory.take(2 * some.nbytes, "the nodes that relations lead to")
-            yield Reached((*reached.relations, (number, inverse)), some, last)
+            yield ReachedNodes((*reached.relations, (number, inverse)), some, last)
         memory.give(_FOUND_BYTES * len(edges))
 
 
-def start(topics: Ids) -> Reached:
+def start(topics: Ids) -> ReachedNodes:
     """Return what no relation leads to: the topics."""
-    return Reached((), np.sort(topics), np.full(len(topics), SEVERAL))
+    return ReachedNodes((), np.sort(topics), np.full(len(topics), SEVERAL))
 
 
 class RelationTrie:
@@ -123,7 +125,7 @@ class RelationTrie:
         self._hops = hops
         self._avoided = None if returning else topics
         self._root = start(topics)
-        self._expanded: dict[tuple[Relation, ...], Mapping[str, Reached]] = {}
+        self._expanded: dict[tuple[Relation, ...], Mapping[str, ReachedNodes]] = {}
 
     def next(self, path: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the relations that may follow some relations; none after a path that is not in the trie."""
@@ -136,7 +138,7 @@ class RelationTrie:
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         """Yield all paths, each after the path that it begins with."""
-        waiting: list[tuple[tuple[str, ...], Reached]] = [((), self._root)]
+        waiting: list[tuple[tuple[str, ...], ReachedNodes]] = [((), self._root)]
         while waiting:
             path, state = waiting.pop()
             if path:
@@ -205,7 +207,7 @@ class RelationTrie:
         """What may follow in each state, as a rule; states with the same continuations share one."""
         names = {"": "r0"}  # of rules, by their bodies
 
-        def rule(state: Reached) -> str:
+        def rule(state: ReachedNodes) -> str:
             ways = []
             for name, child in self._children(state).items():
                 after = rule(child)
@@ -223,13 +225,13 @@ class RelationTrie:
 
     # --- states
 
-    def _state(self, path: Sequence[str]) -> Reached | None:
-        state: Reached | None = self._root
+    def _state(self, path: Sequence[str]) -> ReachedNodes | None:
+        state: ReachedNodes | None = self._root
         for name in path:
             state = None if state is None else self._children(state).get(name)
         return state
 
-    def _children(self, state: Reached) -> Mapping[str, Reached]:
+    def _children(self, state: ReachedNodes) -> Mapping[str, ReachedNodes]:
         if len(state.relations) == self._hops:
             return {}
         found = self._expanded.get(state.relations)

@@ -48,7 +48,7 @@ class Machine(NamedTuple):
         return len(self.leaving) - 1
 
 
-class Bounds(NamedTuple):
+class SearchBounds(NamedTuple):
     """The bounds of searches one by one.
 
     ``budget``: after a look at this many edges no other search begins. ``most``: a search that finds more
@@ -178,7 +178,7 @@ def one_by_one(
     sources: Nodes,
     wanted: Flags,
     inside: Nodes,
-    bounds: Bounds,
+    bounds: SearchBounds,
     room: Room,
     offsets: Ids,
     out: Nodes,

@@ -15,12 +15,12 @@ import numpy as np
 from spaseq.paths.search._kernel import (
     SHARED,
     SINGLE,
-    Bounds,
     Flags,
     Ids,
     Machine,
     Nodes,
     Room,
+    SearchBounds,
     count_bits,
     one_by_one,
     together,
@@ -188,7 +188,7 @@ class Search:
         begins, offsets = self._begins[self._done : self._done + _AT_ONCE], self._offsets[self._done :]
         self._reserve(len(workspace.found))
         most = _UNLIMITED if self._limit is None else self._limit
-        bounds = Bounds(budget, most, workspace.stamps(machine.size, len(begins)))
+        bounds = SearchBounds(budget, most, workspace.stamps(machine.size, len(begins)))
         room = Room(workspace.seen, workspace.found, workspace.queue, workspace.stop.flag)
         done = one_by_one(machine, begins, self._wanted, self._inside, bounds, room, offsets, self._room)
         if done < 0:

@@ -31,7 +31,7 @@ from spaseq.terms.values import STRING_TYPE
 Ints = npt.NDArray[np.int64]
 
 
-class Pieces:
+class TextPieces:
     """The pieces of a text, as bytes."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ def json_of(term: Term) -> str:
 
 def json_lines(batch: MatchBatch, terms: Cache) -> memoryview:
     """Return the text of ``NdjsonWriter``."""
-    pieces, names, partition = Pieces(), batch.variables, batch.partition
+    pieces, names, partition = TextPieces(), batch.variables, batch.partition
     is_select = isinstance(batch.query.form, Select)
     rows = batch.bindings if is_select else Bindings(np.zeros(len(batch) + 1, dtype=np.int64), {}, ())
     events, times = _events(batch, pieces)
@@ -109,7 +109,7 @@ def _quoted_graph(lines: Sequence[str]) -> bytes:
 
 def json_rows(batch: MatchBatch, terms: Cache, before: str, between: str) -> memoryview:
     """Return the rows of matches in SPARQL JSON, with ``before`` the first and ``between`` the others."""
-    pieces = Pieces()
+    pieces = TextPieces()
     cells = _cells(batch.bindings, pieces, terms, json_of)
     laid = np.empty(cells.shape[0] * (2 + 2 * cells.shape[1]), dtype=np.int64)
     marks = pieces.numbers(before + "{", between + "{", "}")
@@ -139,7 +139,7 @@ def _delimited(
     batch: MatchBatch, terms: Cache, write: Callable[[Term], str], unbound: str, between: str, after: str
 ) -> memoryview:
     """Return the rows of matches, one per line, with ``between`` cells and ``after`` the last."""
-    pieces = Pieces()
+    pieces = TextPieces()
     cells = _cells(batch.bindings, pieces, terms, write)
     laid = np.empty((cells.shape[0], max(2 * cells.shape[1], 1)), dtype=np.int64)
     laid[:, :-1:2] = np.where(cells < 0, pieces.add(unbound), cells)
@@ -157,7 +157,7 @@ class _Laid:
         self.event = event
 
 
-def _events(batch: MatchBatch, pieces: Pieces) -> tuple[_Laid, Callable[[Ints], Ints]]:
+def _events(batch: MatchBatch, pieces: TextPieces) -> tuple[_Laid, Callable[[Ints], Ints]]:
     """Return the chosen events, and a function that makes pieces of the times of some of them."""
     chosen = batch.chosen
     known = {name: i for i, name in enumerate(batch.gpms)}
@@ -199,12 +199,12 @@ def _events(batch: MatchBatch, pieces: Pieces) -> tuple[_Laid, Callable[[Ints], 
     return laid, lambda wanted: np.searchsorted(times, wanted) + first_time
 
 
-def _constant(pieces: Pieces, text: str, batch: MatchBatch) -> Ints:
+def _constant(pieces: TextPieces, text: str, batch: MatchBatch) -> Ints:
     return np.full(len(batch), pieces.add(text), dtype=np.int64)
 
 
 def _cells(
-    rows: Bindings, pieces: Pieces, terms: Cache, write: Callable[[Term], str]
+    rows: Bindings, pieces: TextPieces, terms: Cache, write: Callable[[Term], str]
 ) -> npt.NDArray[np.int32]:
     """Return the values of rows as pieces, -1 for none; shape ``(rows, variables)``."""
     first = pieces.extend(terms.of(rows.terms, write))
@@ -214,7 +214,7 @@ def _cells(
     return cells
 
 
-def _names(pieces: Pieces, names: Sequence[str]) -> Ints:
+def _names(pieces: TextPieces, names: Sequence[str]) -> Ints:
     """Return for each name its piece as the first of an object, and its piece as a later one."""
     written = [f"{quoted(name)}:" for name in names]
     return pieces.numbers(*(text for name in written for text in (name, f",{name}")))

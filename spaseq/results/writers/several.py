@@ -71,7 +71,7 @@ def writers(
         table = RowWriter(together, out, rows)
         return {name: _InTable(name, query, out, table, rows) for name, query in queries.items()}, [table]
     document = writer(format, together, out)
-    return {name: _Rows(name, query, out, document) for name, query in queries.items()}, [document]
+    return {name: _NamedRows(name, query, out, document) for name, query in queries.items()}, [document]
 
 
 def _together(queries: Mapping[str, Query], *, named: bool) -> Query:
@@ -89,7 +89,7 @@ def _together(queries: Mapping[str, Query], *, named: bool) -> Query:
     )
 
 
-class _Rows(ResultWriter):
+class _NamedRows(ResultWriter):
     """Writes rows of one query into the document of all, with the query's name as a binding."""
 
     def __init__(self, name: str, query: Query, out: IO[bytes], document: ResultWriter) -> None:

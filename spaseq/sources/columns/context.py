@@ -30,7 +30,7 @@ class Number(str):
     __slots__ = ()
 
 
-class Group(NamedTuple):
+class KeyGroup(NamedTuple):
     """Rows of a block with the same keys: their numbers in the block, and a column of values for each key.
 
     With ``skips_empty``, an empty string counts as no value.

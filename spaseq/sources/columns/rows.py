@@ -21,7 +21,7 @@ from spaseq.sources.columns.context import (
     PLAIN_TEXT,
     Column,
     Form,
-    Group,
+    KeyGroup,
     Number,
     Role,
     Templates,
@@ -58,7 +58,9 @@ class FastRows:
         self._column = times
         self._dictionary = sink.dictionary
 
-    def deliver(self, count: int, groups: Sequence[Group], slowly: Callable[[Sequence[int]], None]) -> None:
+    def deliver(
+        self, count: int, groups: Sequence[KeyGroup], slowly: Callable[[Sequence[int]], None]
+    ) -> None:
         """Deliver the events of ``count`` rows in order; ``slowly`` gets the numbers of odd rows."""
         with self._dictionary.lock:
             odd = np.ones(count, dtype=np.bool_)
@@ -89,7 +91,7 @@ class FastRows:
                 ):
                     slowly(range(start, stop))
 
-    def _lift(self, group: Group, odd: Mask, time_id: Ids) -> _Triples:
+    def _lift(self, group: KeyGroup, odd: Mask, time_id: Ids) -> _Triples:
         """Return the triples of a group's rows; mark odd rows, and write the ids of their times."""
         count = len(group.rows)
         none = np.empty(0, dtype=np.int64)
@@ -185,7 +187,7 @@ class FastRows:
         return [known[type(value)][value] if type(value) in known else None for value in values]
 
 
-def _cells(column: RowTimes, count: int, groups: Sequence[Group]) -> tuple[Ids, Ids]:
+def _cells(column: RowTimes, count: int, groups: Sequence[KeyGroup]) -> tuple[Ids, Ids]:
     """Return (status, time) of each row, by its cell in a column."""
     status, time = np.zeros((2, count), dtype=np.int64)
     for group in groups:

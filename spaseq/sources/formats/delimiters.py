@@ -98,7 +98,7 @@ OF_MESSAGES: Final = Delimiters(
 LAST_DELIMITER: Final = re.compile(rb"(?: (?i:message) | @message \s*+ )\Z", re.VERBOSE)
 
 
-class Stop(NamedTuple):
+class Delimiter(NamedTuple):
     """A delimiter, and its place in the text that is held."""
 
     delimiter: bytes
@@ -129,10 +129,10 @@ class Scanner:
     def __len__(self) -> int:
         return len(self._text)
 
-    def feed(self, block: bytes) -> list[Stop]:
+    def feed(self, block: bytes) -> list[Delimiter]:
         """Append bytes; return the delimiters that are certain now."""
         self._text += block
-        stops: list[Stop] = []
+        stops: list[Delimiter] = []
         while self._go_on(stops) if self._kind else self._next(stops):
             pass
         return stops
@@ -153,13 +153,13 @@ class Scanner:
         )
         return taken
 
-    def _next(self, stops: list[Stop]) -> bool:
+    def _next(self, stops: list[Delimiter]) -> bool:
         """Scan up to the next delimiter, or an open token; return whether there is one."""
         found = self._delimiters.to_next.match(self._text, self._at)
         assert found is not None
         self._at = found.end()
         if found["stop"]:
-            stops.append(Stop(found["stop"], found.start("stop"), found.end()))
+            stops.append(Delimiter(found["stop"], found.start("stop"), found.end()))
             return True
         begun = self._delimiters.begun.match(self._text, self._at)
         if begun is None or begun.lastgroup is None:
@@ -168,7 +168,7 @@ class Scanner:
         self._at = self._instead
         return True
 
-    def _go_on(self, stops: list[Stop]) -> bool:
+    def _go_on(self, stops: list[Delimiter]) -> bool:
         """Scan the open token; return whether it ends."""
         found = _GOES_ON[self._kind].match(self._text, self._at)
         assert found is not None
@@ -185,5 +185,5 @@ class Scanner:
             case "broken":
                 self._at = self._instead
             case "stop":
-                stops.append(Stop(bytes(self._text[self._begin : self._at]), self._begin, self._at))
+                stops.append(Delimiter(bytes(self._text[self._begin : self._at]), self._begin, self._at))
         return True

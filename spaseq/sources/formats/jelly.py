@@ -33,14 +33,14 @@ def read_jelly(blocks: Iterator[bytes], sink: EventSink, triples: int | None) ->
     Raises SourceError for a flat stream of triples without ``triples``, the number of triples of an event.
     """
     frames = _Frames()
-    reader: _Reader | None = None
+    reader: _FrameReader | None = None
     number = 1
     try:
         for block in chain(blocks, [None]):
             for data in frames.feed(block) if block else frames.end():
                 frame = _decode(jelly.RdfStreamFrame.FromString, data)
                 if reader is None and frame.rows:
-                    reader = _Reader(frame, sink, triples)
+                    reader = _FrameReader(frame, sink, triples)
                 if reader is not None:
                     reader.read(frame, f"frame {number}")
                 number += 1
@@ -103,7 +103,7 @@ class _Frames:
         return None
 
 
-class _Reader:
+class _FrameReader:
     """Frames of one stream type → quads → events."""
 
     def __init__(self, first: Any, sink: EventSink, triples: int | None) -> None:
@@ -111,7 +111,7 @@ class _Reader:
         types = options.stream_types
         has_graphs = types.physical_type != jelly.PHYSICAL_STREAM_TYPE_TRIPLES
         self._sink = sink
-        self._adapter = _Terms(options)
+        self._adapter = _JellyTerms(options)
         self._decoder = _decode(lambda: Decoder(adapter=self._adapter))
         self._assembler: Assembler | None = None
         if types.flat or types.logical_type == jelly.LOGICAL_STREAM_TYPE_UNSPECIFIED:
@@ -144,7 +144,7 @@ class _Reader:
             self._assembler.close()
 
 
-class _Terms(Adapter):  # type: ignore[misc]  # pyjelly's classes are untyped here
+class _JellyTerms(Adapter):  # type: ignore[misc]  # pyjelly's classes are untyped here
     """Converts what pyjelly decodes to pyoxigraph's terms. An invalid term is a ``problem`` of the frame."""
 
     def __init__(self, options: Any) -> None:

@@ -42,7 +42,7 @@ _LONGEST_DIRECTIVE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class QuadMessage:
     """One message: its number (from 1), its quads, its text; ``error`` if it could not be read."""
 
     number: int
@@ -70,7 +70,7 @@ def peek(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
     return bytes(head), chain([bytes(head)] if head else [], blocks)
 
 
-def split_messages(form: str, blocks: Iterator[bytes], limits: Limits) -> Iterator[list[Message]]:
+def split_messages(form: str, blocks: Iterator[bytes], limits: Limits) -> Iterator[list[QuadMessage]]:
     """Yield the messages that each block completes, empty ones too, but none after a trailing delimiter."""
     splitter = _Splitter(form, limits)
     for block in blocks:
@@ -100,9 +100,9 @@ class _Splitter:
         self._undelimited = True
         self._count = 0
 
-    def feed(self, block: bytes) -> list[Message]:
+    def feed(self, block: bytes) -> list[QuadMessage]:
         """Return the messages that end in this block."""
-        messages: list[Message] = []
+        messages: list[QuadMessage] = []
         stops = self._scanner.feed(block)
         text = self._scanner.take(stops[-1].end) if stops else b""
         start = 0
@@ -114,12 +114,12 @@ class _Splitter:
         if len(self._scanner) > LONGEST:
             if not self._skips:
                 self._count += 1
-                messages.append(Message(self._count, [], b"", f"a message of more than {LONGEST} bytes"))
+                messages.append(QuadMessage(self._count, [], b"", f"a message of more than {LONGEST} bytes"))
             self._skips = True
             self._scanner.take()
         return messages
 
-    def end(self) -> list[Message]:
+    def end(self) -> list[QuadMessage]:
         """Return the rest: a last message without a delimiter, unless it is empty."""
         if self._skips:
             return []
@@ -130,13 +130,13 @@ class _Splitter:
         rest = self._message(text, delimited=False)
         return [rest] if rest.quads or rest.error else []
 
-    def _message(self, text: bytes, *, delimited: bool) -> Message:
+    def _message(self, text: bytes, *, delimited: bool) -> QuadMessage:
         self._count += 1
         if self._announced is None:
             self._announced = announces_messages(text)
         if not self._announced and (delimited or not self._undelimited):
             self._undelimited = False
-            return Message(
+            return QuadMessage(
                 self._count,
                 [],
                 text,
@@ -145,6 +145,6 @@ class _Splitter:
         if self._is_lines:
             text = _VERSION_LINE.sub(b"", text)  # pyoxigraph accepts VERSION in the Turtle family only
         try:
-            return Message(self._count, self._pieces.parse(text), text)
+            return QuadMessage(self._count, self._pieces.parse(text), text)
         except PieceError as bad:
-            return Message(self._count, [], text, f"{bad.reason} (line {bad.line} of the message)")
+            return QuadMessage(self._count, [], text, f"{bad.reason} (line {bad.line} of the message)")

@@ -29,7 +29,7 @@ from spaseq.nesting import check_json
 from spaseq.sources._bytes import whole_lines
 from spaseq.sources._options import SourceOptions
 from spaseq.sources.assembly.sink import EventSink
-from spaseq.sources.columns.context import DECIMAL, Group, Number, Value
+from spaseq.sources.columns.context import DECIMAL, KeyGroup, Number, Value
 from spaseq.sources.formats._lift import lift, load_context, terms_of
 from spaseq.sources.formats.items import split_items
 from spaseq.sources.formats.jsonld import shortened
@@ -57,7 +57,7 @@ class _Records(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _BlockRows:
     """The rows of a block: the first line of each, its text; by keys; and each as a JSON object.
 
     ``around``: the documents that contain the rows as elements (``items=``).
@@ -65,7 +65,7 @@ class _Rows:
 
     lines: Sequence[int | str]
     raws: Sequence[str]
-    groups: Sequence[Group]
+    groups: Sequence[KeyGroup]
     json: Callable[[int], str]
     around: Sequence[str] = ()
 
@@ -94,7 +94,7 @@ class Lifter:
         self.times = RowTimes(str(options.time), options) if is_column else None
         self._fast: FastRows | None = None
 
-    def lift(self, rows: _Rows) -> None:
+    def lift(self, rows: _BlockRows) -> None:
         """Deliver the events of a block's rows, in order."""
         count = len(rows.lines)
         self._seen += count
@@ -108,12 +108,12 @@ class Lifter:
             self._fast = FastRows(self._context, self._sink, self.times)
         self._fast.deliver(count, rows.groups, lambda numbers: self._slowly(rows, numbers))
 
-    def _has_long(self, rows: _Rows) -> bool:
+    def _has_long(self, rows: _BlockRows) -> bool:
         """Return whether a row is long enough to contain a term that is too long."""
         most = self._sink.limits.term_bytes
         return most is not None and 4 * max(map(len, rows.raws)) > most
 
-    def _slowly(self, rows: _Rows, numbers: Sequence[int]) -> None:
+    def _slowly(self, rows: _BlockRows, numbers: Sequence[int]) -> None:
         """Deliver the events of some rows as the processor lifts them."""
         for number, found in zip(numbers, lift([rows.json(n) for n in numbers], self._context), strict=True):
             line, raw = rows.lines[number], rows.raws[number]
@@ -171,7 +171,7 @@ _DECODER: Final = json.JSONDecoder(
 )
 
 
-def _ndjson_rows(first: int, text: bytes, sink: EventSink) -> _Rows:
+def _ndjson_rows(first: int, text: bytes, sink: EventSink) -> _BlockRows:
     lines: list[int | str] = []
     raws: list[str] = []
     around: list[str] = []
@@ -196,10 +196,10 @@ def _ndjson_rows(first: int, text: bytes, sink: EventSink) -> _Rows:
             raws.append(element)
             around += [document] if document else []
     columns = [
-        Group(keys, numbers, list(zip(*rows, strict=True)), skips_empty=False)
+        KeyGroup(keys, numbers, list(zip(*rows, strict=True)), skips_empty=False)
         for keys, (numbers, rows) in groups.items()
     ]
-    return _Rows(lines, raws, columns, raws.__getitem__, around)
+    return _BlockRows(lines, raws, columns, raws.__getitem__, around)
 
 
 def _object(text: str) -> tuple[tuple[str, ...], tuple[Value, ...]]:
@@ -272,7 +272,7 @@ class _Csv:
         if self._held:
             self._take(self._cells([(self._start, "\n".join(self._held))]))
 
-    def _table(self, first: int, text: str) -> _Rows | None:
+    def _table(self, first: int, text: str) -> _BlockRows | None:
         """Return the rows of lines without quotes, if each has all its cells."""
         header, delimiter = self._header, self._delimiter
         lines = text.split("\n")
@@ -289,8 +289,8 @@ class _Csv:
         def as_json(number: int) -> str:
             return _as_json(header, [column[number] for column in columns])
 
-        group = Group(header, range(len(lines)), columns, skips_empty=True)
-        return _Rows(range(first, first + len(lines)), lines, [group], as_json)
+        group = KeyGroup(header, range(len(lines)), columns, skips_empty=True)
+        return _BlockRows(range(first, first + len(lines)), lines, [group], as_json)
 
     def _plain(self, first: int, text: str) -> _Records | None:
         """Return the records of lines that are one record each; None if that is uncertain."""
@@ -351,10 +351,10 @@ class _Csv:
         def as_json(number: int) -> str:
             return _as_json(header, records.cells[number])
 
-        group = Group(
+        group = KeyGroup(
             header, range(len(records.cells)), list(zip(*records.cells, strict=True)), skips_empty=True
         )
-        self._lifter.lift(_Rows(records.lines, records.raws, [group], as_json))
+        self._lifter.lift(_BlockRows(records.lines, records.raws, [group], as_json))
 
 
 def header_of(cells: Iterable[str]) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ _SWEEP_AFTER: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class KeyRequest:
     """What some events ask for: how many they are, their largest time, and what else ``ASKED`` has.
 
     ``body``: the events that a GPM may want, None if there are none. ``keys``: by number of a GRAPH pattern.
@@ -95,14 +95,14 @@ class Asking:
         self._lookups = {number: found[graphs[number]] for number in job.joined.graphs}
         self._routes: dict[Group, Route] = {}
 
-    def run(self, batches: Iterable[EventBatch], letters: list[BadEvent]) -> Iterator[Asked]:
+    def run(self, batches: Iterable[EventBatch], letters: list[BadEvent]) -> Iterator[KeyRequest]:
         """As ``Stateless.run``."""
         for waiting, bad in together(batches, self._job, letters):
             yield self._asked(waiting, bad)
 
-    def _asked(self, waiting: Sequence[EventBatch], letters: list[BadEvent]) -> Asked:
+    def _asked(self, waiting: Sequence[EventBatch], letters: list[BadEvent]) -> KeyRequest:
         if not waiting:
-            return Asked(0, None, None, {}, None, letters)
+            return KeyRequest(0, None, None, {}, None, letters)
         batch = concatenate(waiting)
         shared = self._sharing.of(batch)
         known: dict[tuple[frozenset[int], Group], Solutions] = {}
@@ -114,7 +114,7 @@ class Asking:
             part = batch.take(kept) if len(left) else batch
             body = encode(Chunk(part, {}), with_triples=True)
         over = stamps(batch, left) if self._job.is_stream and len(left) else None
-        asked = Asked(len(batch), int(batch.time.max()), body, keys, over, letters)
+        asked = KeyRequest(len(batch), int(batch.time.max()), body, keys, over, letters)
         if self.dictionary.unswept > max(_SWEEP_AFTER, len(self.dictionary) // 2):
             self.dictionary.sweep()
         return asked
@@ -158,7 +158,7 @@ class Asking:
         return known[streams, group]
 
 
-def records(job: Job, all_asked: Iterable[Asked], task: int) -> Iterator[pa.RecordBatch]:
+def records(job: Job, all_asked: Iterable[KeyRequest], task: int) -> Iterator[pa.RecordBatch]:
     """The rows of a task, by its number."""
     for place, asked in enumerate(all_asked):
         yield _record(job, asked, task, place)
@@ -169,7 +169,7 @@ def end(job: Job, at: int | None) -> pa.RecordBatch:
     return _heads(job, at, 0, 0, [(None, None, None, at is None, 0)])
 
 
-def _record(job: Job, asked: Asked, task: int, place: int) -> pa.RecordBatch:
+def _record(job: Job, asked: KeyRequest, task: int, place: int) -> pa.RecordBatch:
     at = None if asked.newest is None else milliseconds(asked.newest, job.clock) * 1000
     rows: list[tuple[object, ...]] = [(asked.body, None, asked.over, False, asked.events)]
     rows += [(None, letter_line(letter, job.topics), None, False, 0) for letter in asked.letters]

@@ -106,7 +106,7 @@ class Outputs:
             return file.read().decode()
 
 
-class Form(StrEnum):
+class OutputForm(StrEnum):
     """What files of matches hold: a line of JSON each, or the events that CONSTRUCT makes of them."""
 
     NDJSON = "ndjson"
@@ -117,30 +117,30 @@ class Form(StrEnum):
 
 #: The names of files end so, and are read as what they are.
 EXTENSIONS: Final = {
-    Form.NDJSON: "ndjson",
-    Form.NQUADS: "nq",
-    Form.TRIG: "trig",
-    Form.MESSAGES: "messages",
+    OutputForm.NDJSON: "ndjson",
+    OutputForm.NQUADS: "nq",
+    OutputForm.TRIG: "trig",
+    OutputForm.MESSAGES: "messages",
 }
 
 
-def form_of(name: str, query: Query) -> Form:
+def form_of(name: str, query: Query) -> OutputForm:
     """The form of that name. Raises FormatError for an unknown one, and for graphs of what makes none."""
-    if name not in tuple(Form):
+    if name not in tuple(OutputForm):
         raise FormatError(
-            f"unknown format {name!r} of files of matches: known are {', '.join(Form)}, parquet"
+            f"unknown format {name!r} of files of matches: known are {', '.join(OutputForm)}, parquet"
         )
-    form = Form(name)
-    if form is not Form.NDJSON and not isinstance(query.form, Construct):
-        raise FormatError(f"{form} holds graphs, which only CONSTRUCT makes: use {Form.NDJSON}")
+    form = OutputForm(name)
+    if form is not OutputForm.NDJSON and not isinstance(query.form, Construct):
+        raise FormatError(f"{form} holds graphs, which only CONSTRUCT makes: use {OutputForm.NDJSON}")
     return form
 
 
-def write_lines(lines: Iterable[str], form: Form, query: Query | None, out: IO[bytes]) -> None:
+def write_lines(lines: Iterable[str], form: OutputForm, query: Query | None, out: IO[bytes]) -> None:
     """Writes the matches of some lines as a file of that form; NDJSON, or dead letters, need no query."""
-    if form is Form.NDJSON or query is None:
+    if form is OutputForm.NDJSON or query is None:
         out.writelines(f"{line}\n".encode() for line in lines)
-    elif form is Form.MESSAGES:
+    elif form is OutputForm.MESSAGES:
         found = enumerate((match_of(line, query) for line in lines), 1)
         # In TriG, as a file of that name is read.
         write_messages((event_quads(match, BlankNode(f"match{n}")) for n, match in found), out, "trig")

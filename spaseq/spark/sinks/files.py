@@ -29,7 +29,15 @@ from spaseq.language.reading.parser import parse
 from spaseq.language.syntax import Query
 from spaseq.spark._checkpoints import JOB, committing, require_begun_by
 from spaseq.spark.sinks._lines import BAD, LATE, MATCH, SHED
-from spaseq.spark.sinks._outputs import EXTENSIONS, LETTERS, MATCHES, Form, Outputs, form_of, write_lines
+from spaseq.spark.sinks._outputs import (
+    EXTENSIONS,
+    LETTERS,
+    MATCHES,
+    OutputForm,
+    Outputs,
+    form_of,
+    write_lines,
+)
 from spaseq.spark.source._files import DRAFT, delete, drafted, join, move, normal
 from spaseq.spark.stages._job import canonical
 
@@ -156,7 +164,7 @@ class AnswersWriter(DataSourceArrowWriter, DataSourceStreamArrowWriter):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._places = Outputs(options["query"], options["path"], options["letters"])
-        self._form = Form(options["form"])
+        self._form = OutputForm(options["form"])
         self._replaces = options.get("replaces") == "overwrite"
 
     @property
@@ -227,4 +235,4 @@ class AnswersWriter(DataSourceArrowWriter, DataSourceStreamArrowWriter):
                     delete(path)
 
     def _extension(self, what: str) -> str:
-        return EXTENSIONS[self._form if what == MATCHES else Form.NDJSON]
+        return EXTENSIONS[self._form if what == MATCHES else OutputForm.NDJSON]

@@ -34,7 +34,7 @@ _FEW: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class MessageReading:
     """How messages become events; picklable. ``streams``: topic → the IRI of its stream."""
 
     streams: Mapping[str, str]

@@ -17,7 +17,7 @@ from spaseq.events import Clock
 from spaseq.sources import GENERATED_AT, SourceOptions
 from spaseq.sources._options import FORMATS, check_options
 from spaseq.spark.sinks._lines import MATCH, Topics
-from spaseq.spark.source._messages import Reading
+from spaseq.spark.source._messages import MessageReading
 from spaseq.spark.source._rows import Behind, remembered
 
 #: Which artefact has the connector. It is published for the first release of each of Spark's minor versions.
@@ -65,7 +65,7 @@ def kafka_events(
     load = partial(_messages, spark, given, follow=follow)
     chosen = load(sorted(topics.values()))
     _require(spark, servers, topics.values(), kafka or {})
-    reading = Reading({topic: iri for iri, topic in topics.items()}, options)
+    reading = MessageReading({topic: iri for iri, topic in topics.items()}, options)
     several = sorted(topics.values()) if len(topics) > 1 else []
     behind = Behind(chosen, reading.read, lambda: [load([topic]) for topic in several] or [chosen])
     # What dead letters say of their events, wherever these are found to be late.
@@ -75,7 +75,7 @@ def kafka_events(
 def _messages(
     spark: SparkSession, given: Mapping[str, str], topics: Sequence[str], follow: bool
 ) -> DataFrame:
-    """The messages of topics, as ``Reading.read`` takes them."""
+    """The messages of topics, as ``MessageReading.read`` takes them."""
     reader = spark.readStream if follow else spark.read
     said = {name: _of_topics(value, topics) for name, value in given.items()}
     try:

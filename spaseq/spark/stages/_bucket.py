@@ -41,7 +41,7 @@ from spaseq.sources import BadEvent
 from spaseq.spark.stages._bounds import FailedCalls, GivenUp
 from spaseq.spark.stages._job import Job, looks_back, refused
 from spaseq.spark.stages._late import late_letters
-from spaseq.spark.stages._remote import Progress, RemotePipeline
+from spaseq.spark.stages._remote import PipelineProgress, RemotePipeline
 from spaseq.spark.stages._stateless import background_of, evaluators
 from spaseq.terms.dictionary import Dictionary, Term
 
@@ -310,7 +310,7 @@ class Bucket:
         if header["job"]["graphs"] != self._job.graphs:
             self._ask_anew()
         drops = {self._key(texts): position for texts, position in header["drops"]}
-        progress = Progress(header["position"], header["left"], header["done"], drops)
+        progress = PipelineProgress(header["position"], header["left"], header["done"], drops)
         if progress.done:
             past = None
         elif self._window.counted:

@@ -47,7 +47,7 @@ _IDLE: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BucketStep:
     """What a bucket has to do in a micro-batch.
 
     ``query`` names the running query; ``token`` is that of the state, None if there is none yet. Chunks are
@@ -98,7 +98,7 @@ class Keeper:
         self._warm: dict[tuple[str, int], _Warm] = {}
         self._jobs: dict[str, Job] = {}
 
-    def take(self, step: Step, asker: Knows) -> Iterator[list[Answer] | Done]:
+    def take(self, step: BucketStep, asker: Knows) -> Iterator[list[Answer] | Done]:
         """Does a step: yields its answers, in blocks, and what it has left.
 
         A step that is not taken to its end leaves the bucket to its state.
@@ -122,7 +122,7 @@ class Keeper:
         self._forget(now)
         yield done
 
-    def _bucket(self, step: Step, job: Job, asker: Knows) -> Bucket:
+    def _bucket(self, step: BucketStep, job: Job, asker: Knows) -> Bucket:
         warm = self._warm.pop((step.query, step.bucket), None)
         if step.token is None:
             return Bucket(job)
@@ -189,7 +189,7 @@ def start() -> None:
     os._exit(0)
 
 
-def take(step: Step, partition: int, asker: Knows) -> Iterator[list[Answer] | Done]:
+def take(step: BucketStep, partition: int, asker: Knows) -> Iterator[list[Answer] | Done]:
     """As ``Keeper.take``, by the keeper of a partition of Spark's; or here, where none can be reached."""
     for _ in range(_TRIES if _FOLDER in os.environ else 0):
         begun = False

@@ -44,7 +44,7 @@ class _Given(GpmEvaluator):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class PipelineProgress:
     """How far a pipeline is, besides its events.
 
     ``position``: how many events it has seen; ``left``: how many rows LIMIT leaves, None without.
@@ -89,10 +89,10 @@ class RemotePipeline:
         self._drops: dict[Key, int] = {}
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> PipelineProgress:
         """How far it is."""
         pipeline = self.pipeline
-        return Progress(pipeline.position, pipeline.left, pipeline.done, dict(self._drops))
+        return PipelineProgress(pipeline.position, pipeline.left, pipeline.done, dict(self._drops))
 
     def take(self, chunk: Chunk) -> Iterator[MatchBatch]:
         """As ``process``, for a chunk in processing order."""
@@ -109,7 +109,7 @@ class RemotePipeline:
         """See ``Watcher.consumed``: remembers after which event partial matches were dropped."""
         self._drops[key] = self._shown
 
-    def replay(self, chunk: Chunk | None, progress: Progress, reached: int, told: int | None) -> None:
+    def replay(self, chunk: Chunk | None, progress: PipelineProgress, reached: int, told: int | None) -> None:
         """Brings a new pipeline to where another one was, by the last events which that one saw.
 
         ``reached`` is the time to which the other one had advanced. Matches that end before ``told`` were

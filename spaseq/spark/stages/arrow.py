@@ -36,7 +36,7 @@ from spaseq.spark.source._rows import Reading, read_rows
 from spaseq.spark.source._told import Told, telling_failed, telling_shed
 from spaseq.spark.stages._bucket import Bucket, State
 from spaseq.spark.stages._job import END_MS, Job, looks_back, milliseconds, reached
-from spaseq.spark.stages._keepers import Answer, Done, Step, blocks, take
+from spaseq.spark.stages._keepers import Answer, BucketStep, Done, blocks, take
 from spaseq.spark.stages._late import late_among
 from spaseq.spark.stages._stateless import Passed, stage_of
 from spaseq.terms.dictionary import Dictionary
@@ -276,7 +276,7 @@ class Buckets:
         token, head, timer = found or (None, None, _NO_TIMER)
         if (chunks or is_over) and timer != _NO_TIMER:  # otherwise it is the timer that has expired
             self._handle.deleteTimer(timer)
-        step = Step(self._query, number, token, chunks, self._watermark(timers), is_over)
+        step = BucketStep(self._query, number, token, chunks, self._watermark(timers), is_over)
         for said in take(step, self._partition, _Stored(self._job, head, self._chunks)):
             if isinstance(said, Done):
                 self._store(said, timers.getCurrentWatermarkInMs())

@@ -20,7 +20,7 @@ from spaseq.matching.model import StreamWindow
 from spaseq.matching.sharing.bounded.ledgers import Ledgers, weights
 from spaseq.matching.sharing.bounded.member import BoundedMember
 from spaseq.matching.sharing.bounded.together import BoundedGroup, SharedShedding, query_of
-from spaseq.matching.sharing.by_lazy import GatheringLazy, Ints, LazyGroup
+from spaseq.matching.sharing.by_lazy import Ints, LazyGroup, SharedLazy
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.shedding.lazy import SheddingLazy
 from spaseq.patterns.spectra.solutions import Solutions
@@ -29,17 +29,17 @@ from spaseq.patterns.spectra.solutions import Solutions
 class SheddingLazyGroup(BoundedGroup, LazyGroup):
     """Members as the alternatives of one query; some of its buffered events are shed."""
 
-    _lazy: SheddingLazyTogether
+    _lazy: SheddingSharedLazy
 
     def together(
         self, whole: SequencePattern, members: Sequence[Member], compiled: LazyTables
-    ) -> SheddingLazyTogether:
+    ) -> SheddingSharedLazy:
         own = [cast("BoundedMember", member) for member in members]
-        made = SheddingLazyTogether(self, whole, own, self.widest, compiled, np.diff(self._sites))
+        made = SheddingSharedLazy(self, whole, own, self.widest, compiled, np.diff(self._sites))
         return self.keep(made, own)
 
 
-class SheddingLazyTogether(SheddingLazy, GatheringLazy, SharedShedding):
+class SheddingSharedLazy(SheddingLazy, SharedLazy, SharedShedding):
     """The matcher of a group that keeps a bound."""
 
     def __init__(

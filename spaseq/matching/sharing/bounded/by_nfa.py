@@ -25,14 +25,14 @@ from spaseq.matching.shedding.matcher import SheddingNfa
 from spaseq.matching.shedding.rates import Queries
 
 
-class SheddingGroup(BoundedGroup, NfaGroup):
+class SheddingNfaGroup(BoundedGroup, NfaGroup):
     """Members as runs of one kernel, which sheds some."""
 
-    _kernel: SheddingTogether
+    _kernel: SheddingSharedNfa
 
-    def together(self, members: Sequence[Member]) -> SheddingTogether:
+    def together(self, members: Sequence[Member]) -> SheddingSharedNfa:
         own = [cast("BoundedMember", member) for member in members]
-        return self.keep(SheddingTogether(self, self._tables, own, self.widest), own)
+        return self.keep(SheddingSharedNfa(self, self._tables, own, self.widest), own)
 
     def _lot(self, runs: FoundRuns, begins: Ints) -> Lot:
         lot = super()._lot(runs, begins)
@@ -40,11 +40,11 @@ class SheddingGroup(BoundedGroup, NfaGroup):
         return lot
 
 
-class SheddingTogether(SheddingNfa, SharedNfa, SharedShedding):
+class SheddingSharedNfa(SheddingNfa, SharedNfa, SharedShedding):
     """The kernel of a group that keeps a bound."""
 
     def __init__(
-        self, group: SheddingGroup, tables: Tables, members: Sequence[BoundedMember], window: StreamWindow
+        self, group: SheddingNfaGroup, tables: Tables, members: Sequence[BoundedMember], window: StreamWindow
     ) -> None:
         self._group, self._members = group, members
         self._ledgers = Ledgers(members, [_states(member, tables.compiled.analysis) for member in members])

@@ -37,7 +37,7 @@ _TYPES: Final = ("|b1", "|u1", "<u4", "<i4", "<i8")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class SavedArray:
     """Where an array is: at this byte of the file, of this type and shape, with this checksum."""
 
     start: int
@@ -60,10 +60,10 @@ def is_kept(path: Path) -> bool:
 def write(file: IO[bytes], facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
     """Write arrays, and facts about them that JSON can hold."""
     ready = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    blocks = dict[str, Block]()
+    blocks = dict[str, SavedArray]()
     start = 0  # counted from the end of the header, whose length depends on what is written here
     for name, array in ready.items():
-        blocks[name] = Block(start, array.dtype.str, array.shape, _checksum(array))
+        blocks[name] = SavedArray(start, array.dtype.str, array.shape, _checksum(array))
         start = _aligned(start + array.nbytes)
     listed = {name: [b.start, b.dtype, list(b.shape), b.checksum] for name, b in blocks.items()}
     header = json.dumps({"facts": facts, "blocks": listed, "size": start}).encode()
@@ -152,7 +152,7 @@ class KeptFile:
         return KnowledgeError(f"{self.name}: the file is damaged: {how}: build it anew (spaseq graph build)")
 
 
-def _read_header(header: bytes, begin: int) -> tuple[dict[str, Any], int, dict[str, Block]]:
+def _read_header(header: bytes, begin: int) -> tuple[dict[str, Any], int, dict[str, SavedArray]]:
     """The facts, the size of the file, and its blocks; ``begin`` is where these begin."""
     read = json.loads(header)
     facts: dict[str, Any] = read["facts"]
@@ -161,7 +161,7 @@ def _read_header(header: bytes, begin: int) -> tuple[dict[str, Any], int, dict[s
     if not all(isinstance(text, str) for prefix in facts["prefixes"].items() for text in prefix):
         raise ValueError("a prefix")
     blocks = {
-        name: Block(begin + start, dtype, tuple(shape), checksum)
+        name: SavedArray(begin + start, dtype, tuple(shape), checksum)
         for name, (start, dtype, shape, checksum) in read["blocks"].items()
     }
     if not all(isinstance(n, int) for block in blocks.values() for n in (block.start, *block.shape)):
