@@ -248,7 +248,7 @@ class Script:
 
     def expected(self, made: Registered) -> Iterator[Events]:
         """Yield what the reference finds in the query's part of the log."""
-        with spaseq.Engine(evaluator="reference") as engine:
+        with spaseq.Engine(matcher="reference") as engine:
             handle = engine.register(made.text)
             for entry in self.log[made.begin : made.end]:
                 if isinstance(entry, int):
