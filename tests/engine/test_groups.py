@@ -286,6 +286,35 @@ def test_a_group_that_comes_later_has_what_comes_later() -> None:
     assert [handle.stats.events for handle in early + late] == [3, 3, 2, 2]
 
 
+@pytest.mark.parametrize(
+    "body",
+    ["?x :p ?u FILTER(?u = §)", "?x :p §", "?x :p ?u ; :q ?w FILTER(?w = §)"],
+    ids=["=", "triple", "two"],
+)
+@pytest.mark.parametrize("form", [":u{}", "{}"], ids=["iri", "number"])
+def test_a_constant_that_no_query_of_a_template_has(body: str, form: str) -> None:
+    """Values between the constants of the queries, and beyond them, match none of them."""
+
+    def text(constant: str) -> str:
+        return (
+            f"PREFIX : <{NS}> SELECT * WITHIN 9 SECONDS SLIDING FROM STREAM S <{NS}S> "
+            f"WHERE {{ SEQ(A ; B) DEFINE GPM A ON S {{ {body.replace('§', constant)} }} "
+            "DEFINE GPM B ON S { ?y :b ?b } }"
+        )
+
+    rng = random.Random(1)
+    values = [form.format(rng.randrange(50)) for _ in range(200)]
+    prefix = f"@prefix : <{NS}> . :x"
+    events = [(f"{prefix} :p {value} ; :q {value} .", 20 * i) for i, value in enumerate(values)]
+    events += [(f"{prefix} :b 1 .", time + 1) for _, time in events]
+    constants = [form.format(2 * i) for i in range(20)]
+    engine = spaseq.Engine()
+    handles = [engine.register(text(constant)) for constant in constants]
+    engine.push_many(f"{NS}S", sorted(events, key=lambda event: event[1]))
+    assert handles[0].stats.shared_with == len(constants) - 1
+    assert [len(list(h.matches())) for h in handles] == [values.count(c) for c in constants]
+
+
 def test_a_callback_that_raises_costs_no_other_its_matches() -> None:
     engine = spaseq.Engine()
     seen: list[object] = []
