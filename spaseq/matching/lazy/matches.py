@@ -141,7 +141,7 @@ def looks(pattern: SequencePattern, items: Sequence[Item]) -> LazyLooks:
 
 
 class LazyMatches:
-    """Makes matches of what the kernel found, see ``kernel.matches.Matches``: as they are, or exactly."""
+    """Makes matches of what the kernel found, see ``nfa.matches.RunMatches``: as they are, or exactly."""
 
     def __init__(
         self,

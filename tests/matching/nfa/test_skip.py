@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -175,10 +176,12 @@ def test_other_matchers_refuse() -> None:
         spaseq.Engine(matcher="interpreter").register(query("A , B", tail=PAST))
 
 
-def test_explain_names_it() -> None:
-    assert "matcher    nfa: priority simulation" in str(
-        spaseq.explain(spaseq.prepare(query("A , B+[,]", tail=PAST)))
-    )
+def test_explain_names_it_and_says_what_keeps_it_from_tables() -> None:
+    plan = str(spaseq.explain(spaseq.prepare(query("A , B+[,]", tail=PAST))))
+    assert re.search("matcher    nfa: priority simulation.* by tables over whole batches", plan)
+    plan = str(spaseq.explain(spaseq.prepare(query("A , (B & C)", tail=PAST))))
+    assert re.search("matcher    nfa: priority simulation.* event by event\n", plan)
+    assert "otherwise  nfa by tables, if" in plan
 
 
 @pytest.mark.parametrize(
