@@ -182,7 +182,9 @@ def little_memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     """Room for one run, one question and one answer, at first."""
     if request.param:
         for room in ("START", "ENOUGH"):
-            monkeypatch.setattr(sizing, room, kernel_memory.Room(*(1 for _ in kernel_memory.Room._fields)))
+            monkeypatch.setattr(
+                sizing, room, kernel_memory.Capacity(*(1 for _ in kernel_memory.Capacity._fields))
+            )
         monkeypatch.setattr(kernel_memory, "_DECISIONS", 1)
         monkeypatch.setattr(kernel_memory, "_QUESTIONS", 1)
         monkeypatch.setattr(kernel_memory, "_ANSWERS", 3)

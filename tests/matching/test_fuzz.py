@@ -49,7 +49,9 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setattr(runs_memory, "_PAUSE", 1)
     for room in ("START", "ENOUGH"):
-        monkeypatch.setattr(sizing, room, kernel_memory.Room(*(1 for _ in kernel_memory.Room._fields)))
+        monkeypatch.setattr(
+            sizing, room, kernel_memory.Capacity(*(1 for _ in kernel_memory.Capacity._fields))
+        )
     monkeypatch.setattr(kernel_memory, "_DECISIONS", 1)
     monkeypatch.setattr(kernel_memory, "_KEYS", 1)
 

@@ -88,7 +88,7 @@ def test_no_false_matches(seed: int, policy: Policy, by: str) -> None:
     else:
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sizing, "ENOUGH", kernel_memory.Room(1, 1, 1, 1))
+        patch.setattr(sizing, "ENOUGH", kernel_memory.Capacity(1, 1, 1, 1))
         for _ in range(5):
             sample = replace(random_sample(rng, query, 9), drops=frozenset())
             found, doubtful = shedding(sample, bounded(rng, policy, by))
@@ -114,7 +114,7 @@ def test_with_emit_and_consume_all_false_matches_are_counted_as_doubtful(
     else:
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sizing, "ENOUGH", kernel_memory.Room(1, 1, 1, 1))
+        patch.setattr(sizing, "ENOUGH", kernel_memory.Capacity(1, 1, 1, 1))
         for _ in range(5):
             sample = replace(random_sample(rng, query, 9), drops=frozenset())
             found, doubtful = shedding(sample, bounded(rng, policy, by))

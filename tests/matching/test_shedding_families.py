@@ -71,7 +71,7 @@ def test_no_false_matches(seed: int, policy: str, by: str) -> None:
     assert skipping.pattern.query.skip is not None
     assert skipping.pattern.query.skip.mode is SkipMode.TO_NEXT_EVENT
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matcher, "_START", kernel_memory.Room(1, 1, 1, 1))
+        patch.setattr(matcher, "_START", kernel_memory.Capacity(1, 1, 1, 1))
         patch.setattr(matcher, "_FAMILIES", 1)
         for _ in range(4):
             sample = replace(random_sample(rng, skipping, 9), drops=frozenset())

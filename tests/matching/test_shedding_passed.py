@@ -59,7 +59,7 @@ def test_no_false_matches(seed: int) -> None:
     else:
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sizing, "ENOUGH", kernel_memory.Room(1, 1, 1, 1))
+        patch.setattr(sizing, "ENOUGH", kernel_memory.Capacity(1, 1, 1, 1))
         # Of some events all is passed over that may be, of others nothing.
         patch.setattr(burst.BurstFilter, "_least", lambda *_: rng.choice([-np.inf, np.inf]))
         for _ in range(5):

@@ -47,7 +47,7 @@ seeds = st.integers(0, 2**64 - 1)
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets the kernel run out of room, and runs be merged, where else only long streams would."""
     monkeypatch.setattr(families, "FEW", 0)
-    monkeypatch.setattr(matcher, "_START", kernel_memory.Room(1, 1, 1, 1))
+    monkeypatch.setattr(matcher, "_START", kernel_memory.Capacity(1, 1, 1, 1))
     monkeypatch.setattr(matcher, "_FAMILIES", 1)
     monkeypatch.setattr(kernel_memory, "_DECISIONS", 1)
     monkeypatch.setattr(kernel_memory, "_KEYS", 1)
