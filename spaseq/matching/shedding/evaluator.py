@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spaseq.alone import Single
 from spaseq.effort import Policy, Shed
 from spaseq.errors import warn_within
-from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.events import EventBatch
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.filters import batch as heads
@@ -165,18 +165,16 @@ class Shedding(Observed):
         """See ``Quick.take_one``: there is always something left to do."""
         return self.process(batch, start, solutions)
 
-    def expect(self, asked: Sequence[Asked], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[Asked]) -> bool:
         """See ``Quick.expect``: not where each event draws lots."""
-        return self._effort.policy is not Policy.RANDOM_INPUT and super().expect(asked, clock)
+        return self._effort.policy is not Policy.RANDOM_INPUT and super().expect(asked)
 
-    def take_single(
-        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
-    ) -> Iterator[Block] | None:
+    def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
         """See ``Quick.take_single``: what is to be done between events waits for some of them."""
         clock = self._effort.clock
         begin = clock()
         memory, self._is_alone = self._memory, True
-        columns = self._take_alone(at, graph, terms, start, event)
+        columns = self._take_alone(event, start)
         memory.begin()
         status = self._run(columns)
         if status != lay.DONE or memory.ints.item(mem.FOUND_COUNT):
