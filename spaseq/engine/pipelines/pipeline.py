@@ -356,11 +356,11 @@ class Pipeline:
         """What one event completed; what may be left is left."""
         return iter(()) if self.unread is not None else self.read(found)
 
-    def _take_large(self, quick: Quick, batch: EventBatch, position: int) -> Fleeting | None:
+    def _take_large(self, quick: Quick, batch: EventBatch, position: int) -> Fleeting:
         """Takes one event by columns."""
         solutions = self.patterns.evaluate(batch)
         self.patterns.count_solutions(batch, solutions)
-        return quick.take_one(batch, position, solutions)
+        return quick.process(batch, position, solutions)
 
     def _of_group(self, member: Member, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
         """As ``take_one``, of an event that is taken with other queries: they have looked at it together."""

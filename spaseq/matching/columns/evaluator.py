@@ -125,10 +125,6 @@ class Enumerating(ByColumns, Unenumerated, Protocol):
 class Quick(ByColumns, Protocol):
     """One that says of an event at once that it completes nothing, as most do."""
 
-    def take_one(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Fleeting | None:
-        """Takes one event, as ``process`` does; None if nothing is found, and nothing left to do."""
-        ...
-
     @property
     def gpms(self) -> Sequence[str]:
         """The GPMs in the order of what ``take_single`` asks for."""
@@ -139,7 +135,10 @@ class Quick(ByColumns, Protocol):
         ...
 
     def take_single(self, event: Single, start: int) -> Fleeting | None:
-        """As ``take_one``, and counts. Raises ``UnsolvedError``, and does nothing, if the event is large."""
+        """Takes one event, as ``process`` does, and counts; None if it completes nothing.
+
+        Raises ``UnsolvedError``, and does nothing, if the event is large.
+        """
         ...
 
     def is_due(self, time: int) -> bool:

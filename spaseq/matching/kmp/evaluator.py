@@ -108,12 +108,6 @@ class Parameterized(Immediate):
         """See ``Quick.counts``."""
         return self._alone.taking.counts()
 
-    def take_one(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[Block] | None:
-        """See ``Quick.take_one``."""
-        return self._completed(self._take(batch, start, solutions))
-
     def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
         """See ``Quick.take_single``."""
         axis = self._bounds.place(event.at.time, start)

@@ -129,13 +129,6 @@ class Lazy(Immediate):
         """See ``Quick.counts``."""
         return self._columns.taking.counts()
 
-    def take_one(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[Block] | None:
-        """See ``Quick.take_one``."""
-        columns, _ = self._take(batch, start, solutions)
-        return self._completed(columns)
-
     def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
         """See ``Quick.take_single``."""
         return self._completed(self._take_alone(event, start))

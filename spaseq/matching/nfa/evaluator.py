@@ -125,17 +125,6 @@ class Kernel:
             self._memory.begin()
             yield from self._go_on(start, columns, self._run(columns))
 
-    def take_one(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[Block] | None:
-        """See ``Quick.take_one``."""
-        columns = self._take(batch, start, solutions)
-        self._memory.begin()
-        status = self._run(columns)
-        if status == lay.DONE and not self._memory.ints.item(header.FOUND_COUNT):
-            return None
-        return self._go_on(start, columns, status)
-
     def expect(self, asked: Sequence[Asked]) -> bool:
         """See ``Quick.expect``."""
         return self._columns.expect(asked)

@@ -240,12 +240,6 @@ class OrderedKernel:
             self._gather(self._ranked)
         return self._columns.taking.counts()
 
-    def take_one(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[Block] | None:
-        """See ``Quick.take_one``."""
-        return self.process(batch, start, solutions)
-
     def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
         """See ``Quick.take_single``: time has come to the event's thereby, too."""
         if self._ranked is not None:

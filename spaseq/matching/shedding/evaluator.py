@@ -159,12 +159,6 @@ class Shedding(Observed):
             self._see_to(begin)
             at = end
 
-    def take_one(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[Block] | None:
-        """See ``Quick.take_one``: there is always something left to do."""
-        return self.process(batch, start, solutions)
-
     def expect(self, asked: Sequence[Asked]) -> bool:
         """See ``Quick.expect``: not where each event draws lots."""
         return self._effort.policy is not Policy.RANDOM_INPUT and super().expect(asked)

@@ -112,12 +112,6 @@ class SheddingLazy(Lazy):
             self._see_to(begin, int(self._bounds.places(part, start + at)[-1]))
             at = end
 
-    def take_one(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[Block] | None:
-        """See ``Quick.take_one``: there is always something left to do."""
-        return self.process(batch, start, solutions)
-
     def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
         """See ``Quick.take_single``: what is to be done between events waits for some of them."""
         begin = self._effort.clock()

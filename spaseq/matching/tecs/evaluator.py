@@ -79,14 +79,6 @@ class Enumeration(Update, Immediate):
         """See ``Quick.counts``."""
         return self._alone.taking.counts()
 
-    def take_one(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[Block] | None:
-        """See ``Quick.take_one``."""
-        before = self.memory.unread
-        self.take(batch, start, solutions)
-        return self.unread() if self.memory.unread > before else None
-
     def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
         """See ``Quick.take_single``."""
         before = self.memory.unread
