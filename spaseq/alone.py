@@ -54,7 +54,7 @@ class Single(EventBatch):
         terms = self.terms
         return zip(terms[0::3], terms[1::3], terms[2::3], strict=True)
 
-    def renumber(self, start: int) -> EventBatch:
+    def renumber(self, start: int) -> Single:
         """The same event with another arrival number."""
         time, stream, n = self.at
         if n == start:

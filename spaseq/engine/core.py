@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from functools import cache, partial
@@ -13,13 +13,12 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import numpy as np
 import pyoxigraph as ox
 
-from spaseq.alone import Single
 from spaseq.engine.inbox import Inbox
 from spaseq.engine.pipelines.dispatcher import Dispatcher
 from spaseq.engine.rejects import DeadLetters, Rejects
 from spaseq.engine.turn import Turn
 from spaseq.errors import EngineError, warn
-from spaseq.events import BatchBuilder, Clock, Stamp
+from spaseq.events import BatchBuilder, Clock
 from spaseq.limits import Limits
 from spaseq.patterns.sharing import Sharing
 from spaseq.terms.dictionary import Dictionary, Term
@@ -101,23 +100,33 @@ class Core:
         if self.is_working:
             self.queue(task, events)
             return
-        self.catch_up()
-        self.tasks.append(task)
-        self._begin(self._work_off)
+        if self.turn.is_behind or self.tasks:
+            self.catch_up()
+        if self.tasks:  # an interrupt has left them
+            self.tasks.append(task)
+            task = self.tasks.popleft()
+        self._begin(task)
 
-    def _begin(self, do: Callable[[], None]) -> None:
-        """Do something as what is in hand, to its end."""
+    def _begin(self, task: Callable[[], None]) -> None:
+        """Do a task, and then what waits, to its end; what they raise is for the end of the call."""
         self.is_working = True
         try:
-            do()
-            self.forget()
+            try:
+                task()
+            except Exception as error:
+                self.turn.raised.add(error)
+            if self.tasks:
+                self._work_off()
+            if self.dictionary.unswept > _SWEEP_AFTER:
+                self.forget()
         except BaseException as interrupt:
             self._abort(interrupt)
             raise
         finally:
             self.is_working = False
         self.turn.is_behind = self._is_behind
-        self._tell()
+        if self.dispatcher.jobs.failures:
+            self._tell()
 
     def _abort(self, interrupt: BaseException) -> None:
         """End all queries: what was not deferred came in the middle of something."""
@@ -142,41 +151,13 @@ class Core:
         if self.turn.raised.first is not None and (raised := self.turn.raised.take()) is not None:
             raise raised
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing waits, and nothing is in hand."""
-        return not (
-            self.is_working or self.tasks or self.inbox.events or self.built or self.dispatcher.is_behind
-        )
-
-    def take(self, stream: int, clock: Clock, time: int, graph: int, terms: Sequence[int]) -> None:
-        """``perform`` of the arrival of an event, while it ``is_idle``: its name, and its triples' terms."""
-        dispatcher = self.dispatcher
-        self.turn.used = self.is_working = True
-        try:
-            if not dispatcher.passes(stream, clock, time, graph, terms):
-                stamp = Stamp(time, stream, dispatcher.arrived(stream))
-                dispatcher.arrive(stream, Single(self.dictionary, clock, stamp, graph, terms))
-        except Exception as error:
-            self.turn.raised.add(error)
-        except BaseException as interrupt:
-            self._abort(interrupt)
-            raise
-        finally:
-            self.is_working = False
-        if self.tasks:
-            self.catch_up()
-        self.forget()
-        if dispatcher.jobs.has_failed:
-            self._tell()
-
     def _work_off(self) -> None:
-        """Do what waits, in its order; after an interrupt no more than the first."""
-        while self.tasks:
-            self.attempt(self.tasks.popleft())
-            if self.turn.deferral.is_due:
+        """Do what waits, in its order, until an interrupt is noted."""
+        while not self.turn.deferral.is_due:
+            if not self.tasks:
+                self._queued = 0
                 return
-        self._queued = 0
+            self.attempt(self.tasks.popleft())
 
     def attempt(self, task: Callable[[], None]) -> None:
         """Does something; what it raises is for the end of the call."""
@@ -187,10 +168,9 @@ class Core:
 
     def _tell(self) -> None:
         """Warns of queries that failed, where nobody will ask their handles."""
-        if self.dispatcher.jobs.has_failed:
-            for handle in self.dispatcher.jobs.failed():
-                if not handle.is_asked:
-                    self.attempt(partial(warn, str(handle.error)))
+        for handle in self.dispatcher.jobs.failed():
+            if not handle.is_asked:
+                self.attempt(partial(warn, str(handle.error)))
 
     def catch_up(self, *, is_asked: bool = True) -> None:
         """What has waited arrives, unless something is in hand; all of it if somebody asks."""
@@ -201,44 +181,23 @@ class Core:
             self.arrive_built()
         if not self._is_behind:
             return
-        if inbox.size == 1 and is_asked and not dispatcher.is_behind and self._take_waiting():
+        arriving, is_one = inbox.batches(dispatcher.arrived), inbox.size == 1
+        inbox.events, inbox.size = [], 0
+        if is_one and is_asked and not dispatcher.is_behind:
+            self._begin(partial(dispatcher.arrive, *arriving[0]))
             return
-        dispatcher.arriving = [*dispatcher.arriving, *inbox.batches(dispatcher.arrived)]
-        inbox.events, inbox.size, dispatcher.jobs.is_asked = [], 0, is_asked
+        dispatcher.arriving = [*dispatcher.arriving, *arriving]
+        dispatcher.jobs.is_asked = is_asked
         try:
-            self._begin(self._move)
+            self._begin(dispatcher.move)
         finally:
             dispatcher.jobs.is_asked = True
-
-    def _move(self) -> None:
-        self.attempt(self.dispatcher.move)
-        self._work_off()
 
     @property
     def _is_behind(self) -> bool:
         """Whether work is deferred until results are read, or was left by an interrupt."""
-        return bool(self.inbox.events or self.dispatcher.is_behind or self.tasks)
-
-    def _take_waiting(self) -> bool:
-        """``take`` of the only event that waits: somebody reads after each. False if it is no such."""
-        inbox, dispatcher = self.inbox, self.dispatcher
-        ((stream, time, graph, terms),) = inbox
-        clock = inbox.clock
-        assert clock is not None
-        self.is_working = True
-        try:
-            if not dispatcher.passes(stream, clock, time, graph, terms):
-                return False
-            inbox.events, inbox.size = [], 0
-        except BaseException as interrupt:
-            self._abort(interrupt)
-            raise
-        finally:
-            self.is_working = False
-        self.turn.is_behind = self._is_behind
-        self.forget()
-        self._tell()
-        return True
+        dispatcher = self.dispatcher
+        return bool(self.inbox.events or self.tasks or dispatcher.arriving or dispatcher.jobs.queue)
 
     @property
     def waiting(self) -> int:
@@ -313,7 +272,7 @@ class Core:
         with self.turn.deferral.held():
             self.perform(lambda: None)  # what waits
             self.is_closing = True
-            self._begin(partial(self.attempt, self.dispatcher.close))
+            self._begin(self.dispatcher.close)
         self.abandon()
 
     def _check_idle(self) -> None:

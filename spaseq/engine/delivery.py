@@ -12,7 +12,6 @@ from spaseq.engine.pipelines.subscription import Subscription
 from spaseq.engine.turn import Turn
 from spaseq.engine.undelivered import AT_ONCE, Undelivered
 from spaseq.errors import EngineError, LimitError, SpaseqError
-from spaseq.events import EventBatch
 from spaseq.limits import Limits
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match
@@ -104,23 +103,6 @@ class Delivery:
                 raise self._limits.error("pending_matches", f"keeping {found.size} matches")
         except Exception as error:
             self.fail(error)
-        return True
-
-    def take(
-        self,
-        take: Callable[[EventBatch, int], Iterator[MatchBatch] | None],
-        event: EventBatch,
-        position: int,
-    ) -> bool:
-        """Take one event, when it is not behind; return whether matches are to be looked for."""
-        try:
-            coming = take(event, position)
-        except Exception as error:
-            self.fail(error)
-            return False
-        if coming is None:
-            return False
-        self.coming = coming
         return True
 
     @property

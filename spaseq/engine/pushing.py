@@ -9,7 +9,6 @@ from functools import partial
 from time import perf_counter
 from typing import Final, NamedTuple
 
-import numpy as np
 import pyoxigraph as ox
 from pyoxigraph import NamedNode
 
@@ -31,7 +30,7 @@ from spaseq.engine.core import Core
 from spaseq.engine.inbox import row
 from spaseq.engine.rejects import Kind
 from spaseq.errors import EngineError
-from spaseq.events import Clock, Ids, Stamp
+from spaseq.events import Clock, Stamp
 from spaseq.interrupts import Pace
 from spaseq.matching.filters.numbers import Numbers
 from spaseq.sources import BadEvent
@@ -66,19 +65,12 @@ class Pushing:
         self._core, self._max_ahead = core, max_ahead
         self._turn, self._inbox, self._dispatcher = core.turn, core.inbox, core.dispatcher
         self._dictionary, self._rejects, self._limits = core.dictionary, core.rejects, core.limits
+        self._arrivals = core.dispatcher.arrivals
         self._numbers, self._plain = Numbers.of(self._dictionary), Plain(self._dictionary)
         # The ids of streams, which are pinned, by what they were called.
         self._streams: dict[StreamName, int] = {}
         # Of several events that are given at once.
         self._pace = Pace(_FIRST, most=_MOST)
-        # The name and the terms of the event that was pushed last.
-        self._hand: tuple[int, Sequence[int]] = (UNBOUND, ())
-        core.dictionary.hold(self)
-
-    def live_ids(self) -> Iterable[Ids]:
-        """The ids of the event in hand."""
-        name, terms = self._hand
-        return (np.array((name, *terms), dtype=np.int64),)
 
     def push(
         self, to: StreamName, graph: EventGraph, clock: Clock, value: int, name: GraphName = None
@@ -102,15 +94,13 @@ class Pushing:
             if stream is None:
                 stream = self._id(to)
             event = self._event(stream, graph, clock, value, name)
-            if event is self._hand:
-                core.take(stream, clock, value, *self._hand)
-            elif event is None:
+            if event is None:
                 if self._inbox.is_full:
                     core.catch_up(is_asked=False)
-            elif isinstance(event, Single):
-                core.perform(partial(self._dispatcher.arrive, stream, event))
             elif isinstance(event, _Bad):
                 core.perform(partial(self._reject, event))
+            else:
+                core.perform(partial(self._dispatcher.arrive, stream, event))
             if turn.raised.first is not None or core.state is not None:
                 core.end()
 
@@ -199,11 +189,8 @@ class Pushing:
 
     def _event(
         self, stream: int, graph: EventGraph, clock: Clock, time: int, name: GraphName
-    ) -> tuple[int, Sequence[int]] | Single | _Bad | None:
-        """The event that was pushed, if it is to arrive now; None if it waits.
-
-        While nothing else is in hand it is no more than its graph's name and its triples' terms.
-        """
+    ) -> Single | _Bad | None:
+        """Return the event that was pushed, if it is to arrive now; None if it waits."""
         terms, limits = self._dictionary, self._limits
         try:
             if self._max_ahead is not None:
@@ -232,15 +219,10 @@ class Pushing:
 
     def _given(
         self, waits: bool, stream: int, clock: Clock, time: int, name: int, found: tuple[int, ...]
-    ) -> tuple[int, Sequence[int]] | Single | None:
-        """The event of some terms, where it is kept, for who has the dictionary's lock; see ``_event``."""
-        if not waits and self._core.is_idle:
-            self._hand = name, found
-            return self._hand
+    ) -> Single | None:
+        """Return the event of some terms; None if it waits. The dictionary's lock must be held."""
         if not waits:
-            return Single(
-                self._dictionary, clock, Stamp(time, stream, self._dispatcher.arrived(stream)), name, found
-            )
+            return Single(self._dictionary, clock, Stamp(time, stream, self._arrivals[stream]), name, found)
         inbox = self._inbox
         event = row(stream, time, name, found)
         inbox.newest, inbox.last, inbox.size = time, stream, inbox.size + 1

@@ -179,13 +179,6 @@ class Sharing:
             self._dictionary = dictionary
             dictionary.hold(self)
 
-    def turn_to(self, event: EventBatch) -> None:
-        """Another event is at hand, of which perhaps nobody asks here: what is known of others goes."""
-        if self._event is not event:
-            self._event = None
-        if self._now is not None and self._now.batch is not event:
-            self._now = None
-
     def forget(self) -> None:
         """No batch is at hand any more: what was found in it is of no use, or may be half done."""
         self._now = self._event = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from spaseq.engine import core
 from spaseq.engine.pipelines import stream_set
 from spaseq.engine.pipelines.dispatcher import Dispatcher
 from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.pipelines.stream_set import StreamSet
 from spaseq.matching.columns import history
 from spaseq.matching.columns.alone._kernel_alone import LARGE
 from spaseq.matching.columns.alone.singles import Singles
@@ -250,13 +251,12 @@ def _script(rng: random.Random) -> Iterator[tuple[Any, ...]]:
 
 def _answer(
     seed: int,
-    passes: Callable[..., bool],
     *,
     by_tuples: bool = False,
     by_columns: bool = False,
     is_ordered: bool = False,
 ) -> tuple[object, ...]:
-    """What is told of a script, where ``passes`` says which events are but numbers.
+    """What is told of a script.
 
     ``by_tuples``: no compiled code joins them; ``by_columns``: each is a batch, as a large one is;
     ``is_ordered``: each of them is put in order, as if it had
@@ -266,9 +266,7 @@ def _answer(
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
         patch.setattr(core, "_SWEEP_AFTER", 5)
-        # While events are kept to say why there is no match, they are more than that.
         patch.setattr(stream_set, "Sample", partial(Sample, 1, 1))
-        patch.setattr(Dispatcher, "passes", passes)
         if by_tuples:
             patch.setattr(Joins, "take", lambda *_: LARGE)
         if by_columns:
@@ -291,10 +289,10 @@ def test_nobody_can_tell(seed: int) -> None:
             for module in (reading, by_kernel, by_lazy):
                 patch.setattr(module, "FEW", seed % 3)
             patch.setattr(history, "_WORTH", 5)
-        answer = _answer(seed, Dispatcher.passes)
-    assert answer == _answer(seed, lambda *_: False, by_tuples=True)
-    assert answer == _answer(seed, lambda *_: False, by_columns=True)
-    assert answer == _answer(seed, lambda *_: False, is_ordered=True)
+        answer = _answer(seed)
+    assert answer == _answer(seed, by_tuples=True)
+    assert answer == _answer(seed, by_columns=True)
+    assert answer == _answer(seed, is_ordered=True)
 
 
 @settings(max_examples=examples(40))
@@ -305,23 +303,23 @@ def test_nobody_can_tell_who_is_held(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(globals(), "_text", partial(_text, skips_over_two=True))
         patch.setattr(history, "_WORTH", 5)
-        answer = _answer(seed, Dispatcher.passes)
-        assert answer == _answer(seed, lambda *_: False, by_columns=True)
-        assert answer == _answer(seed, lambda *_: False, is_ordered=True)
+        answer = _answer(seed)
+        assert answer == _answer(seed, by_columns=True)
+        assert answer == _answer(seed, is_ordered=True)
 
 
 @pytest.mark.slow
-def test_many_are_but_numbers() -> None:
-    ways = Counter[bool]()
-    passes = Dispatcher.passes
+def test_many_are_not_put_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    ways, next_of = Counter[bool](), Dispatcher._next
 
-    def counted(*event: Any) -> bool:
-        passed = passes(*event)
-        ways[passed] += 1
-        return passed
+    def counted(*given: Any) -> Sequence[StreamSet] | None:
+        readers = next_of(*given)
+        ways[readers is not None] += 1
+        return readers
 
+    monkeypatch.setattr(Dispatcher, "_next", counted)
     for seed in range(20):
-        _answer(seed, counted)
+        _answer(seed)
     assert ways[True] > 100
 
 

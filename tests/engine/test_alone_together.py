@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -115,7 +115,7 @@ def _answer(seed: int, **options: Any) -> tuple[object, ...]:
         patch.setattr(test_alone, "_script", _script)
         patch.setattr(test_alone, "_Told", _Counted)
         patch.setattr(history, "_WORTH", 5)
-        return test_alone._answer(seed, options.pop("passes", Dispatcher.passes), **options)
+        return test_alone._answer(seed, **options)
 
 
 @settings(max_examples=examples(50))
@@ -123,7 +123,7 @@ def _answer(seed: int, **options: Any) -> tuple[object, ...]:
 @pytest.mark.slow
 def test_nobody_can_tell(seed: int) -> None:
     answer = _answer(seed)
-    assert answer == _answer(seed, passes=lambda *_: False)
+    assert answer == _answer(seed, is_ordered=True)
     assert answer == _answer(seed, by_tuples=True)
 
 
@@ -131,13 +131,13 @@ def test_nobody_can_tell(seed: int) -> None:
 @pytest.mark.few(1)
 def test_one_call_for_all(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only those are visited whose matches an event completes."""
-    asked, together = Counter[int](), Jobs.see_together
+    asked, together = Counter[int](), Jobs._see_together
 
-    def counted(jobs: Jobs, group: Any, queries: Sequence[Any], *given: Any) -> None:
-        asked[len(queries)] += 1
-        together(jobs, group, queries, *given)
+    def counted(jobs: Jobs, group: Any, of: Sequence[Any], *given: Any) -> Sequence[Any]:
+        asked[len(of)] += 1
+        return together(jobs, group, of, *given)
 
-    monkeypatch.setattr(Jobs, "see_together", counted)
+    monkeypatch.setattr(Jobs, "_see_together", counted)
     engine, found = spaseq.Engine(), Counter[int]()
     for number in range(8):
         engine.register(
@@ -163,8 +163,7 @@ def test_one_call_for_all(operator: str, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_group_that_is_followed_by_another(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who comes later shares when the windows of before are over: nothing is lost, nor counted twice."""
 
-    def told(count: int, passes: Callable[..., bool]) -> list[tuple[int, int, list[tuple[int, int]]]]:
-        monkeypatch.setattr(Dispatcher, "passes", passes)
+    def told(count: int) -> list[tuple[int, int, list[tuple[int, int]]]]:
         engine, rng = spaseq.Engine(), random.Random(3)
         handles: list[spaseq.Handle] = []
         for time in range(3_000):
@@ -187,5 +186,6 @@ def test_a_group_that_is_followed_by_another(operator: str, monkeypatch: pytest.
 
     # The first of so many events are kept to say why there is no match.
     monkeypatch.setattr(stream_set, "Sample", partial(Sample, 1, 1))
-    passes = Dispatcher.passes
-    assert told(4, passes) == told(4, lambda *_: False)
+    answer = told(4)
+    monkeypatch.setattr(Dispatcher, "_next", lambda *_: None)
+    assert answer == told(4)

@@ -107,8 +107,9 @@ def test_as_by_tuples(patterns: list[list[TriplePattern]], graphs, known, data: 
     before = [0] * len(joins)
     for n, graph in enumerate(graphs):
         terms = _terms(dictionary, graph)
-        singles.write(n + 3, Stamp(n + 5, 1, n), 0, 0, terms, n + 7, dictionary.limit)
-        size = compiled.take(singles, len(terms), None)
+        event = Single(dictionary, Clock.TICKS, Stamp(n + 5, 1, n), 0, terms)
+        singles.write(event, n + 3, 0, n + 7, dictionary.limit)
+        size = compiled.take(singles, len(terms), event)
         if size == k.LARGE:
             assert max(map(len, expected[n])) > k.MOST_ROWS or any(
                 len(j.steps) + len(j.known) > 1 for j in joins
@@ -198,7 +199,7 @@ def test_filters_as_by_tuples(conditions: list[Expression], objects: list[Term])
     assert join is not None
     singles = Singles(dictionary, Clock.TICKS, [names], [0], [True])
     compiled = Joins([_asked(0, names, join)], [1], [0], [(0, 1), (0, 2)], dictionary, k.MOST_ROWS)
-    if compiled.asks:
+    if compiled._given:
         noted("given to it")
         assert "STR" in str(conditions)
     terms = _terms(dictionary, [(_NODES[0], _PREDICATES[0], term) for term in objects])
@@ -207,11 +208,9 @@ def test_filters_as_by_tuples(conditions: list[Expression], objects: list[Term])
     )
     expected = [(row["x"], row["y"], row["z"]) for row in rows]
     assert list(join(terms)) == expected
-    singles.write(0, Stamp(0, 1, 0), 0, 0, terms, 0, dictionary.limit)
-    if (
-        compiled.take(singles, len(terms), Single(dictionary, Clock.TICKS, Stamp(0, 1, 0), 0, terms))
-        == k.LARGE
-    ):
+    event = Single(dictionary, Clock.TICKS, Stamp(0, 1, 0), 0, terms)
+    singles.write(event, 0, 0, 0, dictionary.limit)
+    if compiled.take(singles, len(terms), event) == k.LARGE:
         noted(f"left to tuples, {bool(expected)}")
         return
     noted(f"decided, {bool(expected)}")

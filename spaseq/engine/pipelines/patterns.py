@@ -8,7 +8,7 @@ import numpy as np
 
 from spaseq.automaton.pattern import GpmPart, SequencePattern
 from spaseq.engine.pipelines.stats import GpmAnswers, Stats
-from spaseq.events import Clock, EventBatch, Ids, Stamp
+from spaseq.events import EventBatch, Ids, Stamp
 from spaseq.language.syntax import Bind, Gpm, Group, SubSelect
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.matcher import PushedPattern, Quick
@@ -70,7 +70,7 @@ class Patterns:
             streams = None if part.streams == every else map(self._dictionary.pin, part.streams)
             yield streams, needs(part.stateless, self._dictionary)
 
-    def expect(self, matcher: Quick, clock: Clock) -> bool:
+    def expect(self, matcher: Quick) -> bool:
         """Return whether the matcher takes events that come alone."""
         if self.gpms.keys() != set(matcher.gpms):
             return False
@@ -80,7 +80,7 @@ class Patterns:
             if of_one is None:
                 return False
             asked.append(of_one)
-        return matcher.expect(asked, clock)
+        return matcher.expect(asked)
 
     def evaluate(self, batch: EventBatch) -> dict[str, Solutions]:
         """The solutions of each pattern in a batch."""

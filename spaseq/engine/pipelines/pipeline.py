@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
@@ -15,7 +15,7 @@ from spaseq.engine.pipelines.patterns import Patterns
 from spaseq.engine.pipelines.stats import Observation, Place, Shedder, Stats
 from spaseq.engine.undelivered import Unread
 from spaseq.errors import warn_within
-from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.events import Clock, EventBatch
 from spaseq.language.syntax import UNITS, Emit, Query
 from spaseq.limits import UNLIMITED, Limits
 from spaseq.matching.columns.blocks.found import Block, blocks, in_blocks
@@ -227,7 +227,7 @@ class Pipeline:
         quick = self._quick
         if not self._singly or quick is None or self.output is not None:
             return True
-        is_there = isinstance(batch, Single) and batch.at.time == time and self.keeps_time
+        is_there = isinstance(batch, Single) and batch.at.time == time
         return not is_there and quick.is_due(time)
 
     @property
@@ -247,7 +247,7 @@ class Pipeline:
 
     @property
     def takes_alone(self) -> bool:
-        """Whether ``take_alone`` can be called, and nothing else must see the event."""
+        """Whether its matcher takes single events, and nothing else must see them."""
         observation = self.observation
         return (
             self._singly
@@ -335,35 +335,21 @@ class Pipeline:
         if self.member is not None and not self.member.is_alone:
             return self._of_group(self.member, batch, position)
         quick, observation = self._quick, self.observation
-        if quick is None or observation.place is None or len(batch) > 1 or self.answers.cuts is not None:
+        if quick is None or observation.place is None or self.answers.cuts is not None:
             return self.process(batch, position)
         if observation.seen is not None:
             observation.seen(batch)
-        if self._singly and isinstance(batch, Single):
-            return self.take_alone(batch.at, batch.named, batch.terms, position, batch)
-        found = self._take_large(quick, batch, position)
-        self.position = position + 1
-        return None if found is None else self._found(found)
-
-    def take_alone(
-        self, at: Stamp, graph: int, terms: Sequence[int], position: int, event: Single | None = None
-    ) -> Iterator[MatchBatch] | None:
-        """As ``take_one``, of an event that is a few numbers; ``event``: it as an object, if there is one.
-
-        ``graph``: its graph's name; ``terms``: those of its triples, one after the other.
-        """
-        quick = self._quick
-        assert quick is not None
-        self._spending.restart()
-        if self._is_by_time:
-            # As ``is_sparse`` says; those that follow each other are kept together, by the hundred.
-            position = self.position
-        try:
-            found = quick.take_single(at, graph, terms, position, event)
-        except UnsolvedError:
-            assert self.answers.clock is not None
-            event = event or Single(self._dictionary, self.answers.clock, at, graph, terms)
-            found = self._take_large(quick, event, position)
+        found: Fleeting | None
+        if not (self._singly and isinstance(batch, Single)):
+            found = self._take_large(quick, batch, position)
+        else:
+            if self._is_by_time:
+                # As ``is_sparse`` says; those that follow each other are kept together, by the hundred.
+                position = self.position
+            try:
+                found = quick.take_single(batch, position)
+            except UnsolvedError:
+                found = self._take_large(quick, batch, position)
         self.position = position + 1
         return None if found is None else self._found(found)
 
@@ -371,11 +357,11 @@ class Pipeline:
         """What one event completed; what may be left is left."""
         return iter(()) if self.unread is not None else self.read(found)
 
-    def _take_large(self, quick: Quick, batch: EventBatch, position: int) -> Fleeting | None:
+    def _take_large(self, quick: Quick, batch: EventBatch, position: int) -> Fleeting:
         """Takes one event by columns."""
         solutions = self.patterns.evaluate(batch)
         self.patterns.count_solutions(batch, solutions)
-        return quick.take_one(batch, position, solutions)
+        return quick.process(batch, position, solutions)
 
     def _of_group(self, member: Member, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
         """As ``take_one``, of an event that is taken with other queries: they have looked at it together."""
@@ -515,7 +501,7 @@ class Pipeline:
             self.matcher.watcher = self.watcher or self.answers.cuts
         if is_quick(self.matcher) and self.observation.place is not None:
             self._quick = self.matcher
-            self._singly = self.patterns.expect(self._quick, batch.clock)
+            self._singly = self.patterns.expect(self._quick)
         # LIMIT and ASK are over as matches are looked for; EMIT compares those of an event while it is there.
         bounded = self.answers.ends or emitted(self.pattern) is not Emit.ALL
         if self.may_leave and not bounded and is_enumerating(self.matcher):

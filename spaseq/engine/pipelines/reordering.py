@@ -173,12 +173,6 @@ class Reordering:
                 return False
         return True
 
-    def step(self, stream: int, time: int, n: int) -> None:
-        """Such an event is taken, and released."""
-        clock = self.clocks[stream]
-        clock.newest = self.watermark = time
-        clock.newest_n = n
-
     def _add_one(self, batch: EventBatch, time: int, clock: StreamClock) -> Mapping[int, int]:
         """The same, without arrays: an event that is pushed comes alone."""
         watermark = max(min(self._reached(clock), self._others(clock)), self.watermark)

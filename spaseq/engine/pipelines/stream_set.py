@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet, ref
 
@@ -18,7 +17,7 @@ from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.reordering import Reordering
 from spaseq.engine.pipelines.stats import Stats
 from spaseq.engine.pipelines.subscribers import Subscribers
-from spaseq.events import BEGINNING, Clock, EventBatch, Ids, Stamp, concatenate
+from spaseq.events import BEGINNING, Clock, EventBatch, Ids, concatenate
 from spaseq.matching.sharing.cohort import Cohort, Elements, Kin
 from spaseq.patterns.discrimination import ByStream
 from spaseq.results.batch import MatchBatch
@@ -34,12 +33,21 @@ _SLACK: Final = 16
 
 
 class Job:
-    """A query that is to go on: with events, the first of them at this position, or as time has passed."""
+    """A query that is to go on: with events, the first of them at this position, or as time has passed.
 
-    __slots__ = ("batch", "position", "query")
+    ``before``: single events to be taken before, with their positions.
+    """
 
-    def __init__(self, query: Registered, batch: EventBatch | None, position: int) -> None:
-        self.query, self.batch, self.position = query, batch, position
+    __slots__ = ("batch", "before", "position", "query")
+
+    def __init__(
+        self,
+        query: Registered,
+        batch: EventBatch | None,
+        position: int,
+        before: Sequence[tuple[int, EventBatch]] = (),
+    ) -> None:
+        self.query, self.batch, self.position, self.before = query, batch, position, before
 
 
 class StreamSet:
@@ -70,6 +78,8 @@ class StreamSet:
         # own, or for none, keeps no events of others.
         self._sample: Callable[[], Sample | None] = _nothing
         self._samples: WeakSet[Sample] = WeakSet()
+        # False if there are none: an event that is pushed asks this, and a WeakSet takes longer.
+        self._is_sampled = False
         # The last event of all and, before it, the last of an earlier time, with their positions.
         self.passed: tuple[tuple[int, EventBatch], ...] = ()
         self._index: ByStream[Registered] = ByStream(streams)
@@ -97,7 +107,7 @@ class StreamSet:
         if sample is None:
             sample = Sample()
             self._sample = ref(sample)
-            self._samples.add(sample)
+            self.samples(sample)
         query.enter(self, sample)
         self._enter(query)
         self._new.append(query)
@@ -131,6 +141,7 @@ class StreamSet:
     def samples(self, sample: Sample) -> None:
         """Gives the events to come to a sample, until it is full."""
         self._samples.add(sample)
+        self._is_sampled = True
 
     def absorb(self, other: StreamSet) -> list[Job]:
         """Takes over the queries of an stream set of the same state (``equals``).
@@ -141,7 +152,8 @@ class StreamSet:
         new = set(other._new)
         jobs = []
         for query in other.live:
-            unseen = other._unseen(query, other.position) if query.asks_for_last else ()
+            passed = other._unseen(query, other.position) if query.asks_for_last else ()
+            unseen = [event for _, event in passed]
             if unseen:
                 jobs.append(Job(query, concatenate(unseen), self.position - len(unseen)))
             query.move(other, self)
@@ -152,6 +164,7 @@ class StreamSet:
         self.waiting.update(other.waiting)
         self._new += other._new
         self._samples |= other._samples
+        self._is_sampled |= other._is_sampled
         return jobs
 
     def equals(self, other: StreamSet) -> bool:
@@ -178,7 +191,7 @@ class StreamSet:
         """The queries that the events which the watermark has reached concern; ``last``: all events left."""
         if self._over > len(self.members) // 2 + _SLACK:
             self.prune()
-        if self._kin:
+        if self._kin.courting:
             self._kin.regroup(self.position)
         before = self.order.watermark
         batch = self.order.drain() if last else self.order.release()
@@ -188,7 +201,7 @@ class StreamSet:
         if batch is not None:
             begin, self.position = self.position, self.position + len(batch)
             self._count(batch)
-            if self._samples:
+            if self._is_sampled:
                 self._show(batch)
             few = self._several(batch) if len(batch) > 1 else None
             wanted: dict[bytes, Ids] = {}
@@ -198,7 +211,7 @@ class StreamSet:
                 some = None if few is None or not query.pipeline.is_sparse else few[query]
                 unseen: list[EventBatch] = []
                 if query.asks_for_last:
-                    unseen = self._unseen(query, begin)
+                    unseen = [event for _, event in self._unseen(query, begin)]
                     if some is not None:
                         earlier = _earlier(batch) if earlier is None else earlier
                         some = _with_last(some, earlier)
@@ -221,16 +234,11 @@ class StreamSet:
 
     def is_next(self, clock: Clock, time: int) -> bool:
         """Whether an event is the only one to be released when it arrives, and moves no other query on."""
-        if self.is_fresh or self._new or not self.is_live:
+        if self.is_fresh or self._new or self._over >= len(self.members):
             return False
         if self.waiting and any(query.is_due(time) for query in self.waiting):
             return False
         return self.order.is_next(clock, time)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether nobody is to be told of an event besides those whom it concerns."""
-        return not (self._samples or self._kin or self._over > len(self.members) // 2 + _SLACK)
 
     def concerned(self, stream: int, terms: Sequence[int]) -> list[Registered]:
         """The queries that an event may concern which came alone, some of them perhaps over, in any order."""
@@ -239,32 +247,27 @@ class StreamSet:
         found = self._index.of_single(stream, terms)
         return [*{*self._attending, *found}] if self._attending else found
 
-    def take_over(self, event: Single) -> None:
-        """Such an event has been here, and nobody is told."""
-        stream, position = event.at.stream, self.position
-        passed = self.followed(event, position) if self.looks_back else self.passed
-        self.order.step(stream, event.at.time, event.at.n)
-        self.position, self.passed = position + 1, passed
-        self.counts[stream] += 1
-
     def step(self, event: Single) -> list[Job]:
         """``release`` of such an event, which need not be added to the order."""
         if self._over > len(self.members) // 2 + _SLACK:
             self.prune()
-        if self._kin:
+        if self._kin.courting:
             self._kin.regroup(self.position)
         stream, position = event.at.stream, self.position
-        self.order.step(stream, event.at.time, event.at.n)
+        order = self.order
+        of = order.clocks[stream]
+        of.newest = order.watermark = event.at.time
+        of.newest_n = event.at.n
         self.position = position + 1
         self.counts[stream] += 1
-        if self._samples:
+        if self._is_sampled:
             self._show(event)
         jobs = []
-        for query in sorted(self.concerned(stream, event.terms), key=_rank):
+        queries = self.concerned(stream, event.terms)
+        for query in sorted(queries, key=_rank) if len(queries) > 1 else queries:
             if not query.handle.is_over:
-                given = self._unseen(query, position) if query.asks_for_last else ()
-                batch = concatenate([*given, event]) if given else event
-                jobs.append(Job(query, batch, position - len(given)))
+                before = self._unseen(query, position) if query.asks_for_last else ()
+                jobs.append(Job(query, event, position, before))
                 query.reached = self.position
         if self.looks_back:
             self._pass(event, position)
@@ -275,30 +278,23 @@ class StreamSet:
             sample.add(batch)
             if not sample.open:
                 self._samples.discard(sample)
+        self._is_sampled = bool(self._samples)
 
-    def unseen(self, query: Registered, begin: int) -> list[tuple[int, EventBatch]]:
+    def _unseen(self, query: Registered, begin: int) -> list[tuple[int, EventBatch]]:
         """Of the events that a query was not given, the last, and the last of another time than that one's.
 
         With their positions. For simultaneous events do not come between each other.
         """
         return [passed for passed in self.passed if query.reached <= passed[0] < begin]
 
-    def _unseen(self, query: Registered, begin: int) -> list[EventBatch]:
-        return [event for _, event in self.unseen(query, begin)]
-
-    def followed(self, event: Single, position: int) -> tuple[tuple[int, EventBatch], ...]:
-        """What ``passed`` is when this event, which came alone, is the last."""
-        earlier = [(place, last) for place, last in self.passed if last.stamp(0).time < event.at.time][-1:]
-        return (*earlier, (position, event))
-
     def _pass(self, batch: EventBatch, begin: int) -> None:
         """Remembers the last event, and the last of an earlier time."""
-        if isinstance(batch, Single):
-            self.passed = self.followed(batch, begin)
-            return
         last = len(batch) - 1
-        time = batch.time.item(last)
+        time = batch.stamp(last).time
         earlier = [(place, event) for place, event in self.passed if event.stamp(0).time < time][-1:]
+        if not last:
+            self.passed = (*earlier, (begin, batch))
+            return
         if at := int(np.searchsorted(batch.time, time)):
             earlier = [(begin + at - 1, batch.take(np.array([at - 1])))]
         self.passed = (*earlier, (begin + last, batch.take(np.array([last]))))
@@ -407,8 +403,10 @@ class Registered:
         self.output = dictionary.pin(pipeline.output) if pipeline.output is not None else None
         self.asks_for_last = pipeline.asks_for_last
         self._stream_set: StreamSet | None = None
+        #: How many of the stream set's events came before it.
+        self.start = 0
         # What the stream set had counted before the query came.
-        self._start = self._late = 0
+        self._late = 0
         self._counts: Counter[int] = Counter()
         self.is_over = pipeline.done
         #: What it is in a group that takes events which come alone for all of its members: see ``Pipeline``.
@@ -423,11 +421,6 @@ class Registered:
         return self._stream_set
 
     @property
-    def start(self) -> int:
-        """How many of the stream set's events came before it."""
-        return self._start
-
-    @property
     def attends(self) -> bool:
         """Whether every event is for it, even one that no GPM has a solution in."""
         return self.output is not None or self.pipeline.attends
@@ -439,25 +432,19 @@ class Registered:
 
     def is_due(self, time: int) -> bool:
         """Whether it must be told that time comes to this with an event that is perhaps not for it."""
-        return not self.takes_alone or self.pipeline.is_due(time)
-
-    @property
-    def takes_alone(self) -> bool:
-        """Whether ``take_alone`` can be asked, and that is all."""
-        if self.output is not None or not self.pipeline.takes_alone:
-            return False
-        return not (self.handle.is_behind or self.handle.is_over)
+        handle = self.handle
+        return self.output is not None or handle.is_behind or handle.is_over or self.pipeline.is_due(time)
 
     def enter(self, stream_set: StreamSet, sample: Sample) -> None:
         """Take its place: the stream set's events are its own from now on; ``sample`` has the first."""
         self._stream_set = stream_set
-        self._start = self.reached = stream_set.position
+        self.start = self.reached = stream_set.position
         self._late, self._counts = stream_set.late, stream_set.counts.copy()
         self.pipeline.sit(self, sample)
 
     def saw(self, events: int) -> None:
         """It has had so many events, or more, though its stream set had none."""
-        self._start = min(self._start, self.stream_set.position - events)
+        self.start = min(self.start, self.stream_set.position - events)
 
     def gather(self) -> None:
         """Its first events are about to come: if it stands for several queries, they become one."""
@@ -471,7 +458,7 @@ class Registered:
     def move(self, old: StreamSet, new: StreamSet) -> None:
         """Changes its place for one where everything to come is alike."""
         self._stream_set = new
-        self._start += new.position - old.position
+        self.start += new.position - old.position
         self.reached = new.position
         self._late += new.late - old.late
         self._counts.update(new.counts)
@@ -479,26 +466,7 @@ class Registered:
 
     def process(self, batch: EventBatch, position: int) -> Iterator[MatchBatch]:
         """Takes events, the first of which is at a position of the stream set's."""
-        return self.pipeline.process(batch, position - self._start)
-
-    def take_alone(
-        self,
-        at: Stamp,
-        graph: int,
-        terms: Sequence[int],
-        position: int,
-        unseen: Sequence[tuple[int, EventBatch]],
-    ) -> Iterator[MatchBatch] | None:
-        """Takes an event that came alone, behind those that it was not given; see ``Pipeline.take_alone``."""
-        pipeline, start = self.pipeline, self._start
-        before: list[MatchBatch] | None = None
-        for place, last in unseen:
-            # Each is done with before the next one comes.
-            found = pipeline.take_one(last, place - start)
-            if found is not None:
-                before = [*(before or ()), *found]
-        coming = pipeline.take_alone(at, graph, terms, position - start)
-        return coming if before is None else chain(before, coming or ())
+        return self.pipeline.process(batch, position - self.start)
 
     def advance(self) -> Iterator[MatchBatch]:
         """Goes on to the stream set's time, whatever that is when the matches are looked for.
@@ -521,7 +489,7 @@ class Registered:
         if self.is_over or self._stream_set is None:
             return
         stream_set = self._stream_set
-        stats.events = stream_set.position - self._start
+        stats.events = stream_set.position - self.start
         stats.late = stream_set.late - self._late
         stats.watermark = stream_set.order.time
         for name, streams in self.pipeline.patterns.streams.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
@@ -12,7 +12,6 @@ from spaseq.engine.pipelines.query_set import QuerySet
 from spaseq.engine.pipelines.stats import Place
 from spaseq.engine.pipelines.subscription import Subscription
 from spaseq.errors import SpaseqError
-from spaseq.events import EventBatch
 from spaseq.language.syntax import Query
 from spaseq.limits import Limits
 from spaseq.matching.columns.blocks.found import Block
@@ -143,23 +142,6 @@ class Subscribers:
         except Exception as error:
             self.fail(error)
         self._hand_on()
-
-    def take(
-        self,
-        take: Callable[[EventBatch, int], Iterator[MatchBatch] | None],
-        event: EventBatch,
-        position: int,
-    ) -> bool:
-        """Take one event; return whether matches are to be looked for, or handed on."""
-        try:
-            coming = take(event, position)
-        except Exception as error:
-            self.fail(error)
-            return False
-        if coming is None:
-            return False
-        self.coming = coming
-        return True
 
     def _take(self) -> None:
         """Takes what the query set has found."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from spaseq._fields import address, place, plain
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import Clock, EventBatch
+from spaseq.events import EventBatch
 from spaseq.limits import Budget
 from spaseq.matching.columns import _kernel_shares as k
 from spaseq.matching.columns.alone.taking import Taking
@@ -170,9 +170,9 @@ class BatchColumns:
             dtype=np.int64,
         )
 
-    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern]) -> bool:
         """Whether events may come alone, by ``taking``, with these GPMs."""
-        return not self._derived and self.taking.expect(asked, clock)
+        return not self._derived and self.taking.expect(asked)
 
     def _parts(self, chunk: SolvedBatch) -> list[Ints]:
         return [

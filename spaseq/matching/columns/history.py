@@ -84,10 +84,12 @@ class History:
         """Those that no batch keeps."""
         return () if self._singles is None else self._singles.live_ids()
 
-    def make_room(self, made: Singles, position: int, terms: int) -> None:
-        """Ends the events that came alone, unless there is room in ``made`` for one at this position."""
-        if not made.fits(terms) or (made.end is not None and made.end != position):
-            self.end_singles()
+    def make_room(self, made: Singles, position: int, terms: int) -> bool:
+        """Whether ``made`` has room for an event at this position; ends the events that came alone if not."""
+        if made.fits(terms) and (made.end is None or made.end == position):
+            return True
+        self.end_singles()
+        return made.fits(terms)
 
     def add_one(self, made: Singles, position: int, terms: int, axis: int, oldest: int) -> None:
         """The event that was written in ``made``, with its solutions, is one of those that came alone."""

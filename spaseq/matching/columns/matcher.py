@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from spaseq.alone import Single
-from spaseq.events import Clock, EventBatch, Ids, Stamp
+from spaseq.events import EventBatch, Ids
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.patterns.sharing import Values
@@ -125,26 +125,19 @@ class Enumerating(ByColumns, Unenumerated, Protocol):
 class Quick(ByColumns, Protocol):
     """One that says of an event at once that it completes nothing, as most do."""
 
-    def take_one(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Fleeting | None:
-        """Takes one event, as ``process`` does; None if nothing is found, and nothing left to do."""
-        ...
-
     @property
     def gpms(self) -> Sequence[str]:
         """The GPMs in the order of what ``take_single`` asks for."""
         ...
 
-    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern]) -> bool:
         """Whether ``take_single`` can be used; what its GPMs ask is said."""
         ...
 
-    def take_single(
-        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
-    ) -> Fleeting | None:
-        """As ``take_one``, and counts. Raises ``UnsolvedError``, and does nothing, if the event is large.
+    def take_single(self, event: Single, start: int) -> Fleeting | None:
+        """Takes one event, as ``process`` does, and counts; None if it completes nothing.
 
-        ``graph``: its graph's name; ``terms``: those of its triples, one after the other. ``event``: it as an
-        object, if there is one.
+        Raises ``UnsolvedError``, and does nothing, if the event is large.
         """
         ...
 

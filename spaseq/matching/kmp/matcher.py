@@ -14,7 +14,7 @@ import numpy as np
 
 from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.events import EventBatch
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.few import mixed
 from spaseq.matching.columns.blocks.found import Block
@@ -100,27 +100,19 @@ class KmpMatcher(Immediate):
         """See ``Quick.gpms``."""
         return self._gpms
 
-    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern]) -> bool:
         """See ``Quick.expect``."""
-        return self._alone.taking.expect(asked, clock)
+        return self._alone.taking.expect(asked)
 
     def counts(self) -> Counts | None:
         """See ``Quick.counts``."""
         return self._alone.taking.counts()
 
-    def take_one(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[Block] | None:
-        """See ``Quick.take_one``."""
-        return self._completed(self._take(batch, start, solutions))
-
-    def take_single(
-        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
-    ) -> Iterator[Block] | None:
+    def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
         """See ``Quick.take_single``."""
-        axis = self._window.place(at.time, start)
+        axis = self._window.place(event.at.time, start)
         oldest, last = self._kept(start, 1, axis, axis)
-        text = self._alone.take(at, graph, terms, start, last, oldest, event, self._values)
+        text = self._alone.take(event, start, last, oldest, self._values)
         if text is None:
             raise UnsolvedError
         count = len(text.events)

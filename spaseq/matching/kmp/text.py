@@ -11,7 +11,6 @@ import numpy as np
 
 from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import Stamp
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.history import History
@@ -227,15 +226,12 @@ class SingleSymbols:
         self._text = Text(self._tracks, _FIRST, self._key, self._is_ambiguous)
         self._nothing = Text(self._tracks[:, :0], _FIRST[:0], self._key[:0], self._is_ambiguous[:0])
 
-    def take(
-        self, at: Stamp, graph: int, terms: Sequence[int], start: int, last: int, oldest: int,
-        event: Single | None, values: SymbolValues,
-    ) -> Text | None:  # fmt: skip
+    def take(self, event: Single, start: int, last: int, oldest: int, values: SymbolValues) -> Text | None:
         """Takes an event, which nobody needs once ``oldest`` is behind ``last``; None if it is large.
 
         What this gives holds until the next event.
         """
-        batch = self.taking.take(at, graph, terms, start, last, oldest, event)
+        batch = self.taking.take(event, start, last, oldest)
         if batch is None:
             return None
         numbers = self._numbers

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.events import EventBatch
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.batches import BatchColumns
@@ -121,34 +121,23 @@ class LazyMatcher(Immediate):
         """See ``Quick.gpms``."""
         return self._compiled.gpms
 
-    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern]) -> bool:
         """See ``Quick.expect``."""
-        return self._columns.expect(asked, clock)
+        return self._columns.expect(asked)
 
     def counts(self) -> Counts | None:
         """See ``Quick.counts``."""
         return self._columns.taking.counts()
 
-    def take_one(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[Block] | None:
-        """See ``Quick.take_one``."""
-        columns, _ = self._take(batch, start, solutions)
-        return self._completed(columns)
-
-    def take_single(
-        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
-    ) -> Iterator[Block] | None:
+    def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
         """See ``Quick.take_single``."""
-        return self._completed(self._take_alone(at, graph, terms, start, event))
+        return self._completed(self._take_alone(event, start))
 
-    def _take_alone(
-        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None
-    ) -> Ints:
+    def _take_alone(self, event: Single, start: int) -> Ints:
         """An event that came alone as the kernel reads it; see ``Quick.take_single``."""
-        axis = self._window.place(at.time, start)
+        axis = self._window.place(event.at.time, start)
         oldest = axis - self._window.reach
-        columns = self._columns.taking.take(at, graph, terms, start, axis, oldest, event)
+        columns = self._columns.taking.take(event, start, axis, oldest)
         if columns is None:
             raise UnsolvedError
         self._columns.renew()

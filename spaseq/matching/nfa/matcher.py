@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import LATEST, Clock, EventBatch, Stamp
+from spaseq.events import LATEST, EventBatch
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone._kernel_alone import alone
 from spaseq.matching.columns.alone.singles import Counts
@@ -125,20 +125,9 @@ class NfaMatcher:
             self._memory.begin()
             yield from self._go_on(start, columns, self._run(columns))
 
-    def take_one(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[Block] | None:
-        """See ``Quick.take_one``."""
-        columns = self._take(batch, start, solutions)
-        self._memory.begin()
-        status = self._run(columns)
-        if status == lay.DONE and not self._memory.ints.item(header.FOUND_COUNT):
-            return None
-        return self._go_on(start, columns, status)
-
-    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern]) -> bool:
         """See ``Quick.expect``."""
-        return self._columns.expect(asked, clock)
+        return self._columns.expect(asked)
 
     def counts(self) -> Counts | None:
         """See ``Quick.counts``."""
@@ -149,11 +138,9 @@ class NfaMatcher:
         """See ``Quick.gpms``."""
         return self._compiled.gpms
 
-    def take_single(
-        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
-    ) -> Iterable[Block] | None:
+    def take_single(self, event: Single, start: int) -> Iterable[Block] | None:
         """See ``Quick.take_single``."""
-        columns = self._take_alone(at, graph, terms, start, event)
+        columns = self._take_alone(event, start)
         self._memory.begin()
         status = self._run(columns)
         if status == lay.DONE and not self._memory.ints.item(header.FOUND_COUNT):
@@ -287,20 +274,18 @@ class NfaMatcher:
 
     # --- columns in ---------------------------------------------------------------------------
 
-    def _take_alone(
-        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None
-    ) -> Ints:
+    def _take_alone(self, event: Single, start: int) -> Ints:
         """An event that came alone as the kernel reads it; see ``Quick.take_single``."""
-        axis = self._window.place(at.time, start)
-        columns = self._columns.taking.take(at, graph, terms, start, axis, self._oldest(axis), event)
+        axis = self._window.place(event.at.time, start)
+        columns = self._columns.taking.take(event, start, axis, self._oldest(axis))
         if columns is None:
             raise UnsolvedError
         self._start = start
         if self._trails:
-            self._open.add(np.array([axis]), np.array([at.time]))
+            self._open.add(np.array([axis]), np.array([event.at.time]))
         if self._columns.renew():
             self._memory.forget_answers()
-            self._sweep(axis, at.time, 0)
+            self._sweep(axis, event.at.time, 0)
         return columns
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:

@@ -120,7 +120,7 @@ class RunMemory:
 
     def begin(self) -> None:
         """A new batch begins."""
-        m = self.ints
+        m = self.ints.data  # a number is written in a third of the time
         m[header.EVENT] = m[header.EVENT_KEY] = m[header.ANSWERED] = m[header.RANKS] = 0
         if self.answers > _ANSWERS:
             self.forget_answers()

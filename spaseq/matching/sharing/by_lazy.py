@@ -8,8 +8,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import EventBatch, Stamp
+from spaseq.events import EventBatch
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.blocks.found import Block
@@ -80,9 +81,9 @@ class LazyGroup(PrefixGroup):
     def alone(self) -> tuple[Taking, Sequence[str]]:
         return self._lazy.taking, self._lazy.gpms
 
-    def look_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> bool:
+    def look_one(self, event: Single, start: int) -> bool:
         try:
-            found = self._lazy.found_in_one(at, graph, terms, start)
+            found = self._lazy.found_in_one(event, start)
         except UnsolvedError:
             return False
         self.reached = start + 1
@@ -182,11 +183,9 @@ class SharedLazy(LazyMatcher):
         """What events complete: rows of ``outcome``, and what was chosen."""
         return self._found_by(self.process(batch, start, solutions))
 
-    def found_in_one(
-        self, at: Stamp, graph: int, terms: Sequence[int], start: int
-    ) -> tuple[Ints, Ints] | None:
+    def found_in_one(self, event: Single, start: int) -> tuple[Ints, Ints] | None:
         """The same of an event that came alone; None for nothing. Raises as ``take_single`` does."""
-        looking = self.take_single(at, graph, terms, start)
+        looking = self.take_single(event, start)
         return None if looking is None else self._found_by(looking)
 
     def _found_by(self, looking: Iterator[Block]) -> tuple[Ints, Ints]:

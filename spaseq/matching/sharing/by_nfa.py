@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from spaseq.events import EventBatch, Stamp
+from spaseq.alone import Single
+from spaseq.events import EventBatch
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.blocks.found import Block
@@ -61,9 +62,9 @@ class NfaGroup(PrefixGroup):
     def alone(self) -> tuple[Taking, Sequence[str]]:
         return self._kernel.taking, self._kernel.gpms
 
-    def look_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> bool:
+    def look_one(self, event: Single, start: int) -> bool:
         try:
-            found = self._kernel.found_in_one(at, graph, terms, start)
+            found = self._kernel.found_in_one(event, start)
         except UnsolvedError:
             return False
         self.reached = start + 1
@@ -180,10 +181,10 @@ class SharedNfa(NfaMatcher):
         """The runs that events complete, if there are any; see ``process``."""
         return self._found_by(self.process(batch, start, solutions))
 
-    def found_in_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> FoundRuns | None:
+    def found_in_one(self, event: Single, start: int) -> FoundRuns | None:
         """The same of an event that came alone. Raises as ``take_single`` does."""
         self._runs = []
-        looking = self.take_single(at, graph, terms, start)
+        looking = self.take_single(event, start)
         return None if looking is None else self._found_by(looking)
 
     def _found_by(self, looking: Iterable[Block]) -> FoundRuns | None:

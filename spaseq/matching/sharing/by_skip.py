@@ -8,8 +8,9 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import END, EventBatch, Stamp
+from spaseq.events import END, EventBatch
 from spaseq.limits import Budget
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.history import History
@@ -94,8 +95,8 @@ class SkipGroup(PrefixGroup):
     def alone(self) -> None:
         """Nothing takes such events: members' time passes with each of them."""
 
-    def look_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> bool:
-        del at, graph, terms, start
+    def look_one(self, event: Single, start: int) -> bool:
+        del event, start
         return False
 
     def narrow(self, live: frozenset[int], reach: int) -> None:

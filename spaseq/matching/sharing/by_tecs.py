@@ -14,9 +14,10 @@ from typing import Final, cast
 
 import numpy as np
 
+from spaseq.alone import Single
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.nfa import Action
-from spaseq.events import EventBatch, Stamp
+from spaseq.events import EventBatch
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.blocks.found import Block
@@ -88,9 +89,9 @@ class TecsGroup(PrefixGroup):
     def alone(self) -> tuple[Taking, Sequence[str]]:
         return self._alone.taking, tuple(self._update.gpms)
 
-    def look_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> bool:
+    def look_one(self, event: Single, start: int) -> bool:
         first = self._begin()
-        if not self._alone.take(at, graph, terms, start, None):
+        if not self._alone.take(event, start):
             return False
         self._end(first, start + 1)
         return True

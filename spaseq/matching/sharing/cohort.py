@@ -130,11 +130,8 @@ class Kin:
         # The only member that asks for a first element, by what the element asks; None if there are several.
         self._lone: dict[object, tuple[Member, int] | None] = {}
         self._members: dict[object, dict[Member, int]] = {}
-        self._courting: dict[object, None] = {}
-
-    def __bool__(self) -> bool:
-        """Whether groups are to be made, so that ``regroup`` is to be called before the next events."""
-        return bool(self._courting)
+        #: What groups are to be made for: then ``regroup`` is to be called before the next events.
+        self.courting: dict[object, None] = {}
 
     def add(self, member: Member, offset: int) -> None:
         """A member that begins now."""
@@ -154,7 +151,7 @@ class Kin:
                 if lone is not None:
                     self._place(*lone, is_late=False)
                 self._place(member, offset, is_late)
-        for axis in self._courting:
+        for axis in self.courting:
             for member in self._members[axis]:
                 member.is_courted = True
 
@@ -165,7 +162,7 @@ class Kin:
             alike = self._members.setdefault(axis, {})
             alike[member] = offset
             if is_late and len(alike) > 1:
-                self._courting[axis] = None
+                self.courting[axis] = None
 
     def prune(self) -> None:
         """Forget the members that are over."""
@@ -173,15 +170,15 @@ class Kin:
         self._lone = {asked: one for asked, one in self._lone.items() if one is None or not one[0].is_over}
         members = {axis: _live(alike) for axis, alike in self._members.items()}
         self._members = {axis: alike for axis, alike in members.items() if alike}
-        self._courting = {axis: None for axis in self._courting if axis in self._members}
+        self.courting = {axis: None for axis in self.courting if axis in self._members}
 
     def regroup(self, reached: int) -> None:
         """Group the members that begin alike; ``reached``: number of events in the common count."""
-        for axis in list(self._courting):
+        for axis in list(self.courting):
             alike = self._members[axis] = _live(self._members[axis])
             if any(member.is_waiting for member in alike):
                 continue
-            del self._courting[axis]
+            del self.courting[axis]
             if len(alike) > 1:
                 _together(alike, reached)
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from spaseq.alone import Single
 from spaseq.errors import EngineError
-from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.events import EventBatch
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.matcher import PushedPattern, Solve
@@ -104,7 +104,7 @@ class PrefixGroup(ABC):
         """What takes events that come alone, and the GPMs that it asks, in order; None if nothing does."""
 
     @abstractmethod
-    def look_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> bool:
+    def look_one(self, event: Single, start: int) -> bool:
         """As ``look`` of an event that came alone; false, and nothing done, if it is large."""
 
     @abstractmethod
@@ -151,18 +151,19 @@ class PrefixGroup(ABC):
             self._let_members_move(batch, start)
         self.attempt(lambda: self.look(batch, start, self._solutions(batch)))
 
-    def takes_alone(self, clock: Clock) -> bool:
+    @property
+    def takes_alone(self) -> bool:
         """Whether ``see_alone`` can be asked, instead of ``see`` by each member that an event concerns."""
         if self._is_asked is None:
-            self._is_asked = self._expect(clock)
+            self._is_asked = self._expect()
         return self._is_asked and self.is_settled and self.error is None
 
-    def see_alone(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> bool:
+    def see_alone(self, event: Single, start: int) -> bool:
         """As ``see`` of an event that came alone, which is counted; false, nothing done, if it is large."""
         self.matched = {}  # nothing that is not counted
-        return self.attempt(lambda: self.look_one(at, graph, terms, start)) is not False
+        return self.attempt(lambda: self.look_one(event, start)) is not False
 
-    def _expect(self, clock: Clock) -> bool:
+    def _expect(self) -> bool:
         """Says what the GPMs ask of events that come alone; whether that can be asked."""
         if self._taking is None:
             return False
@@ -176,7 +177,7 @@ class PrefixGroup(ABC):
             solve = gpm.of_one if gpm.join is not None else partial(_concerned, index, name, gpm.of_one)
             asked.append(PushedPattern(names, gpm.number, solve, gpm.join, gpm.streams, is_told=True))
         taking.watch = self._count
-        return taking.expect(asked, clock)
+        return taking.expect(asked)
 
     def _count(self, found: Ints) -> None:
         for part in self.parts:

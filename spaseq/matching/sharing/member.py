@@ -13,9 +13,10 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.bounds import Bound
-from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.events import Clock, EventBatch
 from spaseq.limits import UNLIMITED, Budget
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
@@ -64,11 +65,12 @@ class MemberGroup(Protocol):
         """Takes events, unless another member came first."""
         ...
 
-    def takes_alone(self, clock: Clock) -> bool:
+    @property
+    def takes_alone(self) -> bool:
         """Whether ``see_alone`` can be called, instead of ``see`` by each member."""
         ...
 
-    def see_alone(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> bool:
+    def see_alone(self, event: Single, start: int) -> bool:
         """As ``see`` of an event that came alone; false, and nothing done, if it is large."""
         ...
 

@@ -6,7 +6,7 @@ something looks for that must be absent stays. An event is looked at as the last
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from spaseq.alone import Single
 from spaseq.bounds import Policy, Pool, Shed, WorkClock
 from spaseq.errors import warn_within
-from spaseq.events import EventBatch, Stamp
+from spaseq.events import EventBatch
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.matcher import LazyMatcher
@@ -112,19 +112,11 @@ class SheddingLazy(LazyMatcher):
             self._see_to(begin, int(self._window.places(part, start + at)[-1]))
             at = end
 
-    def take_one(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[Block] | None:
-        """See ``Quick.take_one``: there is always something left to do."""
-        return self.process(batch, start, solutions)
-
-    def take_single(
-        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
-    ) -> Iterator[Block] | None:
+    def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
         """See ``Quick.take_single``: what is to be done between events waits for some of them."""
         begin = self._bound.clock()
-        columns = self._take_alone(at, graph, terms, start, event)
-        status, place = self._begin_one(columns), self._window.place(at.time, start)
+        columns = self._take_alone(event, start)
+        status, place = self._begin_one(columns), self._window.place(event.at.time, start)
         if status != lay.DONE or self._memory.counters.item(counter.FOUND):
             return self._completes(columns, status, begin, place)
         self._end_one(begin, place)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spaseq.alone import Single
 from spaseq.bounds import Policy, Shed
 from spaseq.errors import warn_within
-from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.events import EventBatch
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.matcher import PushedPattern
 from spaseq.matching.filters import batch as heads
@@ -159,24 +159,16 @@ class SheddingNfa(Observed):
             self._see_to(begin)
             at = end
 
-    def take_one(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[Block] | None:
-        """See ``Quick.take_one``: there is always something left to do."""
-        return self.process(batch, start, solutions)
-
-    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern]) -> bool:
         """See ``Quick.expect``: not where each event draws lots."""
-        return self._bound.policy is not Policy.RANDOM_INPUT and super().expect(asked, clock)
+        return self._bound.policy is not Policy.RANDOM_INPUT and super().expect(asked)
 
-    def take_single(
-        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
-    ) -> Iterator[Block] | None:
+    def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
         """See ``Quick.take_single``: what is to be done between events waits for some of them."""
         clock = self._bound.clock
         begin = clock()
         memory, self._is_alone = self._memory, True
-        columns = self._take_alone(at, graph, terms, start, event)
+        columns = self._take_alone(event, start)
         memory.begin()
         status = self._run(columns)
         if status != lay.DONE or memory.ints.item(mem.FOUND_COUNT):

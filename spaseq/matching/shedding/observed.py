@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spaseq.alone import Single
 from spaseq.bounds import WorkClock
-from spaseq.events import EventBatch, Stamp
+from spaseq.events import EventBatch
 from spaseq.matching.nfa import sizing
 from spaseq.matching.nfa.matcher import NfaMatcher
 from spaseq.matching.nfa.memory import Capacity, RunMemory
@@ -97,12 +97,10 @@ class Observed(NfaMatcher):
         self._meet(columns, len(batch), is_asked=is_asked)
         return columns
 
-    def _take_alone(
-        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None
-    ) -> Ints:
+    def _take_alone(self, event: Single, start: int) -> Ints:
         memory = self._memory
-        columns = super()._take_alone(at, graph, terms, start, event)
-        self._place = self._window.place(at.time, start), at.time
+        columns = super()._take_alone(event, start)
+        self._place = self._window.place(event.at.time, start), event.at.time
         self._since_shown += 1
         is_asked = self._pace.is_exact or self._since_shown >= self._apart
         if is_asked:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from spaseq.alone import Single
 from spaseq.bounds import Policy, Shed, WorkClock
 from spaseq.errors import warn_within
-from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.events import EventBatch
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.matcher import PushedPattern
 from spaseq.matching.nfa.compiled import _kernel_layout as status
@@ -84,17 +84,15 @@ class SheddingSkip(SkipMatcher):
                 f"the {bound.pool.size:,} that all queries together may take: give more memory"
             )
 
-    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern]) -> bool:
         """See ``Quick.expect``: not where simultaneous events of several streams wait for each other."""
-        return self._ranked is None and super().expect(asked, clock)
+        return self._ranked is None and super().expect(asked)
 
-    def take_single(
-        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
-    ) -> Iterator[Block] | None:
+    def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
         """See ``Quick.take_single``: what is to be done between events waits for some of them."""
         begin = self._bound.clock()
-        columns = self._take_alone(at, graph, terms, start, event)
-        ended, now = self._run_alone(columns), self._measure(at.time, start)
+        columns = self._take_alone(event, start)
+        ended, now = self._run_alone(columns), self._measure(event.at.time, start)
         if ended != status.DONE or self.families.found:
             return self._completes(columns, start, ended, begin, now)
         self._end_one(begin, now)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from spaseq.alone import Single
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.events import EventBatch
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.matcher import Immediate, PushedPattern, UnsolvedError
@@ -71,29 +71,19 @@ class TecsMatcher(Update, Immediate):
 
     # --- events that come alone -----------------------------------------------------------------
 
-    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern]) -> bool:
         """See ``Quick.expect``."""
-        return self._alone.taking.expect(asked, clock)
+        return self._alone.taking.expect(asked)
 
     def counts(self) -> Counts | None:
         """See ``Quick.counts``."""
         return self._alone.taking.counts()
 
-    def take_one(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[Block] | None:
-        """See ``Quick.take_one``."""
-        before = self.memory.unread
-        self.take(batch, start, solutions)
-        return self.unread() if self.memory.unread > before else None
-
-    def take_single(
-        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
-    ) -> Iterator[Block] | None:
+    def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
         """See ``Quick.take_single``."""
         before = self.memory.unread
         # Those that were given away, ``take`` thinks of.
-        if self._reading.least is not None or not self._alone.take(at, graph, terms, start, event):
+        if self._reading.least is not None or not self._alone.take(event, start):
             raise UnsolvedError
         return self._reading.waited() if self.memory.unread > before else None
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import EARLIEST, EventBatch, Stamp
+from spaseq.events import EARLIEST, EventBatch
 from spaseq.language.syntax import Consume
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
@@ -180,11 +180,11 @@ class SingleUpdate:
         self._events, self._ranks = np.zeros((2, rows), dtype=np.int64)
         self._keys = np.zeros(rows * self._n_keys, dtype=np.int64)
 
-    def take(self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None) -> bool:
+    def take(self, event: Single, start: int) -> bool:
         """Takes an event, of which nothing is enumerated; false, and nothing done, if it is large."""
-        update, axis = self._update, self._window.place(at.time, start)
+        update, axis = self._update, self._window.place(event.at.time, start)
         update.memory.forget_read()
-        batch = self.taking.take(at, graph, terms, start, axis, update.oldest(axis), event)
+        batch = self.taking.take(event, start, axis, update.oldest(axis))
         if batch is None:
             return False
         rows = self._spread(batch)
@@ -192,7 +192,7 @@ class SingleUpdate:
             self._make_room(2 * abs(rows))
             rows = self._spread(batch)
         count = abs(rows)
-        self._axis[0], self._time[0], self._stream[0] = axis, at.time, at.stream
+        self._axis[0], self._time[0], self._stream[0] = axis, event.at.time, event.at.stream
         columns = LabelColumns(
             self._label, self._axis, self._time, self._stream, self._events[:count],
             self._keys[: count * self._n_keys], self._ranks[: max(rows, 0)], self._cursors, self._ends,

@@ -150,15 +150,14 @@ class Singles:
         """Whether there is room for one event more with so many terms."""
         return self.size < _MOST and self.used + k.EVENT_HEADER + terms <= _LOG
 
-    def write(
-        self, position: int, at: Stamp, rank: int, graph: int, terms: Sequence[int], axis: int, limit: int
-    ) -> None:
+    def write(self, event: Single, position: int, rank: int, axis: int, limit: int) -> None:
         """Puts an event, which ``fits``, behind the others; it is none of them until it is added.
 
         ``rank``: that of its stream; ``axis``: its place there; all ids are below ``limit``.
         """
-        triples, (time, stream, n) = len(terms) // 3, at
-        header = position, time, n, axis, self.size, limit, triples, rank, stream, graph
+        terms, (time, stream, n) = event.terms, event.at
+        triples = len(terms) // 3
+        header = position, time, n, axis, self.size, limit, triples, rank, stream, event.named
         if triples <= MOST_TRIPLES:
             _WORDS[triples].pack_into(self._words, 8 * self.used, *header, *terms)
         else:

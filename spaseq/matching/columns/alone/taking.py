@@ -42,7 +42,7 @@ _MOST_KNOWN: Final = 1 << 16
 class Joins:
     """Joins of an event's triples by compiled code; ``batch`` is the event as the runs kernel reads it.
 
-    What is more than a join of few triples and filters of numbers is given to it. ``asks``: there is such.
+    What is more than a join of few triples and filters of numbers is given to it.
     """
 
     def __init__(
@@ -107,21 +107,16 @@ class Joins:
         self._numbers = Numbers.of(dictionary)
         self._numbers.cover(np.array([*programs.constants], dtype=np.int64))
         self._floats = np.zeros(1 + 2 * v.DEEPEST)
-        self.asks = bool(self._given)
         self.batch = np.zeros(size, dtype=np.int64)
         self._words = self.batch.data
         self.batch[places : places + width] = np.arange(width)
         self._kept: Ints | None = None
 
-    def take(self, singles: Singles, terms: int, event: Single | None) -> int:
-        """Joins the event that was written last; returns what ``_kernel_alone.alone`` does.
-
-        ``event``: it as an object, where it ``asks``.
-        """
+    def take(self, singles: Singles, terms: int, event: Single) -> int:
+        """Joins the event that was written last; returns what ``_kernel_alone.alone`` does."""
         if terms > _MOST_TERMS:
             return k.LARGE
         for solve, at in self._given:
-            assert event is not None
             found = solve(event)
             if found is None or len(found) > k.MOST_ROWS:
                 return k.LARGE
@@ -232,7 +227,6 @@ class Taking:
         self._ordered_by = ordered_by
         # What is asked of the events; those that came, once one has.
         self._asked: Sequence[PushedPattern] = ()
-        self._clock = Clock.TICKS
         self._singles: Singles | None = None
         self._joins: Joins | None = None
         self._placed: list[tuple[int, int]] = []
@@ -243,88 +237,66 @@ class Taking:
         """That of a stream."""
         return 0 if len(self._streams) == 1 else self._streams[stream]
 
-    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern]) -> bool:
         """See ``Quick.expect``."""
         if len(self._streams) > _MOST_STREAMS:
             return False
-        self._asked, self._clock = asked, clock
+        self._asked = asked
         return True
 
     def counts(self) -> Counts | None:
         """See ``Quick.counts``."""
         return None if self._singles is None else self._singles.counts()
 
-    def take(
-        self,
-        at: Stamp,
-        graph: int,
-        terms: Sequence[int],
-        start: int,
-        axis: int,
-        oldest: int,
-        event: Single | None,
-    ) -> Ints | None:
+    def take(self, event: Single, start: int, axis: int, oldest: int) -> Ints | None:
         """Takes an event, and gives it to the kernel: in ``axis`` it lies there.
 
         None if it is too large for that. What this gives holds until the next event.
         """
-        singles, joins, numbers, count = self._singles, self._joins, self._numbers, len(terms)
+        singles, joins, numbers, count = self._singles, self._joins, self._numbers, len(event.terms)
         if singles is None or joins is None:
-            singles, joins = self._begin()
-        self._history.make_room(singles, start, count)
-        if not singles.fits(count):
+            singles, joins = self._begin(event.clock)
+        if not self._history.make_room(singles, start, count):
             return None
-        rank = self.rank(at.stream)
-        singles.write(start, at, rank, graph, terms, axis, len(numbers.codes))
-        if event is None and joins.asks:
-            event = Single(self._dictionary, self._clock, at, graph, terms)
+        singles.write(event, start, self.rank(event.at.stream), axis, len(numbers.codes))
         size = joins.take(singles, count, event)
         if size != LARGE:
             self._history.add_one(singles, start, count, axis, oldest)
             if size < 0:
                 numbers.cover_few(joins.batch[joins.values : -size].tolist())
             return joins.batch
-        solved = self._solved(event or Single(self._dictionary, self._clock, at, graph, terms))
+        solved = self._solved(event)
         if solved is None:
             return None
-        self._keep(singles, solved, at, graph, terms, start, axis)
+        self._keep(singles, solved, event, start, axis)
         self._history.add_one(singles, start, count, axis, oldest)
-        return self._one(singles, at, start, solved, axis)
+        return self._one(singles, event.at, start, solved, axis)
 
-    def solve(self, at: Stamp, graph: int, terms: Sequence[int], event: Single | None) -> list[Values] | None:
+    def solve(self, event: Single) -> list[Values] | None:
         """What the GPMs have in an event, which is not taken; None if it is too large."""
-        singles, joins, count = self._singles, self._joins, len(terms)
+        singles, joins, count = self._singles, self._joins, len(event.terms)
         if singles is None or joins is None:
-            singles, joins = self._begin()
+            singles, joins = self._begin(event.clock)
         if not singles.fits(count):
             self._history.end_singles()
         if not singles.fits(count):
             return None
-        singles.write(0, at, self.rank(at.stream), graph, terms, 0, len(self._numbers.codes))
-        if event is None and joins.asks:
-            event = Single(self._dictionary, self._clock, at, graph, terms)
+        singles.write(event, 0, self.rank(event.at.stream), 0, len(self._numbers.codes))
         if joins.take(singles, count, event) != LARGE:
             return singles.given()
-        return self._solved(event or Single(self._dictionary, self._clock, at, graph, terms))
+        return self._solved(event)
 
     def take_solved(
-        self,
-        at: Stamp,
-        graph: int,
-        terms: Sequence[int],
-        start: int,
-        axis: int,
-        oldest: int,
-        solved: Sequence[Values],
+        self, event: Single, start: int, axis: int, oldest: int, solved: Sequence[Values]
     ) -> Ints:
         """As ``take`` of an event of which ``solve`` has given this."""
-        singles, count = self._singles, len(terms)
+        singles, count = self._singles, len(event.terms)
         assert singles is not None
         self._history.make_room(singles, start, count)
-        singles.write(start, at, self.rank(at.stream), graph, terms, axis, len(self._numbers.codes))
-        self._keep(singles, solved, at, graph, terms, start, axis)
+        singles.write(event, start, self.rank(event.at.stream), axis, len(self._numbers.codes))
+        self._keep(singles, solved, event, start, axis)
         self._history.add_one(singles, start, count, axis, oldest)
-        return self._one(singles, at, start, solved, axis)
+        return self._one(singles, event.at, start, solved, axis)
 
     def count(self, solved: Sequence[Values]) -> None:
         """Counts an event of which ``solve`` has given this, and which is not taken alone."""
@@ -342,22 +314,13 @@ class Taking:
             found.append(Solutions(len(at), at, dict(zip(asked.names, rows.T, strict=True))))
         return found
 
-    def _keep(
-        self,
-        singles: Singles,
-        solved: Sequence[Values],
-        at: Stamp,
-        graph: int,
-        terms: Sequence[int],
-        start: int,
-        axis: int,
-    ) -> None:
+    def _keep(self, singles: Singles, solved: Sequence[Values], event: Single, start: int, axis: int) -> None:
         """Keeps the solutions of the event that was written, which is written anew if there is no room."""
         if not singles.solved(solved):
             self._history.end_singles()
             singles.widen(solved)
             singles.solved(solved)
-            singles.write(start, at, self.rank(at.stream), graph, terms, axis, len(self._numbers.codes))
+            singles.write(event, start, self.rank(event.at.stream), axis, len(self._numbers.codes))
 
     def _solved(self, event: Single) -> list[Values] | None:
         """What each GPM has in an event; None for a large one."""
@@ -369,7 +332,7 @@ class Taking:
             found.append(values)
         return found
 
-    def _begin(self) -> tuple[Singles, Joins]:
+    def _begin(self, clock: Clock) -> tuple[Singles, Joins]:
         """The first event that comes alone is there."""
         asked = self._asked
         by_number = {of.number: of for of in asked}
@@ -383,7 +346,7 @@ class Taking:
         told = [of.is_told for of in asked]
         tells = [of.tell for of in asked]
         singles = Singles(
-            self._dictionary, self._clock, names, questions, told, tells, self.watch, self._ordered_by
+            self._dictionary, clock, names, questions, told, tells, self.watch, self._ordered_by
         )
         self._singles, self._joins = singles, joins
         return singles, joins

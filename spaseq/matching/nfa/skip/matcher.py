@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spaseq.alone import Single, gathered
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import EARLIEST, END, LATEST, Clock, EventBatch, Stamp
+from spaseq.events import EARLIEST, END, LATEST, Clock, EventBatch
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.batches import BatchColumns
@@ -230,10 +230,9 @@ class SkipMatcher:
         """See ``Quick.gpms``."""
         return self._compiled.gpms
 
-    def expect(self, asked: Sequence[PushedPattern], clock: Clock) -> bool:
+    def expect(self, asked: Sequence[PushedPattern]) -> bool:
         """See ``Quick.expect``."""
-        self._clock = clock
-        return self._columns.expect(asked, clock)
+        return self._columns.expect(asked)
 
     def counts(self) -> Counts | None:
         """See ``Quick.counts``."""
@@ -241,19 +240,11 @@ class SkipMatcher:
             self._gather(self._ranked)
         return self._columns.taking.counts()
 
-    def take_one(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[Block] | None:
-        """See ``Quick.take_one``."""
-        return self.process(batch, start, solutions)
-
-    def take_single(
-        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
-    ) -> Iterator[Block] | None:
+    def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
         """See ``Quick.take_single``: time has come to the event's thereby, too."""
         if self._ranked is not None:
-            return self._take_ranked(self._ranked, at, graph, terms, event)
-        return self._complete(self._take_alone(at, graph, terms, start, event), start)
+            return self._take_ranked(self._ranked, event)
+        return self._complete(self._take_alone(event, start), start)
 
     def _complete(self, columns: Ints, start: int) -> Iterator[Block] | None:
         """What an event completes that came alone, as the kernel reads it."""
@@ -262,24 +253,22 @@ class SkipMatcher:
             return None
         return self._go_on(columns, start, ended)
 
-    def _take_ranked(
-        self, ranked: RankedEvents, at: Stamp, graph: int, terms: Sequence[int], event: Single | None
-    ) -> Iterator[Block] | None:
+    def _take_ranked(self, ranked: RankedEvents, event: Single) -> Iterator[Block] | None:
         """Takes an event of one of several streams, or holds it as long as others may come before it."""
-        taking, time, rank = self._columns.taking, at.time, ranked.rank(at.stream)
+        taking, time, rank = self._columns.taking, event.at.time, ranked.rank(event.at.stream)
         if ranked.time == time:
             raise UnsolvedError  # to be put in order with the batch that is held
         found: list[Block] = []
         if rank > 0:
-            solved = taking.solve(at, graph, terms, event)
+            solved = taking.solve(event)
             if solved is None:
                 raise UnsolvedError
             found += self.advance(time)
-            ranked.hold(rank, at, graph, terms, solved)
+            ranked.hold(rank, event, solved)
             return iter(found) if found else None
         found += self._released(ranked, time)
         axis = self._window.place(time, ranked.next)
-        columns = taking.take(at, graph, terms, ranked.next, axis, self._oldest(axis), event)
+        columns = taking.take(event, ranked.next, axis, self._oldest(axis))
         if columns is None:
             self._before = found
             raise UnsolvedError
@@ -290,9 +279,9 @@ class SkipMatcher:
         """What those complete that were held before a time."""
         yield from self._in_order(ranked.advance(time))
         for held in ranked.due(time):
-            axis = self._window.place(held.at.time, ranked.next)
+            axis = self._window.place(held.event.at.time, ranked.next)
             columns = self._columns.taking.take_solved(
-                held.at, held.graph, held.terms, ranked.next, axis, self._oldest(axis), held.solved
+                held.event, ranked.next, axis, self._oldest(axis), held.solved
             )
             yield from self._complete(columns, ranked.step()) or ()
 
@@ -303,8 +292,7 @@ class SkipMatcher:
         taking, held, ranked.held = self._columns.taking, ranked.held, []
         for one in held:
             taking.count(one.solved)
-        events = [Single(self._dictionary, self._clock, one.at, one.graph, one.terms) for one in held]
-        ranked.keep(gathered(events), taking.tables([one.solved for one in held]))
+        ranked.keep(gathered([one.event for one in held]), taking.tables([one.solved for one in held]))
 
     @property
     def waits(self) -> bool:
@@ -372,12 +360,10 @@ class SkipMatcher:
 
     # --- columns in ---------------------------------------------------------------------------
 
-    def _take_alone(
-        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None
-    ) -> Ints:
+    def _take_alone(self, event: Single, start: int) -> Ints:
         """An event that came alone as the kernel reads it; see ``Quick.take_single``."""
-        axis = self._window.place(at.time, start)
-        columns = self._columns.taking.take(at, graph, terms, start, axis, self._oldest(axis), event)
+        axis = self._window.place(event.at.time, start)
+        columns = self._columns.taking.take(event, start, axis, self._oldest(axis))
         if columns is None:
             raise UnsolvedError
         return columns

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.events import EventBatch, Stamp, concatenate
+from spaseq.alone import Single
+from spaseq.events import EventBatch, concatenate
 from spaseq.matching.columns.chunk import SolvedBatch
 from spaseq.matching.nfa.skip.preference import Rank
 from spaseq.patterns.sharing import Values
@@ -38,9 +39,7 @@ class HeldEvent(NamedTuple):
 
     rank: int
     n: int
-    at: Stamp
-    graph: int
-    terms: Sequence[int]
+    event: Single
     solved: Sequence[Values]
 
 
@@ -60,10 +59,10 @@ class RankedEvents:
         dictionary.hold(self)
 
     def live_ids(self) -> Iterable[Ints]:
-        """The ids in what came alone and in its solutions."""
+        """The ids in the solutions of what came alone."""
         for held in self.held:
             rows = [term for values in held.solved for row in values for term in row]
-            yield np.array([held.at.stream, held.graph, *held.terms, *rows], dtype=np.int64)
+            yield np.array(rows, dtype=np.int64)
 
     @property
     def time(self) -> int | None:
@@ -73,7 +72,7 @@ class RankedEvents:
     def oldest(self, otherwise: int) -> int:
         """The time of what is held, if anything is."""
         if self.held:
-            return self.held[0].at.time
+            return self.held[0].event.at.time
         return otherwise if self._held is None else self._held.batch.time.item(0)
 
     def rank(self, stream: int) -> int:
@@ -85,13 +84,13 @@ class RankedEvents:
         self.next += 1
         return self.next - 1
 
-    def hold(self, rank: int, at: Stamp, graph: int, terms: Sequence[int], solved: Sequence[Values]) -> None:
+    def hold(self, rank: int, event: Single, solved: Sequence[Values]) -> None:
         """Holds an event that came alone."""
-        insort(self.held, HeldEvent(rank, at.n, at, graph, terms, solved))
+        insort(self.held, HeldEvent(rank, event.at.n, event, solved))
 
     def due(self, time: int) -> Sequence[HeldEvent]:
         """What came alone and was held before a time; it is not any more."""
-        if not self.held or self.held[0].at.time >= time:
+        if not self.held or self.held[0].event.at.time >= time:
             return ()
         due, self.held = self.held, []
         return due

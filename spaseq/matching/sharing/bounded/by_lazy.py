@@ -12,7 +12,7 @@ import numpy as np
 
 from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import EventBatch, Stamp
+from spaseq.events import EventBatch
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.chunk import SolvedBatch
 from spaseq.matching.lazy.tables import LazyTables
@@ -74,11 +74,9 @@ class SheddingSharedLazy(SheddingLazy, SharedLazy, SharedShedding):
         self._at = start
         return super()._take(batch, start, solutions)
 
-    def _take_alone(
-        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None
-    ) -> Ints:
+    def _take_alone(self, event: Single, start: int) -> Ints:
         self._at = start
-        return super()._take_alone(at, graph, terms, start, event)
+        return super()._take_alone(event, start)
 
     def _matched(self, found: Ints, choices: Ints) -> Iterator[Block]:
         self._group.give(found, choices, self._at)

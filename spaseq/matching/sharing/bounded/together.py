@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.bounds import Bound
-from spaseq.events import EventBatch, Stamp
+from spaseq.events import EventBatch
 from spaseq.limits import Budget
 from spaseq.matching.columns.matcher import UnsolvedError
 from spaseq.matching.model import StreamWindow
@@ -41,7 +42,7 @@ class SharedShedding(ABC):
         """Takes events."""
 
     @abstractmethod
-    def found_in_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> object:
+    def found_in_one(self, event: Single, start: int) -> object:
         """The same of one that came alone. Raises as ``take_single`` does."""
 
     @abstractmethod
@@ -94,10 +95,10 @@ class BoundedGroup(PrefixGroup):
         self.reached = start + len(batch)
         self._whole.found_in(batch, start, solutions)
 
-    def look_one(self, at: Stamp, graph: int, terms: Sequence[int], start: int) -> bool:
+    def look_one(self, event: Single, start: int) -> bool:
         reached, self.reached = self.reached, start + 1
         try:
-            self._whole.found_in_one(at, graph, terms, start)
+            self._whole.found_in_one(event, start)
         except UnsolvedError:
             self.reached = reached
             return False
