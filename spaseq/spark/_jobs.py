@@ -24,7 +24,7 @@ from spaseq.spark._checkpoints import require_begun_by
 from spaseq.spark.background._contents import contents
 from spaseq.spark.background._placing import placed
 from spaseq.spark.background.frames import BROADCAST_LIMIT, SparkKnowledge
-from spaseq.spark.sessions import prepare_session
+from spaseq.spark.sessions import prepare_session, require_streams
 from spaseq.spark.stages._bounds import bound_of
 from spaseq.spark.stages._job import KEPT, Job, bucket_numbers, canonical, needs, pattern_of, pickled
 
@@ -102,6 +102,7 @@ def job_of(
     """
     functions = pickled(query)
     if is_stream:
+        require_streams("a stream")
         _require_deterministic(query)
     graphs = kb if isinstance(kb, KnowledgeBase | SparkKnowledge) else KnowledgeBase(kb or {})
     graphs.require(query)

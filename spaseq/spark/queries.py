@@ -30,12 +30,13 @@ from spaseq.spark._checkpoints import JOB
 from spaseq.spark._jobs import Graphs, Options, Settings, job_of, milliseconds_of
 from spaseq.spark.background._background import filed
 from spaseq.spark.background._placing import between, stage_schema
+from spaseq.spark.sessions import frame_of, require_classic
 from spaseq.spark.sinks._columns import Columns, expanded, typed, types_of
 from spaseq.spark.sinks.feedback import require_read
 from spaseq.spark.sinks.files import counted
 from spaseq.spark.source._blocks import ARROW, read_row
 from spaseq.spark.source._files import normal
-from spaseq.spark.source._pieces import Cutter, Place
+from spaseq.spark.source._pieces import PIECE, Cutter, Place
 from spaseq.spark.source._rows import behind, read_rows
 from spaseq.spark.source._told import (
     Told,
@@ -44,12 +45,10 @@ from spaseq.spark.source._told import (
     hearing,
     telling_letters,
 )
-from spaseq.spark.source.datasource import PIECE, streams_text
 from spaseq.spark.source.kafka import topics_of
 from spaseq.spark.stages._job import Job
-from spaseq.spark.stages._processor import BucketProcessor
 from spaseq.spark.stages._stateless import conforming
-from spaseq.spark.stages.arrow import ANSWERS, all_at_once, from_blocks, from_rows
+from spaseq.spark.stages.arrow import ANSWERS, TIMED_ANSWERS, all_at_once, from_blocks, from_rows
 from spaseq.terms.dictionary import Dictionary
 
 _LEFT_OUT: Final = (
@@ -131,6 +130,7 @@ def _found(
     told: Accumulator[Told] | None,
 ) -> DataFrame:
     """The answers; ``told`` hears of malformed events."""
+    require_classic(events)
     require_read(events)
     check_events(events, query)
     spark = events.sparkSession
@@ -160,7 +160,7 @@ def _found(
     else:
         parts = [events if known is None else known.rows]
     read = [_between(job, background, part.mapInArrow(stage, stage_schema(job))) for part in parts]
-    marked = [_marked(rows.drop("events"), settings.allowed, clock) for rows in read]
+    marked = [_marked(rows.drop("events"), settings.allowed, job) for rows in read]
     return _answers(job, reduce(DataFrame.union, marked), failed, settings)
 
 
@@ -190,13 +190,18 @@ def matches(
     Columns: ``start`` and ``end`` (timestamps, or integers on ticks), ``partition``, ``events`` (per GPM),
     ``bindings`` (JSON), ``graph`` (the N-Triples of CONSTRUCT), ``json`` (all of it). With ``columns``, these
     variables, too, with their values as Spark's types: ``"price double, k string"``, a StructType, a mapping
-    from names to types, or a list of names, whose values are text. Then there is a row for each of
-    ``bindings``, and null for what is not bound or of another type. Malformed events, which ``answers`` would
+    from names to types, or a list of names, whose values are text. A type ``"{id}"`` in a mapping is a column
+    of the template of ``events``: the variable's terms come back as that column's values, so that matches
+    join with the table. Then there is a row for each of ``bindings``, and null for what is not bound or of
+    another type. Malformed events, which ``answers`` would
     tell of, are told of by a warning; of a stream, the observed metrics ``answers`` count them, and those
     that come late.
     """
+    require_classic(events)
     prepared = as_query(query)
-    wanted = None if columns is None else types_of(columns, prepared)
+    known = behind(events)
+    keys = None if known is None else known.keys
+    wanted = None if columns is None else types_of(columns, prepared, keys)
     settings = Settings(**options)
     require_read(events)
     check_events(events, prepared)
@@ -234,7 +239,7 @@ def run(
 def answers_of(plan: Prepared) -> DataFrame:
     """The second half of ``run``, after ``planned``: the answers (see there)."""
     lateness = plan.settings.allowed
-    parts = [_marked(rows.drop("source"), lateness, plan.job.clock) for rows in plan.between]
+    parts = [_marked(rows.drop("source"), lateness, plan.job) for rows in plan.between]
     return _answers(plan.job, reduce(DataFrame.union, parts), plan.failed, plan.settings)
 
 
@@ -267,6 +272,7 @@ def _planned(
     piece_bytes: int,
     settings: Settings,
 ) -> Prepared:
+    require_classic(spark)
     lateness, is_stream = settings.allowed, settings.checkpoint is not None
     for stream in streams.values():
         if isinstance(stream, str):
@@ -287,6 +293,8 @@ def _planned(
     if not is_stream:
         read = [pieces_of(spark, iri, *source, piece_bytes) for iri, source in located.items()]
     else:
+        from spaseq.spark.source.datasource import streams_text
+
         # One source for all streams, which knows when all have ended; it gives but the places of bytes.
         said: dict[str, str | int] = {
             "streams": streams_text(located),
@@ -338,8 +346,12 @@ def _answers(job: Job, between: DataFrame, failed: Accumulator[Told] | None, set
     if between.isStreaming:
         if job.kb is not None:
             job = replace(job, kb=filed(between.sparkSession, job.kb.value))
+        from spaseq.spark.stages._processor import BucketProcessor
+
+        processor = BucketProcessor(job, told, failed)
+        schema, event_time = (TIMED_ANSWERS, "end") if job.has_event_time else (ANSWERS, "")
         found = between.groupBy("bucket").transformWithStateInPandas(
-            BucketProcessor(job, told, failed), ANSWERS, "append", "eventTime"
+            processor, schema, "append", "eventTime", eventTimeColumnName=event_time
         )
     else:
         partitions = len(job.buckets)
@@ -355,10 +367,15 @@ def _answers(job: Job, between: DataFrame, failed: Accumulator[Told] | None, set
     return found.withMetadata("json", {JOB: json.dumps(identity)})
 
 
-def _marked(rows: DataFrame, lateness: timedelta, clock: Clock) -> DataFrame:
-    """What comes from the stateless stage; of a stream, with a watermark."""
+def _marked(rows: DataFrame, lateness: timedelta, job: Job) -> DataFrame:
+    """Return the rows of the stateless stage; of a stream, with a watermark.
+
+    If matches have an event time, the watermark is a millisecond earlier, since Spark refuses an event time
+    that equals it: see ``Buckets``.
+    """
     if rows.isStreaming:
-        rows = rows.withWatermark("at", f"{milliseconds_of(lateness, clock)} milliseconds")
+        delay = milliseconds_of(lateness, job.clock) + job.has_event_time
+        rows = rows.withWatermark("at", f"{delay} milliseconds")
     # Without `at`, or Spark would drop late rows itself, unseen.
     return rows.drop("at")
 
@@ -394,4 +411,4 @@ def pieces_of(
     Not by ``format("spaseq")``: that asks Python processes for the plan, and others to read it.
     """
     rows = [piece.row(stream) for piece, _ in Cutter(location, options, size).after(Place())]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=ARROW))
+    return frame_of(spark, pa.Table.from_pylist(rows, schema=ARROW))

@@ -13,12 +13,19 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 import pyspark
 from pyspark import SparkConf, SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.utils import is_remote
 
 from spaseq.errors import EngineError
-from spaseq.spark.source.datasource import register
+
+#: PySpark's version, such as (4, 1).
+VERSION: Final = tuple(map(int, pyspark.__version__.split(".")[:2]))
+#: Since this version there are Python data sources and stateful processors.
+_STREAMS: Final = (4, 0)
 
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _LOG: Final = Path(__file__).with_name("log4j2.properties")
@@ -35,7 +42,8 @@ _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 #: third of what a small micro-batch costs.
 _ON_ONE_MACHINE: Final = {
     "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+        f"org.apache.spark.sql.execution.streaming{'.checkpointing' if VERSION >= (4, 1) else ''}"
+        ".FileSystemBasedCheckpointFileManager"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
@@ -69,6 +77,8 @@ def session(
     ``memory``: the driver's, 2g by default. ``packages``: of Maven, as ``group:artifact:version``; ``jars``:
     their files. Raises EngineError if these are asked of a JVM that runs already, and has not got them.
     """
+    if is_remote() or "SPARK_REMOTE" in os.environ:
+        raise EngineError(_CONNECT)
     active = SparkSession.getActiveSession()
     if active is not None or _GATEWAY in os.environ:
         known = _of_jvm() if active is None else dict(active.sparkContext.getConf().getAll())
@@ -169,14 +179,57 @@ def _require(known: Mapping[str, str], packages: Sequence[str], jars: Sequence[s
             )
 
 
+_CONNECT: Final = (
+    "spaseq runs on Spark's classic sessions, and this one is of Spark Connect: submit the program "
+    "(spark-submit), or start a session with master(…) and without SPARK_REMOTE"
+)
+
+
+def require_classic(known: SparkSession | DataFrame) -> None:
+    """Raise EngineError for a session of Spark Connect, and for a DataFrame of one."""
+    if type(known).__module__.startswith("pyspark.sql.connect."):
+        raise EngineError(_CONNECT)
+
+
+def require_streams(what: str) -> None:
+    """Raise EngineError if PySpark is too old for this."""
+    if VERSION < _STREAMS:
+        raise EngineError(f"{what} needs PySpark 4.0 or later, not {pyspark.__version__}: run a batch")
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``format("spaseq")`` known to a session. Raises EngineError before PySpark 4.0."""
+    require_classic(spark)
+    require_streams('format("spaseq")')
+    from spaseq.spark.source._triggers import listen
+    from spaseq.spark.source.datasource import SpaseqDataSource
+
+    spark.dataSource.register(SpaseqDataSource)
+    listen(spark)
+
+
+def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """Return the rows of a table of Arrow's as a DataFrame."""
+    if VERSION >= _STREAMS:
+        return spark.createDataFrame(table)
+    return spark.createDataFrame(table.to_pylist(), from_arrow_schema(table.schema))  # type: ignore[type-var]
+
+
+def table_of(rows: DataFrame) -> pa.Table:
+    """Return the rows of a DataFrame as a table of Arrow's."""
+    if VERSION >= _STREAMS:
+        return rows.toArrow()
+    return pa.Table.from_batches(rows._collect_as_arrow(), to_arrow_schema(rows.schema))  # type: ignore[operator]
+
+
 def prepare_session(spark: SparkSession) -> None:
-    """What every query needs: the source's name, and a state store that holds large values.
+    """Make the source known, and choose a state store that holds large values.
 
     Raises EngineError for a session of Spark Connect.
     """
-    if type(spark).__module__.startswith("pyspark.sql.connect."):
-        raise EngineError("queries run on Spark's classic sessions, and this one is of Spark Connect")
-    register(spark)
+    require_classic(spark)
+    if VERSION >= _STREAMS:
+        register(spark)
     if str(spark.conf.get(_PROVIDER)).endswith(".HDFSBackedStateStoreProvider"):  # Spark's own default
         spark.conf.set(_PROVIDER, _ROCKSDB)
 

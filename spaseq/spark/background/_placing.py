@@ -21,6 +21,7 @@ from spaseq.spark.background._background import asked_once, tables, whole
 from spaseq.spark.background._joined import background_schema, keyed, names_of, on_found, texts, width
 from spaseq.spark.background._lookups import lookups
 from spaseq.spark.background.frames import SparkKnowledge
+from spaseq.spark.sessions import frame_of
 from spaseq.spark.stages._job import Job, Joined, bucket_numbers
 from spaseq.spark.stages.arrow import BETWEEN
 from spaseq.terms.dictionary import Dictionary
@@ -60,7 +61,7 @@ def placed(
     for number, graph in enumerate(asked):
         found = _found(graphs, pattern, graph, dictionary, limit if graph in with_key else _ALL)
         if isinstance(found, Solutions) and graph in with_key and len(found) > limit:
-            found = spark.createDataFrame(texts(found, names_of(graph), dictionary))
+            found = frame_of(spark, texts(found, names_of(graph), dictionary))
         if isinstance(found, Solutions):
             reason = f"no variable of GRAPH {graph.name} is bound by every event that asks it"
             _warn_beyond(limit, len(found), reason)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
@@ -26,6 +26,8 @@ from spaseq.terms.dictionary import UNBOUND, Dictionary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from spaseq.spark.sinks._columns import Key
 
 #: ``clock`` is ``instants`` or ``ticks``, ``time`` a count on it; ``graph`` is the name of the event's graph,
 #: an IRI, or null; ``payload`` the graph as N-Triples. ``bad`` is the dead letter (see ``_lines``) of what
@@ -225,12 +227,14 @@ Reading = Callable[[pa.RecordBatch, Dictionary, list[BadEvent]], Iterator[EventB
 class Behind:
     """The rows that events are made of, and how. A query reads these rows, with no N-Triples in between.
 
-    ``by_stream`` gives the rows of each stream, which has a watermark of its own.
+    ``by_stream`` gives the rows of each stream, which has a watermark of its own. ``keys`` are the columns of
+    the template, None where there is none.
     """
 
     rows: DataFrame
     reading: Reading
     by_stream: Callable[[], list[DataFrame]]
+    keys: Mapping[str, Key] | None = None
 
     def events(self) -> DataFrame:
         """The events as rows, for whatever else reads them."""

@@ -152,6 +152,14 @@ class Job:
         }
 
     @property
+    def has_event_time(self) -> bool:
+        """Return whether matches have an event time for Spark, which must not be earlier than its watermark.
+
+        False in a batch, on ticks, and where a match may wait for more after its last event.
+        """
+        return self.is_stream and self.clock is Clock.INSTANTS and looks_back(self.pattern) == 1
+
+    @property
     def needs(self) -> Needs:
         """What its stateful stage must see."""
         # On other graphs an event may be wanted that was not, or have another key.

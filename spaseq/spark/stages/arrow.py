@@ -11,18 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.accumulators import Accumulator
-from pyspark.sql.streaming.stateful_processor import (
-    MapState,
-    StatefulProcessorHandle,
-    TimerValues,
-    ValueState,
-)
 
 from spaseq.events import EARLIEST, EventBatch
 from spaseq.sources import BadEvent
@@ -41,11 +36,22 @@ from spaseq.spark.stages._late import late_among
 from spaseq.spark.stages._stateless import Passed, stage_of
 from spaseq.terms.dictionary import Dictionary
 
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import (
+        MapState,
+        StatefulProcessorHandle,
+        TimerValues,
+        ValueState,
+    )
+
 BETWEEN: Final = (
     "at timestamp, bucket int, begin bigint, chunk binary, letter string, over binary, ends boolean, "
     "events bigint"
 )
 ANSWERS: Final = "kind string, line string"
+
+#: The same with the event time of each match, its end.
+TIMED_ANSWERS: Final = f"{ANSWERS}, end timestamp"
 
 _BETWEEN: Final = pa.schema(
     [
@@ -241,6 +247,7 @@ class Buckets:
         self._head = head
         self._chunks = chunks
         self._trails = looks_back(job.pattern) > 1
+        self._has_event_time = job.has_event_time
         task = TaskContext.get()
         # A run has one: what is warm of another run may be of other background graphs, and is not asked for.
         run = task and task.getLocalProperty("spark.jobGroup.id")
@@ -261,7 +268,7 @@ class Buckets:
                 letters = late_among(bytes(over), watermark)
                 told += [(LATE, letter_line(letter, self._job.topics)) for letter in letters]
         if told:
-            yield _frame(told)
+            yield self._frame(told)
         if chunks or (is_over and self._head.exists()):
             yield from self._step(number, timers, tuple(chunks), is_over=is_over)
 
@@ -283,12 +290,26 @@ class Buckets:
             else:
                 telling_shed(said, self._told)
                 if answers := telling_failed(said, self._failed):
-                    yield _frame(answers)
+                    yield self._frame(answers)
+
+    def _frame(self, found: list[Answer]) -> pd.DataFrame:
+        frame = pd.DataFrame(found, columns=["kind", "line"], dtype="object")
+        if self._has_event_time:
+            # A line begins {"start":"…","end":"…"
+            ends = [line.split('"', 8)[7] if kind == MATCH else "NaT" for kind, line in found]
+            times = np.array([end.removesuffix("Z") for end in ends], dtype="datetime64[us]")
+            frame["end"] = pd.Series(times).dt.tz_localize("UTC")
+        return frame
 
     def _watermark(self, timers: TimerValues) -> int:
-        """The least time that may still come; Spark says 0 as long as it knows nothing."""
+        """The least time that may still come; Spark says 0 as long as it knows nothing.
+
+        Spark takes an event time that *is* the watermark for late, and ours is not: see ``queries._marked``.
+        """
         watermark = timers.getCurrentWatermarkInMs()
-        return reached(watermark, self._job.clock) if watermark > 0 else EARLIEST
+        if watermark <= 0:
+            return EARLIEST
+        return reached(watermark + self._has_event_time, self._job.clock)
 
     def _store(self, done: Done, watermark_ms: int) -> None:
         for dropped in done.changes.dropped:
@@ -297,7 +318,8 @@ class Buckets:
             self._chunks.updateValue((added,), (data,))
         due = _NO_TIMER
         if done.held is not None:
-            due = max(watermark_ms, milliseconds(done.held, self._job.clock)) + 1
+            held_ms = milliseconds(done.held, self._job.clock) - self._has_event_time
+            due = max(watermark_ms, held_ms) + 1
         elif self._trails and done.waits:
             due = watermark_ms + 1
         self._head.update((done.token, done.changes.head, due))
@@ -324,8 +346,4 @@ class _Stored:
         return State(bytes(self.head), {key[0]: bytes(value[0]) for key, value in self.chunks.iterator()})
 
 
-def _frame(found: list[Answer]) -> pd.DataFrame:
-    return pd.DataFrame(found, columns=["kind", "line"], dtype="object")
-
-
-__all__ = ["ANSWERS", "BETWEEN", "Buckets", "all_at_once", "from_blocks", "from_rows"]
+__all__ = ["ANSWERS", "BETWEEN", "TIMED_ANSWERS", "Buckets", "all_at_once", "from_blocks", "from_rows"]
