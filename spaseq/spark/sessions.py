@@ -212,7 +212,7 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     """Return the rows of a table of Arrow's as a DataFrame."""
     if VERSION >= _STREAMS:
         return spark.createDataFrame(table)
-    return spark.createDataFrame(table.to_pylist(), from_arrow_schema(table.schema))  # type: ignore[type-var]
+    return spark.createDataFrame(table.to_pylist(), from_arrow_schema(table.schema))
 
 
 def table_of(rows: DataFrame) -> pa.Table:

@@ -276,7 +276,7 @@ class Bucket:
         return State(self._head(), {kept.number: kept.data for kept in self._kept})
 
     def _head(self) -> bytes:
-        progress = self._remote.progress
+        progress = self._remote.progress(-_END if self._bounds.counted else self._horizon())
         term = self._dictionary.term
         header = {
             "job": self._job.identity,
@@ -285,6 +285,7 @@ class Bucket:
             "position": progress.position,
             "left": progress.left,
             "done": progress.done,
+            "cuts": progress.cuts,
             "drops": [[[str(term(i)) for i in key], at] for key, at in (progress.drops or {}).items()],
             "count": self._count,
         }
@@ -308,7 +309,7 @@ class Bucket:
         if header["job"]["graphs"] != self._job.graphs:
             self._ask_anew()
         drops = {self._key(texts): position for texts, position in header["drops"]}
-        progress = Progress(header["position"], header["left"], header["done"], drops)
+        progress = Progress(header["position"], header["left"], header["done"], drops, header["cuts"])
         if progress.done:
             past = None
         elif self._bounds.counted:

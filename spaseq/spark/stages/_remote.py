@@ -6,10 +6,11 @@ showing them to a new one. So its state is the same for every evaluator, and out
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -48,13 +49,15 @@ class Progress:
     """How far a pipeline is, besides its events.
 
     ``position``: how many events it has seen; ``left``: how many rows LIMIT leaves, None without.
-    ``drops``: per partition, the number of events before its last CONSUME.
+    ``drops``: per partition, the number of events before its last CONSUME. ``cuts``: where AFTER MATCH SKIP
+    lets partitions go on (``Cuts.state``).
     """
 
     position: int = 0
     left: int | None = None
     done: bool = False
     drops: Mapping[Key, int] | None = None
+    cuts: Sequence[Any] = ()
 
 
 class RemotePipeline:
@@ -83,16 +86,18 @@ class RemotePipeline:
             query, dictionary, kb, evaluator, None, start, effort=effort, make_patterns=make_patterns
         )
         self.pipeline.read, self.pipeline.watcher = self._read, self
+        if query.skip is not None:
+            self.pipeline.answers.outlive()
         self._replaying = False
         self._told: int | None = None
         self._shown = 0
         self._drops: dict[Key, int] = {}
 
-    @property
-    def progress(self) -> Progress:
-        """How far it is."""
-        pipeline = self.pipeline
-        return Progress(pipeline.position, pipeline.left, pipeline.done, dict(self._drops))
+    def progress(self, since: int) -> Progress:
+        """Return how far the pipeline is; events before ``since`` are not kept."""
+        pipeline, cuts = self.pipeline, self.pipeline.answers.cuts
+        places = () if cuts is None else cuts.state(since)
+        return Progress(pipeline.position, pipeline.left, pipeline.done, dict(self._drops), places)
 
     def take(self, chunk: Chunk) -> Iterator[MatchBatch]:
         """As ``process``, for a chunk in processing order."""
@@ -116,6 +121,7 @@ class RemotePipeline:
         told when the streams ended, if they ever did, though they may have waited for more.
         """
         pipeline, self._replaying, self._told = self.pipeline, True, told
+        pipeline.answers.warm(progress.cuts)
         count = 0 if chunk is None else len(chunk.batch)
         pipeline.position = self._shown = progress.position - count
         drops = {key: at for key, at in (progress.drops or {}).items() if at > pipeline.position}
@@ -129,7 +135,8 @@ class RemotePipeline:
             pass
         self._drop(drops)
         self._drops, self._shown = drops, pipeline.position
-        pipeline.answers.left, pipeline.done = progress.left, progress.done
+        pipeline.answers.resume(progress.left)
+        pipeline.done = progress.done
         self._replaying = False
 
     def _drop(self, drops: Mapping[Key, int]) -> None:
