@@ -135,7 +135,8 @@ def job_of(
         raise EngineError("kb_changed='replay' takes background graphs within knowledge(broadcast_limit=)")
     shared = spark.sparkContext.broadcast(background.shipped) if graphs.names else None
     known = blake2b(background.shipped, digest_size=8).hexdigest()
-    return replace(job, kb=shared, joined=background.joined, background=known), background.rows
+    job = replace(job, kb=shared, joined=background.joined, background=known, placing=background.text)
+    return job, background.rows
 
 
 def _require_deterministic(query: Query) -> None:

@@ -66,6 +66,29 @@ def test_killed_and_started_again(tmp_path: Path, mode: str, wanted: int) -> Non
     assert not list(tmp_path.glob("out/letters-*"))
 
 
+@pytest.mark.slow
+def test_an_executor_is_killed(tmp_path: Path) -> None:
+    """The stream goes on by itself, on what is left of the cluster."""
+    text, streams = stocks(tmp_path, 2 * EVENTS["save"])
+    (tmp_path / "query.rq").write_text(str(text))
+    Path(str(streams["S"])).rename(tmp_path / "in.nq")
+    process = started("executors", tmp_path)
+    try:
+        while process.poll() is None and _begun(tmp_path) < 2:
+            time.sleep(0.05)
+        java = [number for number, name in _below(process.pid).items() if name == "java"]
+        command = {number: Path(f"/proc/{number}/cmdline").read_bytes() for number in java}
+        executors = [number for number in java if b"CoarseGrainedExecutorBackend" in command[number]]
+        assert len(executors) == 2
+        os.kill(executors[0], signal.SIGKILL)
+        assert process.wait(timeout=400) == 0, (tmp_path / "errors").read_text()[-4_000:]
+    finally:
+        if process.poll() is None:
+            _kill(process, "all")
+    want = [line_of(match) for match in spaseq.run(text, {"S": str(tmp_path / "in.nq")})]
+    assert without_n(_lines("save", tmp_path / "out")) == without_n(want)
+
+
 @contextmanager
 def _topic(folder: Path, count: int) -> Iterator[None]:
     """A broker with a topic of two partitions, and in it the events, by turns."""

@@ -32,11 +32,15 @@ _ALL: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Background graphs of a query: ``shipped`` to every worker, and the rest as ``rows`` (``_joined``)."""
+    """Background graphs of a query: ``shipped`` to every worker, and the rest as ``rows`` (``_joined``).
+
+    ``text`` says of each GRAPH pattern which of the two it is, for Spark's plan.
+    """
 
     shipped: bytes
     joined: Joined | None = None
     rows: DataFrame | None = None
+    text: str = ""
 
 
 def placed(
@@ -54,9 +58,10 @@ def placed(
         kb = graphs.local() if isinstance(graphs, SparkKnowledge) else graphs
         triples = sum(map(len, kb._graphs.triples.values()))
         _warn_beyond(limit, triples, "the background graphs are asked by EXISTS, or event by event")
-        return Placed(whole(kb))
+        return Placed(whole(kb), text=f"{', '.join(graphs.names)}: {triples:,} triples in each worker")
     dictionary, with_key = Dictionary(), lookups(pattern)
     here: list[Solutions | None] = []
+    texts_of: list[str] = []
     there: dict[int, DataFrame] = {}
     for number, graph in enumerate(asked):
         found = _found(graphs, pattern, graph, dictionary, limit if graph in with_key else _ALL)
@@ -66,14 +71,16 @@ def placed(
             reason = f"no variable of GRAPH {graph.name} is bound by every event that asks it"
             _warn_beyond(limit, len(found), reason)
             here.append(found)
+            texts_of.append(f"GRAPH {graph.name}: {len(found):,} solutions in each worker")
         else:
             here.append(None)
             there[number] = found
-    shipped = tables(here, dictionary)
+            texts_of.append(f"GRAPH {graph.name}: over {limit:,} solutions, joined by key")
+    shipped, text = tables(here, dictionary), "; ".join(texts_of)
     if not there:
-        return Placed(shipped)
+        return Placed(shipped, text=text)
     joined = Joined(tuple(there), bucket_numbers(partitions))
-    return Placed(shipped, joined, _rows(there, pattern, asked, partitions))
+    return Placed(shipped, joined, _rows(there, pattern, asked, partitions), text)
 
 
 def _found(

@@ -151,6 +151,7 @@ def telling_letters(stage: Stage, told: Accumulator[Told]) -> Stage:
                 told.add({"": (len(lost), lost[0].as_py())})
             yield batch
 
+    run.__name__ = stage.__name__
     return run
 
 

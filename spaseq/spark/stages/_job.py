@@ -111,6 +111,7 @@ class Job:
     ``replays``: whether states have all events with their graphs, to be asked anew if ``graphs`` change.
     ``bound``: what a bucket keeps by shedding; ``shapes``: what events must conform to, as N-Triples, if to
     anything. A checkpoint may go on with others of these. ``functions``: the user's, see ``pickled``.
+    ``placing``: where the background graphs are, as Spark's plan shows it.
     """
 
     text: str
@@ -128,6 +129,7 @@ class Job:
     bound: Bound | None = None
     shapes: str = ""
     functions: bytes = b""
+    placing: str = ""
 
     @property
     def query(self) -> Query:

@@ -28,7 +28,7 @@ from spaseq.spark.background._background import Local
 from spaseq.spark.sinks._lines import BAD, FAILED, LATE, MATCH, SHED, letter_line
 from spaseq.spark.source._blocks import ALL, read_row
 from spaseq.spark.source._rows import Reading, read_rows
-from spaseq.spark.source._told import Told, telling_failed, telling_shed
+from spaseq.spark.source._told import Stage, Told, telling_failed, telling_shed
 from spaseq.spark.stages._bucket import Bucket, State
 from spaseq.spark.stages._job import END_MS, Job, looks_back, milliseconds, reached
 from spaseq.spark.stages._keepers import Answer, Done, Step, blocks, take
@@ -78,7 +78,7 @@ def from_blocks(
     lateness_ms: int,
     told: Accumulator[Told] | None = None,
     failed: Accumulator[Told] | None = None,
-) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+) -> Stage:
     """The stateless stage on the rows of ``_blocks``; or that of ``_asking``, if the job has one."""
 
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -97,7 +97,7 @@ def from_blocks(
             yield _end(job, None if what == ALL else (END_MS + lateness_ms) * 1000)
         freeze_worker()
 
-    return stage
+    return _shown(stage, job)
 
 
 def from_rows(
@@ -105,7 +105,7 @@ def from_rows(
     reading: Reading = read_rows,
     told: Accumulator[Told] | None = None,
     failed: Accumulator[Told] | None = None,
-) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+) -> Stage:
     """The same on rows of events, see ``_rows``; or on others, by what reads them."""
 
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -116,6 +116,12 @@ def from_rows(
         yield from _staged(job, read, told, failed)
         freeze_worker()
 
+    return _shown(stage, job)
+
+
+def _shown(stage: Stage, job: Job) -> Stage:
+    """Name a stage by what Spark's plan is to show: the background graphs, and how each is joined."""
+    stage.__name__ = f"graph_patterns {job.placing}".rstrip()
     return stage
 
 
@@ -180,7 +186,7 @@ def record(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
 
 def all_at_once(
     job: Job, told: Accumulator[Told] | None = None, failed: Accumulator[Told] | None = None
-) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+) -> Stage:
     """The stateful stage where everything is there: rows ordered by bucket and ``begin``.
 
     The ``begin`` of each row is a watermark, so only what overlaps in time is held. ``told`` hears what is
