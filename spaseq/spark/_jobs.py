@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -12,7 +11,7 @@ from typing import Final, Literal, TypedDict, get_args
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spaseq.errors import EngineError, SpaseqWarning
+from spaseq.errors import EngineError, warn
 from spaseq.events import Clock
 from spaseq.language.syntax import FunctionCall, Query
 from spaseq.patterns.expressions.walk import is_volatile, matching_calls
@@ -113,11 +112,9 @@ def job_of(
     replays = settings.kb_changed == "replay" and is_stream and bool(graphs.names)
     group = KEPT.one_group if replays else needs(pattern).one_group
     if group is not None:
-        warnings.warn(
+        warn(
             f"the query runs as one group, on one core of the cluster: {group}. "
-            "spaseq.spark.drive, or the embedded engine, is faster for what fits one process",
-            SpaseqWarning,
-            stacklevel=4,
+            "spaseq.spark.drive, or the embedded engine, is faster for what fits one process"
         )
     buckets = settings.buckets or (STREAM_BUCKETS if is_stream else partitions)
     latency = None if settings.latency is None else _length("latency", settings.latency)

@@ -159,7 +159,7 @@ def _found(
         parts = _by_stream(events, job) if known is None else known.by_stream()
     else:
         parts = [events if known is None else known.rows]
-    read = [_between(job, background, part.mapInArrow(stage, stage_schema(job))) for part in parts]
+    read = [between(job, part.mapInArrow(stage, stage_schema(job)), background) for part in parts]
     marked = [_marked(rows.drop("events"), settings.allowed, job) for rows in read]
     return _answers(job, reduce(DataFrame.union, marked), failed, settings)
 
@@ -232,8 +232,12 @@ def run(
     nothing is late. ``clock``: that of the first event unless given. The other parameters are those of
     ``answers``. ``expanded`` gives the columns of matches.
     """
-    sizes = (follow, most_bytes, piece_bytes)
-    return answers_of(_planned(spark, as_query(query), streams, kb, *sizes, Settings(**options)))
+    return answers_of(
+        planned(
+            spark, as_query(query), streams, kb, follow=follow, most_bytes=most_bytes,
+            piece_bytes=piece_bytes, **options,
+        )
+    )  # fmt: skip
 
 
 def answers_of(plan: Prepared) -> DataFrame:
@@ -259,19 +263,7 @@ def planned(
     ``answers_of`` is the second half; ``drive`` takes its place for a stream that this process drives.
     Raises SourceError for a stream that is not a file, a folder or a pattern.
     """
-    return _planned(spark, query, streams, kb, follow, most_bytes, piece_bytes, Settings(**options))
-
-
-def _planned(
-    spark: SparkSession,
-    query: Query,
-    streams: Mapping[str, StreamSource],
-    kb: Graphs | None,
-    follow: bool,
-    most_bytes: int | None,
-    piece_bytes: int,
-    settings: Settings,
-) -> Prepared:
+    settings = Settings(**options)
     require_classic(spark)
     lateness, is_stream = settings.allowed, settings.checkpoint is not None
     for stream in streams.values():
@@ -310,7 +302,7 @@ def _planned(
     parts = []
     observed: list[Observation] = []
     for number, some in enumerate(read):
-        rows = _between(job, background, some.mapInArrow(stage, stage_schema(job)))
+        rows = between(job, some.mapInArrow(stage, stage_schema(job)), background)
         name = f"stream {number}"
         observation = name if is_stream else Observation(name)
         if isinstance(observation, Observation):
@@ -327,11 +319,6 @@ def in_files(stream: str, location: object) -> str:
     if not isinstance(location, str | Path) or str(location) == "-":
         raise SourceError(f"stream {stream}: Spark reads files and folders, not an open file or a pipe")
     return str(location)
-
-
-def _between(job: Job, background: DataFrame | None, read: DataFrame) -> DataFrame:
-    """What comes from the stateless stage, given what its first or only part has read."""
-    return read if background is None else between(job, read, background)
 
 
 def _answers(job: Job, between: DataFrame, failed: Accumulator[Told] | None, settings: Settings) -> DataFrame:

@@ -23,7 +23,7 @@ from spaseq.spark.background._background import asked_once, entered
 from spaseq.spark.background._lookups import lookups
 from spaseq.spark.source._told import Stage
 from spaseq.spark.stages._job import Job
-from spaseq.spark.stages._stateless import stage_of
+from spaseq.spark.stages._stateless import Stateless, stage_of
 from spaseq.spark.stages.arrow import Batches, all_ended, record, rows_of
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 
@@ -133,7 +133,7 @@ def _passed(job: Job, joined: Mapping[int, Graph], rows: pa.Table) -> Iterator[p
     if told:
         yield record(told)
     for body in bodies:
-        stage = stage_of(job)
+        stage = stage_of(job, Stateless)
         found = _found(rows.filter(asks), joined, stage.dictionary)
         passed = stage.on_found(body, found)
         # The events were counted above.

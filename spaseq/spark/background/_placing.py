@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -12,7 +11,7 @@ from pyoxigraph import NamedNode
 from pyspark.sql import DataFrame, SparkSession
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.errors import SpaseqWarning
+from spaseq.errors import warn
 from spaseq.language.syntax import Graph
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.patterns.spectra.solutions import Solutions
@@ -107,11 +106,7 @@ def _found(
 
 def _warn_beyond(limit: int, size: int, reason: str) -> None:
     if size > limit:
-        warnings.warn(
-            f"{size:,} rows of background go to every worker, though only {limit:,} should: {reason}",
-            SpaseqWarning,
-            stacklevel=6,
-        )
+        warn(f"{size:,} rows of background go to every worker, though only {limit:,} should: {reason}")
 
 
 def _rows(
@@ -130,11 +125,13 @@ def _rows(
     return by_key.sortWithinPartitions("graph", "key").persist()
 
 
-def between(job: Job, asked: DataFrame, rows: DataFrame) -> DataFrame:
-    """What comes from the stateless stage, on events that asked for rows of the background.
+def between(job: Job, asked: DataFrame, rows: DataFrame | None) -> DataFrame:
+    """Return the rows of the stateless stage, from those of its first or only part.
 
-    A merge join: the rows are neither sent anywhere nor sorted again, nor must they fit anywhere.
+    By a merge join: the rows of the background are neither sent nor sorted again, and need not fit anywhere.
     """
+    if rows is None:
+        return asked
     assert job.joined is not None
     found = asked.join(rows.hint("merge"), ["graph", "key"], "left")
     together = found.repartition(len(job.joined.slots), "slot")

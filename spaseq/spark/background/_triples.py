@@ -38,6 +38,7 @@ from spaseq.patterns.kb import Source as Knowledge
 from spaseq.sources._bytes import MARK
 from spaseq.sources.scan.fast import Quads
 from spaseq.spark.sessions import frame_of
+from spaseq.spark.source._blocks import arrow_schema
 from spaseq.spark.source._rows import binaries
 from spaseq.terms import _table_kernel as kernels
 from spaseq.terms._table_kernel import KIND, LABEL
@@ -62,8 +63,7 @@ _NAME: Final = re.compile(r"[\w.`]+")
 
 #: A row is a triple (``p``, ``s``, ``o``), a term (``id``, ``term``), or says what is wrong or was left out.
 _CODED: Final = "p bigint, s bigint, o bigint, id bigint, term string, problem string, note string"
-_COLUMNS: Final = dict(column.split() for column in _CODED.split(", "))
-_ARROW: Final = pa.schema({n: pa.string() if k == "string" else pa.int64() for n, k in _COLUMNS.items()})
+_ARROW: Final = arrow_schema(_CODED)
 
 _XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 

@@ -23,13 +23,14 @@ from spaseq.language.syntax import Query
 from spaseq.spark._checkpoints import JOB, committing, require_begun_by
 from spaseq.spark.sinks._lines import BAD, LATE, MATCH, SHED
 from spaseq.spark.sinks._outputs import EXTENSIONS, LETTERS, MATCHES, Form, Outputs, form_of, write_lines
+from spaseq.spark.source._blocks import arrow_schema
 from spaseq.spark.source._files import DRAFT, delete, drafted, join, move, normal
 from spaseq.spark.stages._job import canonical
 
 #: What becomes of what a batch finds there, as Spark calls it.
 _MODES: Final = ("error", "append", "overwrite")
 
-_DRAFTS: Final = pa.schema([("what", pa.string()), ("path", pa.string())])
+_DRAFTS: Final = "what string, path string"
 
 
 def save(
@@ -133,10 +134,10 @@ class AnswerFiles:
         run = uuid.uuid4().hex
 
         def tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield pa.RecordBatch.from_pylist(self.drafts(batches, run), schema=_DRAFTS)
+            yield pa.RecordBatch.from_pylist(self.drafts(batches, run), schema=arrow_schema(_DRAFTS))
 
         try:
-            drafts = answers.mapInArrow(tasks, "what string, path string").collect()
+            drafts = answers.mapInArrow(tasks, _DRAFTS).collect()
             self.commit([(row.what, row.path) for row in drafts], number, replaces=replaces)
         finally:
             # Of tasks that failed; of a stream, of earlier runs as well.

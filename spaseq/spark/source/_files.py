@@ -163,18 +163,11 @@ def opened(location: str) -> IO[bytes]:
 def write(location: str, data: bytes | memoryview) -> None:
     """Writes a file as a whole, or not at all; what was there before is replaced."""
     folder, _, name = location.rpartition("/")
-    if is_local(location):
-        draft = f"{folder}/{DRAFT}{name}-{uuid4().hex}"
-        write_draft(draft, data)
-        move(draft, location)
-    else:
-        write_draft(location, data)
-
-
-def write_draft(location: str, data: bytes | memoryview) -> None:
-    """Writes a new file, to stay; its folder is made."""
-    with drafted(location) as out:
+    draft = f"{folder}/{DRAFT}{name}-{uuid4().hex}" if is_local(location) else location
+    with drafted(draft) as out:
         out.write(data)
+    if draft != location:
+        move(draft, location)
 
 
 @contextmanager

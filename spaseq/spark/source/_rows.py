@@ -21,6 +21,7 @@ from spaseq.patterns.spectra.solutions import group_codes
 from spaseq.sources import BadEvent
 from spaseq.sources.scan.fast import Quads
 from spaseq.spark.sinks._lines import letter_line, letter_of_line
+from spaseq.spark.source._blocks import arrow_schema
 from spaseq.terms._table_kernel import KIND, LABEL
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 
@@ -34,17 +35,7 @@ if TYPE_CHECKING:
 #: could not become an event, and then most of the rest is null; the column may be missing.
 EVENTS: Final = "stream string, clock string, time bigint, n bigint, graph string, payload binary, bad string"
 
-ARROW: Final = pa.schema(
-    [
-        ("stream", pa.string()),
-        ("clock", pa.string()),
-        ("time", pa.int64()),
-        ("n", pa.int64()),
-        ("graph", pa.string()),
-        ("payload", pa.binary()),
-        ("bad", pa.string()),
-    ]
-)
+ARROW: Final = arrow_schema(EVENTS)
 
 
 def read_rows(rows: pa.RecordBatch, dictionary: Dictionary, letters: list[BadEvent]) -> Iterator[EventBatch]:

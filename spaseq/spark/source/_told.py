@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Final
@@ -20,7 +19,7 @@ from pyspark import TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 
-from spaseq.errors import EngineError, SourceError, SpaseqWarning
+from spaseq.errors import EngineError, SourceError, SpaseqWarning, _caller
 from spaseq.events import Clock
 from spaseq.language.syntax import Query
 from spaseq.spark.sinks._lines import FAILED, SHED
@@ -98,7 +97,8 @@ class _Heard(AccumulatorParam[Told]):
 
     def __init__(self, message: str) -> None:
         self._message = message
-        self._place = _caller()
+        _, frame = _caller()
+        self._place = frame.f_code.co_filename, frame.f_lineno
         self._shown: set[object] = set()
 
     def zero(self, value: Told) -> Told:  # noqa: ARG002  # Spark's
@@ -124,14 +124,6 @@ def _say(message: str, place: tuple[str, int]) -> None:
     except SpaseqWarning:
         # Warnings are errors here, and this thread is Spark's: it must go on.
         logging.getLogger("spaseq").error(message)
-
-
-def _caller() -> tuple[str, int]:
-    """The line that called into this package."""
-    frame = sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "spaseq":
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
 
 
 def hearing(rows: DataFrame | SparkSession, message: str = "{first}") -> Accumulator[Told]:

@@ -38,15 +38,13 @@ from spaseq.results.batch import MatchBatch
 from spaseq.results.writers._base import Cache
 from spaseq.results.writers._json import lines_of
 from spaseq.sources import BadEvent
+from spaseq.spark._workers import sweep
 from spaseq.spark.stages._bounds import FailedCalls, GivenUp
 from spaseq.spark.stages._job import Job, looks_back, refused
 from spaseq.spark.stages._late import late_letters
 from spaseq.spark.stages._remote import Progress, RemotePipeline
 from spaseq.spark.stages._stateless import background_of, evaluators
 from spaseq.terms.dictionary import Dictionary, Term
-
-#: So many new terms are not worth looking for old ones.
-_SWEEP_AFTER: Final = 100_000
 
 #: Later than every event.
 _END: Final = 1 << 63
@@ -235,8 +233,7 @@ class Bucket:
         else:
             horizon = self._horizon()
             self._kept = [kept for kept in self._kept if kept.extent.last >= horizon]
-        if self._dictionary.unswept > max(_SWEEP_AFTER, len(self._dictionary) // 2):
-            self._dictionary.sweep()
+        sweep(self._dictionary)
 
     def _horizon(self) -> int:
         """The time of the first event that may still matter."""

@@ -23,17 +23,17 @@ from spaseq.events import EARLIEST, EventBatch
 from spaseq.sources import BadEvent
 from spaseq.spark._workers import freeze_worker
 from spaseq.spark.background import _asking
-from spaseq.spark.background._asking import asking_of
+from spaseq.spark.background._asking import Asking
 from spaseq.spark.background._background import Local
 from spaseq.spark.sinks._lines import BAD, FAILED, LATE, MATCH, SHED, letter_line
-from spaseq.spark.source._blocks import ALL, read_row
+from spaseq.spark.source._blocks import ALL, arrow_schema, read_row
 from spaseq.spark.source._rows import Reading, read_rows
 from spaseq.spark.source._told import Stage, Told, telling_failed, telling_shed
 from spaseq.spark.stages._bucket import Bucket, State
 from spaseq.spark.stages._job import END_MS, Job, looks_back, milliseconds, reached
 from spaseq.spark.stages._keepers import Answer, Done, Step, blocks, take
 from spaseq.spark.stages._late import late_among
-from spaseq.spark.stages._stateless import Passed, stage_of
+from spaseq.spark.stages._stateless import Passed, Stateless, stage_of
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
@@ -53,19 +53,8 @@ ANSWERS: Final = "kind string, line string"
 #: The same with the event time of each match, its end.
 TIMED_ANSWERS: Final = f"{ANSWERS}, end timestamp"
 
-_BETWEEN: Final = pa.schema(
-    [
-        ("at", pa.timestamp("us", tz="UTC")),
-        ("bucket", pa.int32()),
-        ("begin", pa.int64()),
-        ("chunk", pa.binary()),
-        ("letter", pa.string()),
-        ("over", pa.binary()),
-        ("ends", pa.bool_()),
-        ("events", pa.int64()),
-    ]
-)
-_ANSWERS: Final = pa.schema([("kind", pa.string()), ("line", pa.string())])
+_BETWEEN: Final = arrow_schema(BETWEEN)
+_ANSWERS: Final = arrow_schema(ANSWERS)
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -135,9 +124,9 @@ def _staged(
     if job.joined is not None:
         task = TaskContext.get()
         number = 0 if task is None else task.partitionId()
-        yield from _asking.records(job, asking_of(job).run(read(letters), letters), number)
+        yield from _asking.records(job, stage_of(job, Asking).run(read(letters), letters), number)
         return
-    for passed in stage_of(job).run(read(letters), letters):
+    for passed in stage_of(job, Stateless).run(read(letters), letters):
         if passed.warnings and told is not None:
             told.add({where: (1, message) for where, message in passed.warnings.items()})
         if passed.failed and failed is not None:
@@ -147,7 +136,7 @@ def _staged(
 
 def _dictionary(job: Job) -> Dictionary:
     """The dictionary of the stage that reads events."""
-    return (stage_of(job) if job.joined is None else asking_of(job)).dictionary
+    return (stage_of(job, Stateless) if job.joined is None else stage_of(job, Asking)).dictionary
 
 
 def _end(job: Job, at: int | None) -> pa.RecordBatch:
