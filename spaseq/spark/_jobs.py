@@ -30,7 +30,7 @@ from spaseq.spark.stages._job import KEPT, Job, bucket_numbers, canonical, needs
 #: Background graphs: by IRI as for ``spaseq.run``, or as DataFrames.
 Graphs = Mapping[str, Knowledge] | KnowledgeBase | SparkKnowledge
 
-#: What becomes of a checkpoint whose background graphs were others, see ``answers``.
+#: What to do with a checkpoint of other background graphs, see ``answers``.
 KbChanged = Literal["error", "replay"]
 
 #: A stream's buckets, unless given. Not as many as shuffle partitions: a restart may have others.

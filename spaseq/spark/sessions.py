@@ -31,8 +31,8 @@ _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateSt
 _LOG: Final = Path(__file__).with_name("log4j2.properties")
 #: Chunks, of megabytes each, shall be no exception for the JVM's collector of garbage.
 _JVM: Final = "-XX:G1HeapRegionSize=32m"
-#: The JVM only keeps the books, so its best compiler costs more than it gives; but not of GraphFrames, whose
-#: searches are the JVM's own work, and take 1.4 times as long without.
+#: The JVM does little here, so its best compiler costs more than it saves. Not with GraphFrames: their
+#: searches run in the JVM, and take 1.4 times as long without it.
 _BOOKKEEPING: Final = "-XX:TieredStopAtLevel=1"
 #: Where a submitted program finds its JVM.
 _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
@@ -69,7 +69,7 @@ def session(
     packages: Sequence[str] = (),
     jars: Sequence[str | Path] = (),
 ) -> SparkSession:
-    """The active session, or a new one with small defaults for one machine where nothing else is said.
+    """Return the active session, or a new one with small defaults for one machine where nothing else is set.
 
     What ``spark-submit``, ``PYSPARK_SUBMIT_ARGS`` or ``spark-defaults.conf`` say stands, unless a parameter
     says otherwise. ``partitions``: shuffle partitions, as many as there are cores by default. Spark's own
@@ -122,7 +122,7 @@ def session(
 
 
 def _defaults(master: str | None, options: str) -> dict[str, str]:
-    """What is right for one machine; ``options``: the JVM's."""
+    """Return the settings for one machine; ``options``: those of the JVM."""
     return {
         "spark.app.name": "spaseq",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
@@ -137,13 +137,13 @@ def _defaults(master: str | None, options: str) -> dict[str, str]:
 
 
 def _of_jvm() -> dict[str, str]:
-    """The settings that this program was submitted with."""
+    """Return the settings that this program was submitted with."""
     SparkContext._ensure_initialized()
     return dict(SparkConf().getAll())
 
 
 def _said() -> dict[str, str]:
-    """The settings that the environment says for a JVM that is still to be started."""
+    """Return the settings in the environment for a JVM that has not started."""
     said: dict[str, str] = {}
     home = os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent
     defaults = Path(os.environ.get("SPARK_CONF_DIR") or Path(home) / "conf") / "spark-defaults.conf"
@@ -162,7 +162,7 @@ def _said() -> dict[str, str]:
 
 
 def _listed(known: Mapping[str, str], option: str, more: Sequence[str | Path]) -> str | None:
-    """The known ones and these, as Spark lists them; None if nothing is to be added."""
+    """Return the known values and more, as Spark lists them; None if there are no more."""
     if not more:
         return None
     before = known[option].split(",") if known.get(option) else []
@@ -242,7 +242,7 @@ _NOISE: Final = (
     b"WARNING: Using incubator modules",
     b"Starting Streaming TransformWithState",
     b"Streaming TransformWithState",
-    # Whose process of Python ends before it is answered: every query starts one, see ``_processor``.
+    # Every query starts a Python process (see ``_processor``) that ends before it is answered.
     b'Exception in thread "stateConnectionListenerThread"',
 )
 
@@ -251,7 +251,7 @@ _GOING_ON: Final = (b"\tat ", b"\t... ", b"Caused by: ", b"\tSuppressed: ")
 
 
 def told(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines that tell a user something."""
+    """Yield the lines that tell a user something."""
     is_noise = False
     for line in lines:
         is_noise = line.startswith(_NOISE) or (is_noise and line.startswith(_GOING_ON))
@@ -261,7 +261,7 @@ def told(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def without_noise() -> Iterator[None]:
-    """Launches processes whose standard error leaves out what Spark and its JVM say of themselves."""
+    """Start processes without the notices of Spark and its JVM on standard error."""
     try:
         real = os.dup(2)
     except OSError:  # it is closed

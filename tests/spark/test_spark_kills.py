@@ -1,6 +1,6 @@
 """Processes killed at random and started again: nothing is lost, and nothing comes twice.
 
-In CI ``save``, ``drive`` and a stream in Kafka are killed once each (the command line: ``test_spark_cli``);
+In CI ``drive`` and ``save`` of a stream in Kafka are killed once each (the command line: ``test_spark_cli``);
 20 times, and so what Spark's own sink of text writes, where the tests marked ``long`` are asked for.
 """
 
@@ -40,7 +40,7 @@ EVENTS = {"stream": 200, "save": 200, "driver": 400, "kafka": 240, "cli": 1_600}
 #: Which process of those of a run is killed: all at once, as when a machine fails, half of the times.
 VICTIMS = ("all", "all", "python", "java")
 
-_FEW = [pytest.param(mode, 1, marks=pytest.mark.slow) for mode in ("save", "driver", "kafka")]
+_FEW = [pytest.param(mode, 1, marks=pytest.mark.slow) for mode in ("driver", "kafka")]
 _MANY = [pytest.param(mode, 20, marks=pytest.mark.long) for mode in EVENTS]
 
 

@@ -317,7 +317,7 @@ def _told(
 
 
 class Coder:
-    """Numbers the triples of one graph; each term is told once, or again after many others."""
+    """Numbers the triples of one graph; a term is reported once, or again after many others."""
 
     def __init__(self, name: NamedNode, seed: int) -> None:
         self.name, self.seed = name, seed

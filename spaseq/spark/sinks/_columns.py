@@ -52,7 +52,7 @@ def expanded(found: DataFrame, clock: Clock | str) -> DataFrame:
     )
 
 
-#: Texts whose escapes are those that a template makes of characters that an IRI must not contain.
+#: Texts without escapes but those of characters that an IRI must not contain.
 _ESCAPED: Final = r"^([^%]|%([01][0-9A-F]|20|22|3C|3E|5C|5E|60|7B|7C|7D))*$"
 
 

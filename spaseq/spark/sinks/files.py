@@ -56,7 +56,7 @@ def save(
     stay once, whatever crashes; ``lastProgress.observedMetrics["answers"]`` counts ``matches``, ``late``,
     ``bad`` and ``shed``. The same query with another checkpoint must go to another folder: EngineError.
 
-    What is no stream is written at once. ``mode``: if there are files of this query already, that is an
+    A batch is written at once. ``mode``: if there are files of this query already, that is an
     EngineError (``error``), they stay (``append``), or give way to the new ones (``overwrite``). Raises
     FormatError for a form that cannot hold the matches.
     """
@@ -107,7 +107,7 @@ def _as_parquet(
 
 
 def counted(found: DataFrame) -> DataFrame:
-    """Answers whose matches, late and bad events are counted, as the observed metrics ``answers``.
+    """Return answers with observed metrics ``answers``: counts of matches, late and bad events.
 
     So are, as ``shed``, the partial matches that buckets gave up to keep a bound.
     """

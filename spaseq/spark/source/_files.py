@@ -135,7 +135,7 @@ def _listed_there(location: str) -> dict[str, Info] | None:
 
 
 def is_of(path: str, location: str | Path) -> bool:
-    """Whether a file, there or not, is one of those that ``listed`` would find."""
+    """Return whether ``listed`` would find a file of this name, if it existed."""
     place = normal(location).rstrip("/")
     return place in (path, path.rpartition("/")[0]) or _matches(path, place)
 
@@ -161,7 +161,7 @@ def opened(location: str) -> IO[bytes]:
 
 
 def write(location: str, data: bytes | memoryview) -> None:
-    """Writes a file as a whole, or not at all; what was there before is replaced."""
+    """Write a file atomically, in place of an earlier one."""
     folder, _, name = location.rpartition("/")
     draft = f"{folder}/{DRAFT}{name}-{uuid4().hex}" if is_local(location) else location
     with drafted(draft) as out:
@@ -187,7 +187,7 @@ def drafted(location: str) -> Iterator[IO[bytes]]:
 
 
 def move(source: str, target: str) -> None:
-    """Gives a file another name, in place of what had it: as a whole, in an object store, too."""
+    """Rename a file, in place of an earlier one; atomic in an object store, too."""
     if is_local(source):
         Path(source).replace(target)
     else:
@@ -196,7 +196,7 @@ def move(source: str, target: str) -> None:
 
 
 def delete(location: str) -> None:
-    """Deletes a file, if it is there."""
+    """Delete a file if it exists."""
     if is_local(location):
         Path(location).unlink(missing_ok=True)
         return

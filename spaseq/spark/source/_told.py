@@ -46,7 +46,7 @@ def knowing(events: DataFrame, clock: Clock | None, streams: Iterable[str]) -> D
 
 
 def clock_of(events: DataFrame, given: Clock | str | None) -> Clock:
-    """The clock of events: the one that is given, known, or of the first of them; instants if nobody knows.
+    """Return the clock of events: the one given, known, or of the first event; instants if none is known.
 
     Raises EngineError if the one that is given is not the one that is known.
     """
@@ -133,7 +133,7 @@ def hearing(rows: DataFrame | SparkSession, message: str = "{first}") -> Accumul
 
 
 def telling_letters(stage: Stage, told: Accumulator[Told]) -> Stage:
-    """A stage that also tells of the dead letters among its rows."""
+    """Return a stage that also reports the dead letters among its rows."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in stage(batches):
@@ -148,14 +148,14 @@ def telling_letters(stage: Stage, told: Accumulator[Told]) -> Stage:
 
 
 def telling_shed(answers: Iterable[tuple[str, str]], told: Accumulator[Told] | None) -> None:
-    """Tells of what buckets gave up, among answers (kind and line)."""
+    """Report what buckets shed, among answers (kind and line)."""
     if told is not None:
         for line in [line for kind, line in answers if kind == SHED]:
             told.add({"": (json.loads(line)["partial_matches"], "")})
 
 
 def telling_failed(answers: list[tuple[str, str]], told: Accumulator[Told] | None) -> list[tuple[str, str]]:
-    """Tells which calls failed, and gives the other answers (kind and line)."""
+    """Report failed calls, and return the other answers (kind and line)."""
     failed = [line for kind, line in answers if kind == FAILED]
     if not failed:
         return answers
@@ -166,7 +166,7 @@ def telling_failed(answers: list[tuple[str, str]], told: Accumulator[Told] | Non
 
 
 def telling_ties(rows: pa.RecordBatch, told: Accumulator[Told]) -> None:
-    """Tells of rows whose ``__time`` is that of others."""
+    """Report rows with the same ``__time`` as others."""
     times = rows.column("__time").drop_null()
     ties = len(times) - pc.count_distinct(times).as_py()
     if ties:

@@ -278,7 +278,7 @@ def _json(places: _Places) -> dict[str, Any]:
 
 
 def _ends(places: _Places) -> list[_Row]:
-    """What is said of the streams that have ended: of each, as long as others go on, and then of all.
+    """Return the rows about ended streams: one for each while others go on, then one for all.
 
     Of each in every micro-batch, since Spark forgets the watermarks of single streams when it stops.
     """

@@ -25,7 +25,7 @@ def bound_of(
 ) -> Bound | None:
     """The bound that the buckets of a query keep by shedding, or None; a warning says if they cannot.
 
-    Raises EngineError for what is no bound, and for an evaluator that cannot shed.
+    Raises EngineError for an invalid bound, and for an evaluator that cannot shed.
     """
     if latency is None and memory is None:
         return None
@@ -43,7 +43,7 @@ def bound_of(
 
 @dataclass(slots=True)
 class GivenUp:
-    """What an evaluator gave up, as often as somebody asks what came to it."""
+    """What an evaluator has shed since the last call."""
 
     partial_matches: int = 0
     doubtful: int = 0

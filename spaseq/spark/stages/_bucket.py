@@ -52,7 +52,7 @@ _END: Final = 1 << 63
 
 @dataclass(slots=True)
 class _Kept:
-    """A chunk: its bytes, what they say of themselves, its number, and what it is, if somebody has looked."""
+    """A chunk: its bytes, extent and number, and the decoded chunk, if it was needed."""
 
     data: bytes
     extent: Extent
@@ -90,7 +90,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What has become of a stored state: another head, new chunks, and the numbers of those that are gone."""
+    """How a stored state changes: another head, new chunks, and the numbers of dropped chunks."""
 
     head: bytes
     added: Mapping[int, bytes]

@@ -32,7 +32,7 @@ from spaseq.terms.dictionary import Dictionary
 
 
 class _Given(GpmEvaluator):
-    """A GPM whose solutions come from somewhere else; only EXISTS is asked here."""
+    """A GPM with solutions from another process; only EXISTS is evaluated here."""
 
     now: Solutions
 
@@ -61,7 +61,7 @@ class Progress:
 
 
 class RemotePipeline:
-    """A ``pipeline`` whose events come as chunks, with their solutions."""
+    """A ``pipeline`` that gets its events as chunks, with their solutions."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class RemotePipeline:
 
 
 def _ending_from(time: int, found: Iterable[Block]) -> Iterator[Block]:
-    """The matches whose last event is not before that time."""
+    """Yield the matches that end at that time or later."""
     for block in found:
         is_new = block.spans()[1] >= time
         edges = np.flatnonzero(np.diff(is_new)) + 1

@@ -107,7 +107,7 @@ class Stateless:
         return passed
 
     def _pieces(self, batch: EventBatch, left: Mask) -> Iterator[Piece]:
-        """Chunks of the events that are wanted, which are taken from those that are ``left``."""
+        """Yield chunks of the wanted events, and clear these in ``left``."""
         solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
         for name, found in solutions.items():
             self._look_at(found, self._compared[name])
@@ -119,7 +119,7 @@ class Stateless:
             if len(events) < len(batch):
                 chunk = chunk.take(events)
             if len(events):
-                # What goes to several buckets is told of by the first.
+                # An event in several buckets is reported as late by the first.
                 again = np.flatnonzero(~left[events])
                 left[events] = False
                 data = encode(chunk, with_triples=self._needs.triples, again=again)
@@ -201,7 +201,7 @@ class _Takes:
     def part(
         self, solutions: Mapping[str, Solutions], numbers: Mapping[str, Ids], number: int
     ) -> Mapping[str, Solutions]:
-        """The rows of a bucket: those of its keys, and in their events those that have no whole key."""
+        """Return the rows of a bucket: those of its keys, and rows without a whole key in the same events."""
         rows = {}
         for name, own in numbers.items():
             rows[name] = self._once((id(own), number), partial(_equal, own, number), own)
