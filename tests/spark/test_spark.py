@@ -21,6 +21,7 @@ pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the e
 
 from pyspark.errors import AnalysisException  # noqa: E402  # after the skip
 from pyspark.sql import Row, SparkSession  # noqa: E402
+from pyspark.sql.types import DoubleType, TimestampType  # noqa: E402
 
 from spaseq.spark import answers_of, drive, events, expanded, folder_sink, knowledge, matches, planned, run  # noqa: E402
 from spaseq.spark.queries import Prepared  # noqa: E402
@@ -89,7 +90,7 @@ def test_a_batch(spark: SparkSession, tmp_path: Path) -> None:
     assert (shown.start, shown.end) == (0, 9)
     assert shown.events["A"][0].graph == f"{NS}g0"
     assert shown.partition["k"].value == f"{NS}k0"
-    first = typed(expanded(rows, "ticks"), {"av": "double", "k": "timestamp"}).orderBy("start").first()
+    first = typed(expanded(rows, "ticks"), {"av": DoubleType(), "k": TimestampType()}).orderBy("start").first()
     assert first is not None
     assert (first.av, first.k) == (5.0, None)
 
