@@ -111,7 +111,7 @@ __getattr__, __dir__ = lazily(
         "errors": "BadEventError EngineError FormatError KnowledgeError LateEventError LimitError "
         "PatternError QueryError QueryMeaningError QuerySyntaxError RetrievalError SinkError SourceError "
         "SpaseqError SpaseqWarning",
-        "gpm.kb": "KnowledgeBase",
+        "patterns.kb": "KnowledgeBase",
         "language": "prepare",
         "language.functions": "function",
         "language.syntax": "Query",

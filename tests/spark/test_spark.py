@@ -90,7 +90,8 @@ def test_a_batch(spark: SparkSession, tmp_path: Path) -> None:
     assert (shown.start, shown.end) == (0, 9)
     assert shown.events["A"][0].graph == f"{NS}g0"
     assert shown.partition["k"].value == f"{NS}k0"
-    first = typed(expanded(rows, "ticks"), {"av": DoubleType(), "k": TimestampType()}).orderBy("start").first()
+    wanted = {"av": DoubleType(), "k": TimestampType()}
+    first = typed(expanded(rows, "ticks"), wanted).orderBy("start").first()
     assert first is not None
     assert (first.av, first.k) == (5.0, None)
 
