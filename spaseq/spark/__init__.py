@@ -31,11 +31,10 @@ if TYPE_CHECKING:
     from spaseq.spark.paths.frontier import path_pairs_of_edges
     from spaseq.spark.paths.graphframes import graphframe, path_pairs_of_graphframe
     from spaseq.spark.queries import answers, answers_of, matches, planned, run
-    from spaseq.spark.sessions import session
+    from spaseq.spark.sessions import register, session
     from spaseq.spark.sinks._columns import expanded
     from spaseq.spark.sinks.feedback import derived
     from spaseq.spark.sinks.files import counted, save
-    from spaseq.spark.source.datasource import register
     from spaseq.spark.source.kafka import answer_messages, kafka_events, kafka_messages
     from spaseq.spark.source.lift import events
 
@@ -75,10 +74,9 @@ __getattr__, __dir__ = lazily(
         "paths.graphframes": "graphframe path_pairs_of_graphframe",
         "queries": "answers answers_of matches planned run",
         "sinks._columns": "expanded",
-        "sessions": "session",
+        "sessions": "register session",
         "sinks.feedback": "derived",
         "sinks.files": "counted save",
-        "source.datasource": "register",
         "source.kafka": "answer_messages kafka_events kafka_messages",
         "source.lift": "events",
     },

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spaseq.chunks import unpack_header
-from spaseq.errors import EngineError, SpaseqWarning
+from spaseq.errors import EngineError, warn
 from spaseq.spark.stages._job import Identity, refused
 
 #: Under which name the column ``json`` of a stream's answers says what a checkpoint of it is bound to.
@@ -40,12 +39,10 @@ def committing(spark: SparkSession, checkpoint: str | Path) -> Iterator[None]:
         yield
         return
     if not _is_there(spark):
-        warnings.warn(
+        warn(
             f"{checkpoint}: each file of this checkpoint is written under another name, copied and deleted, "
             f"which is slow, and leaves files behind where it is cut off: give the session {CLOUD}, of Spark "
-            f"{'.'.join(spark.version.split('.')[:2])}, as packages=, which commits files in buckets at once",
-            SpaseqWarning,
-            stacklevel=4,
+            f"{'.'.join(spark.version.split('.')[:2])}, as packages=, which commits files in buckets at once"
         )
         yield
         return

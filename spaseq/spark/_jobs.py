@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -12,7 +11,7 @@ from typing import Final, Literal, TypedDict, get_args
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spaseq.errors import EngineError, SpaseqWarning
+from spaseq.errors import EngineError, warn
 from spaseq.events import Clock
 from spaseq.language.syntax import FunctionCall, Query
 from spaseq.patterns.expressions.walk import is_volatile, matching_calls
@@ -24,14 +23,14 @@ from spaseq.spark._checkpoints import require_begun_by
 from spaseq.spark.background._contents import contents
 from spaseq.spark.background._placing import placed
 from spaseq.spark.background.frames import BROADCAST_LIMIT, SparkKnowledge
-from spaseq.spark.sessions import prepare_session
+from spaseq.spark.sessions import prepare_session, require_streams
 from spaseq.spark.stages._bounds import bound_of
 from spaseq.spark.stages._job import KEPT, Job, bucket_numbers, canonical, needs, pattern_of, pickled
 
 #: Background graphs: by IRI as for ``spaseq.run``, or as DataFrames.
 Graphs = Mapping[str, Knowledge] | KnowledgeBase | SparkKnowledge
 
-#: What becomes of a checkpoint whose background graphs were others, see ``answers``.
+#: What to do with a checkpoint of other background graphs, see ``answers``.
 KbChanged = Literal["error", "replay"]
 
 #: A stream's buckets, unless given. Not as many as shuffle partitions: a restart may have others.
@@ -102,6 +101,7 @@ def job_of(
     """
     functions = pickled(query)
     if is_stream:
+        require_streams("a stream")
         _require_deterministic(query)
     graphs = kb if isinstance(kb, KnowledgeBase | SparkKnowledge) else KnowledgeBase(kb or {})
     graphs.require(query)
@@ -112,11 +112,9 @@ def job_of(
     replays = settings.kb_changed == "replay" and is_stream and bool(graphs.names)
     group = KEPT.one_group if replays else needs(pattern).one_group
     if group is not None:
-        warnings.warn(
+        warn(
             f"the query runs as one group, on one core of the cluster: {group}. "
-            "spaseq.spark.drive, or the embedded engine, is faster for what fits one process",
-            SpaseqWarning,
-            stacklevel=4,
+            "spaseq.spark.drive, or the embedded engine, is faster for what fits one process"
         )
     buckets = settings.buckets or (STREAM_BUCKETS if is_stream else partitions)
     latency = None if settings.latency is None else _length("latency", settings.latency)
@@ -134,7 +132,8 @@ def job_of(
         raise EngineError("kb_changed='replay' takes background graphs within knowledge(broadcast_limit=)")
     shared = spark.sparkContext.broadcast(background.shipped) if graphs.names else None
     known = blake2b(background.shipped, digest_size=8).hexdigest()
-    return replace(job, kb=shared, joined=background.joined, background=known), background.rows
+    job = replace(job, kb=shared, joined=background.joined, background=known, placing=background.text)
+    return job, background.rows
 
 
 def _require_deterministic(query: Query) -> None:

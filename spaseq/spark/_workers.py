@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import gc
 import sys
+from typing import TYPE_CHECKING, Final
 from zipimport import zipimporter
+
+if TYPE_CHECKING:
+    from spaseq.terms.dictionary import Dictionary
 
 _is_frozen = False
 
@@ -25,3 +29,13 @@ def freeze_worker() -> None:
         gc.collect()
         gc.freeze()
         _is_frozen = True
+
+
+#: Fewer new terms than these are not worth a search for unused ones.
+_SWEEP_AFTER: Final = 100_000
+
+
+def sweep(dictionary: Dictionary) -> None:
+    """Forget unused terms if there are many new ones."""
+    if dictionary.unswept > max(_SWEEP_AFTER, len(dictionary) // 2):
+        dictionary.sweep()

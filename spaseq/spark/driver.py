@@ -79,7 +79,7 @@ def folder_sink(
 ) -> FolderSink:
     """Writes what each micro-batch finds as ``matches-QUERY-<number>…``, the rest as ``letters-QUERY-…``.
 
-    See ``save`` for ``form``, ``letters``, QUERY, and whose files are whose.
+    See ``save`` for ``form``, ``letters``, QUERY, and which files belong to which query.
     """
     prepared = as_query(query)
     places = Outputs(canonical(prepared), normal(folder), normal(letters or folder))
@@ -124,7 +124,7 @@ class _Driver:
             self._load(max(numbers))
 
     def take(self, rows: DataFrame, number: int) -> None:
-        """One micro-batch, as Spark's ``foreachBatch`` calls it."""
+        """Process a micro-batch, as Spark's ``foreachBatch`` calls it."""
         done = self._path(number)
         if info(done) is not None:
             header = self._load(number)
@@ -145,7 +145,7 @@ class _Driver:
         delete(self._path(number - _KEPT))
 
     def _process(self, rows: DataFrame) -> list[tuple[str, str]]:
-        """Takes the chunks, and moves to the watermark, which counts them already."""
+        """Add the chunks, and move to the watermark after them."""
         answers: list[tuple[str, str]] = []
         before = self._bucket.reached
         ended: set[int] = set()
@@ -178,7 +178,7 @@ class _Driver:
         return answers if given_up is None else [*answers, (SHED, given_up)]
 
     def _moved(self, ended: set[int]) -> Iterable[str]:
-        """Moves to the watermark: that of the stream that lags, of those that have not ended."""
+        """Move to the watermark: that of the slowest stream that has not ended."""
         going = set(range(self._sources)) - ended
         if not going <= self._newest.keys():
             return ()
@@ -186,7 +186,7 @@ class _Driver:
         return self._bucket.release(reached(watermark, self._job.clock))
 
     def _load(self, number: int) -> Mapping[str, Any]:
-        """Takes over the state that a micro-batch left."""
+        """Load the state after a micro-batch."""
         path = self._path(number)
         with opened(path) as file:
             data = file.read()

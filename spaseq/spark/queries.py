@@ -30,12 +30,13 @@ from spaseq.spark._checkpoints import JOB
 from spaseq.spark._jobs import Graphs, Options, Settings, job_of, milliseconds_of
 from spaseq.spark.background._background import filed
 from spaseq.spark.background._placing import between, stage_schema
+from spaseq.spark.sessions import frame_of, require_classic
 from spaseq.spark.sinks._columns import Columns, expanded, typed, types_of
 from spaseq.spark.sinks.feedback import require_read
 from spaseq.spark.sinks.files import counted
 from spaseq.spark.source._blocks import ARROW, read_row
 from spaseq.spark.source._files import normal
-from spaseq.spark.source._pieces import Cutter, Place
+from spaseq.spark.source._pieces import PIECE, Cutter, Place
 from spaseq.spark.source._rows import behind, read_rows
 from spaseq.spark.source._told import (
     Told,
@@ -44,12 +45,10 @@ from spaseq.spark.source._told import (
     hearing,
     telling_letters,
 )
-from spaseq.spark.source.datasource import PIECE, streams_text
 from spaseq.spark.source.kafka import topics_of
 from spaseq.spark.stages._job import Job
-from spaseq.spark.stages._processor import BucketProcessor
 from spaseq.spark.stages._stateless import conforming
-from spaseq.spark.stages.arrow import ANSWERS, all_at_once, from_blocks, from_rows
+from spaseq.spark.stages.arrow import ANSWERS, TIMED_ANSWERS, all_at_once, from_blocks, from_rows
 from spaseq.terms.dictionary import Dictionary
 
 _LEFT_OUT: Final = (
@@ -131,6 +130,7 @@ def _found(
     told: Accumulator[Told] | None,
 ) -> DataFrame:
     """The answers; ``told`` hears of malformed events."""
+    require_classic(events)
     require_read(events)
     check_events(events, query)
     spark = events.sparkSession
@@ -159,8 +159,8 @@ def _found(
         parts = _by_stream(events, job) if known is None else known.by_stream()
     else:
         parts = [events if known is None else known.rows]
-    read = [_between(job, background, part.mapInArrow(stage, stage_schema(job))) for part in parts]
-    marked = [_marked(rows.drop("events"), settings.allowed, clock) for rows in read]
+    read = [between(job, part.mapInArrow(stage, stage_schema(job)), background) for part in parts]
+    marked = [_marked(rows.drop("events"), settings.allowed, job) for rows in read]
     return _answers(job, reduce(DataFrame.union, marked), failed, settings)
 
 
@@ -190,13 +190,18 @@ def matches(
     Columns: ``start`` and ``end`` (timestamps, or integers on ticks), ``partition``, ``events`` (per GPM),
     ``bindings`` (JSON), ``graph`` (the N-Triples of CONSTRUCT), ``json`` (all of it). With ``columns``, these
     variables, too, with their values as Spark's types: ``"price double, k string"``, a StructType, a mapping
-    from names to types, or a list of names, whose values are text. Then there is a row for each of
-    ``bindings``, and null for what is not bound or of another type. Malformed events, which ``answers`` would
+    from names to types, or a list of names, whose values are text. A type ``"{id}"`` in a mapping is a column
+    of the template of ``events``: the variable's terms come back as that column's values, so that matches
+    join with the table. Then there is a row for each of ``bindings``, and null for what is not bound or of
+    another type. Malformed events, which ``answers`` would
     tell of, are told of by a warning; of a stream, the observed metrics ``answers`` count them, and those
     that come late.
     """
+    require_classic(events)
     prepared = as_query(query)
-    wanted = None if columns is None else types_of(columns, prepared)
+    known = behind(events)
+    keys = None if known is None else known.keys
+    wanted = None if columns is None else types_of(columns, prepared, keys)
     settings = Settings(**options)
     require_read(events)
     check_events(events, prepared)
@@ -227,14 +232,18 @@ def run(
     nothing is late. ``clock``: that of the first event unless given. The other parameters are those of
     ``answers``. ``expanded`` gives the columns of matches.
     """
-    sizes = (follow, most_bytes, piece_bytes)
-    return answers_of(_planned(spark, as_query(query), streams, kb, *sizes, Settings(**options)))
+    return answers_of(
+        planned(
+            spark, as_query(query), streams, kb, follow=follow, most_bytes=most_bytes,
+            piece_bytes=piece_bytes, **options,
+        )
+    )  # fmt: skip
 
 
 def answers_of(plan: Prepared) -> DataFrame:
     """The second half of ``run``, after ``planned``: the answers (see there)."""
     lateness = plan.settings.allowed
-    parts = [_marked(rows.drop("source"), lateness, plan.job.clock) for rows in plan.between]
+    parts = [_marked(rows.drop("source"), lateness, plan.job) for rows in plan.between]
     return _answers(plan.job, reduce(DataFrame.union, parts), plan.failed, plan.settings)
 
 
@@ -254,19 +263,8 @@ def planned(
     ``answers_of`` is the second half; ``drive`` takes its place for a stream that this process drives.
     Raises SourceError for a stream that is not a file, a folder or a pattern.
     """
-    return _planned(spark, query, streams, kb, follow, most_bytes, piece_bytes, Settings(**options))
-
-
-def _planned(
-    spark: SparkSession,
-    query: Query,
-    streams: Mapping[str, StreamSource],
-    kb: Graphs | None,
-    follow: bool,
-    most_bytes: int | None,
-    piece_bytes: int,
-    settings: Settings,
-) -> Prepared:
+    settings = Settings(**options)
+    require_classic(spark)
     lateness, is_stream = settings.allowed, settings.checkpoint is not None
     for stream in streams.values():
         if isinstance(stream, str):
@@ -287,6 +285,8 @@ def _planned(
     if not is_stream:
         read = [pieces_of(spark, iri, *source, piece_bytes) for iri, source in located.items()]
     else:
+        from spaseq.spark.source.datasource import streams_text
+
         # One source for all streams, which knows when all have ended; it gives but the places of bytes.
         said: dict[str, str | int] = {
             "streams": streams_text(located),
@@ -302,7 +302,7 @@ def _planned(
     parts = []
     observed: list[Observation] = []
     for number, some in enumerate(read):
-        rows = _between(job, background, some.mapInArrow(stage, stage_schema(job)))
+        rows = between(job, some.mapInArrow(stage, stage_schema(job)), background)
         name = f"stream {number}"
         observation = name if is_stream else Observation(name)
         if isinstance(observation, Observation):
@@ -321,11 +321,6 @@ def in_files(stream: str, location: object) -> str:
     return str(location)
 
 
-def _between(job: Job, background: DataFrame | None, read: DataFrame) -> DataFrame:
-    """What comes from the stateless stage, given what its first or only part has read."""
-    return read if background is None else between(job, read, background)
-
-
 def _answers(job: Job, between: DataFrame, failed: Accumulator[Told] | None, settings: Settings) -> DataFrame:
     """The stateful stage. It gets the background graphs only if EXISTS may ask them; as a file if it is a
     stream, since the process that Spark starts for stateful processors cannot read a broadcast.
@@ -338,8 +333,12 @@ def _answers(job: Job, between: DataFrame, failed: Accumulator[Told] | None, set
     if between.isStreaming:
         if job.kb is not None:
             job = replace(job, kb=filed(between.sparkSession, job.kb.value))
+        from spaseq.spark.stages._processor import BucketProcessor
+
+        processor = BucketProcessor(job, told, failed)
+        schema, event_time = (TIMED_ANSWERS, "end") if job.has_event_time else (ANSWERS, "")
         found = between.groupBy("bucket").transformWithStateInPandas(
-            BucketProcessor(job, told, failed), ANSWERS, "append", "eventTime"
+            processor, schema, "append", "eventTime", eventTimeColumnName=event_time
         )
     else:
         partitions = len(job.buckets)
@@ -355,10 +354,15 @@ def _answers(job: Job, between: DataFrame, failed: Accumulator[Told] | None, set
     return found.withMetadata("json", {JOB: json.dumps(identity)})
 
 
-def _marked(rows: DataFrame, lateness: timedelta, clock: Clock) -> DataFrame:
-    """What comes from the stateless stage; of a stream, with a watermark."""
+def _marked(rows: DataFrame, lateness: timedelta, job: Job) -> DataFrame:
+    """Return the rows of the stateless stage; of a stream, with a watermark.
+
+    If matches have an event time, the watermark is a millisecond earlier, since Spark refuses an event time
+    that equals it: see ``Buckets``.
+    """
     if rows.isStreaming:
-        rows = rows.withWatermark("at", f"{milliseconds_of(lateness, clock)} milliseconds")
+        delay = milliseconds_of(lateness, job.clock) + job.has_event_time
+        rows = rows.withWatermark("at", f"{delay} milliseconds")
     # Without `at`, or Spark would drop late rows itself, unseen.
     return rows.drop("at")
 
@@ -394,4 +398,4 @@ def pieces_of(
     Not by ``format("spaseq")``: that asks Python processes for the plan, and others to read it.
     """
     rows = [piece.row(stream) for piece, _ in Cutter(location, options, size).after(Place())]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=ARROW))
+    return frame_of(spark, pa.Table.from_pylist(rows, schema=ARROW))

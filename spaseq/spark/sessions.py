@@ -13,19 +13,26 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 import pyspark
 from pyspark import SparkConf, SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.utils import is_remote
 
 from spaseq.errors import EngineError
-from spaseq.spark.source.datasource import register
+
+#: PySpark's version, such as (4, 1).
+VERSION: Final = tuple(map(int, pyspark.__version__.split(".")[:2]))
+#: Since this version there are Python data sources and stateful processors.
+_STREAMS: Final = (4, 0)
 
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _LOG: Final = Path(__file__).with_name("log4j2.properties")
 #: Chunks, of megabytes each, shall be no exception for the JVM's collector of garbage.
 _JVM: Final = "-XX:G1HeapRegionSize=32m"
-#: The JVM only keeps the books, so its best compiler costs more than it gives; but not of GraphFrames, whose
-#: searches are the JVM's own work, and take 1.4 times as long without.
+#: The JVM does little here, so its best compiler costs more than it saves. Not with GraphFrames: their
+#: searches run in the JVM, and take 1.4 times as long without it.
 _BOOKKEEPING: Final = "-XX:TieredStopAtLevel=1"
 #: Where a submitted program finds its JVM.
 _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
@@ -35,7 +42,8 @@ _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 #: third of what a small micro-batch costs.
 _ON_ONE_MACHINE: Final = {
     "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+        f"org.apache.spark.sql.execution.streaming{'.checkpointing' if VERSION >= (4, 1) else ''}"
+        ".FileSystemBasedCheckpointFileManager"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
@@ -61,7 +69,7 @@ def session(
     packages: Sequence[str] = (),
     jars: Sequence[str | Path] = (),
 ) -> SparkSession:
-    """The active session, or a new one with small defaults for one machine where nothing else is said.
+    """Return the active session, or a new one with small defaults for one machine where nothing else is set.
 
     What ``spark-submit``, ``PYSPARK_SUBMIT_ARGS`` or ``spark-defaults.conf`` say stands, unless a parameter
     says otherwise. ``partitions``: shuffle partitions, as many as there are cores by default. Spark's own
@@ -69,6 +77,8 @@ def session(
     ``memory``: the driver's, 2g by default. ``packages``: of Maven, as ``group:artifact:version``; ``jars``:
     their files. Raises EngineError if these are asked of a JVM that runs already, and has not got them.
     """
+    if is_remote() or "SPARK_REMOTE" in os.environ:
+        raise EngineError(_CONNECT)
     active = SparkSession.getActiveSession()
     if active is not None or _GATEWAY in os.environ:
         known = _of_jvm() if active is None else dict(active.sparkContext.getConf().getAll())
@@ -112,7 +122,7 @@ def session(
 
 
 def _defaults(master: str | None, options: str) -> dict[str, str]:
-    """What is right for one machine; ``options``: the JVM's."""
+    """Return the settings for one machine; ``options``: those of the JVM."""
     return {
         "spark.app.name": "spaseq",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
@@ -127,13 +137,13 @@ def _defaults(master: str | None, options: str) -> dict[str, str]:
 
 
 def _of_jvm() -> dict[str, str]:
-    """The settings that this program was submitted with."""
+    """Return the settings that this program was submitted with."""
     SparkContext._ensure_initialized()
     return dict(SparkConf().getAll())
 
 
 def _said() -> dict[str, str]:
-    """The settings that the environment says for a JVM that is still to be started."""
+    """Return the settings in the environment for a JVM that has not started."""
     said: dict[str, str] = {}
     home = os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent
     defaults = Path(os.environ.get("SPARK_CONF_DIR") or Path(home) / "conf") / "spark-defaults.conf"
@@ -152,7 +162,7 @@ def _said() -> dict[str, str]:
 
 
 def _listed(known: Mapping[str, str], option: str, more: Sequence[str | Path]) -> str | None:
-    """The known ones and these, as Spark lists them; None if nothing is to be added."""
+    """Return the known values and more, as Spark lists them; None if there are no more."""
     if not more:
         return None
     before = known[option].split(",") if known.get(option) else []
@@ -169,14 +179,57 @@ def _require(known: Mapping[str, str], packages: Sequence[str], jars: Sequence[s
             )
 
 
+_CONNECT: Final = (
+    "spaseq runs on Spark's classic sessions, and this one is of Spark Connect: submit the program "
+    "(spark-submit), or start a session with master(…) and without SPARK_REMOTE"
+)
+
+
+def require_classic(known: SparkSession | DataFrame) -> None:
+    """Raise EngineError for a session of Spark Connect, and for a DataFrame of one."""
+    if type(known).__module__.startswith("pyspark.sql.connect."):
+        raise EngineError(_CONNECT)
+
+
+def require_streams(what: str) -> None:
+    """Raise EngineError if PySpark is too old for this."""
+    if VERSION < _STREAMS:
+        raise EngineError(f"{what} needs PySpark 4.0 or later, not {pyspark.__version__}: run a batch")
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``format("spaseq")`` known to a session. Raises EngineError before PySpark 4.0."""
+    require_classic(spark)
+    require_streams('format("spaseq")')
+    from spaseq.spark.source._triggers import listen
+    from spaseq.spark.source.datasource import SpaseqDataSource
+
+    spark.dataSource.register(SpaseqDataSource)
+    listen(spark)
+
+
+def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """Return the rows of a table of Arrow's as a DataFrame."""
+    if VERSION >= _STREAMS:
+        return spark.createDataFrame(table)
+    return spark.createDataFrame(table.to_pylist(), from_arrow_schema(table.schema))
+
+
+def table_of(rows: DataFrame) -> pa.Table:
+    """Return the rows of a DataFrame as a table of Arrow's."""
+    if VERSION >= _STREAMS:
+        return rows.toArrow()
+    return pa.Table.from_batches(rows._collect_as_arrow(), to_arrow_schema(rows.schema))  # type: ignore[operator]
+
+
 def prepare_session(spark: SparkSession) -> None:
-    """What every query needs: the source's name, and a state store that holds large values.
+    """Make the source known, and choose a state store that holds large values.
 
     Raises EngineError for a session of Spark Connect.
     """
-    if type(spark).__module__.startswith("pyspark.sql.connect."):
-        raise EngineError("queries run on Spark's classic sessions, and this one is of Spark Connect")
-    register(spark)
+    require_classic(spark)
+    if VERSION >= _STREAMS:
+        register(spark)
     if str(spark.conf.get(_PROVIDER)).endswith(".HDFSBackedStateStoreProvider"):  # Spark's own default
         spark.conf.set(_PROVIDER, _ROCKSDB)
 
@@ -189,7 +242,7 @@ _NOISE: Final = (
     b"WARNING: Using incubator modules",
     b"Starting Streaming TransformWithState",
     b"Streaming TransformWithState",
-    # Whose process of Python ends before it is answered: every query starts one, see ``_processor``.
+    # Every query starts a Python process (see ``_processor``) that ends before it is answered.
     b'Exception in thread "stateConnectionListenerThread"',
 )
 
@@ -198,7 +251,7 @@ _GOING_ON: Final = (b"\tat ", b"\t... ", b"Caused by: ", b"\tSuppressed: ")
 
 
 def told(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines that tell a user something."""
+    """Yield the lines that tell a user something."""
     is_noise = False
     for line in lines:
         is_noise = line.startswith(_NOISE) or (is_noise and line.startswith(_GOING_ON))
@@ -208,7 +261,7 @@ def told(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def without_noise() -> Iterator[None]:
-    """Launches processes whose standard error leaves out what Spark and its JVM say of themselves."""
+    """Start processes without the notices of Spark and its JVM on standard error."""
     try:
         real = os.dup(2)
     except OSError:  # it is closed

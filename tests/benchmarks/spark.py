@@ -119,7 +119,7 @@ class _Bench:
     def __init__(self, spark: SparkSession, folder: Path, quick: bool) -> None:
         self._spark = spark
         self._folder = folder
-        self._size, self._batches = (1_000, 3) if quick else (500_000, 5)
+        self._size, self._batches = (1_000, 5) if quick else (500_000, 5)
         self._runs = 1 if quick else 5
         self._few, self._times = 10, 4 if quick else 20
         self._kb_sizes = (300,) if quick else (10_000, 1_000_000)

@@ -42,14 +42,15 @@ def main(mode: str, folder: Path) -> None:
     if mode == "kafka":
         from_kafka(query, folder)
         return
-    spark = session("local[1]", partitions=2, memory="1g")
+    master = "local-cluster[2,1,1024]" if mode == "executors" else "local[1]"
+    spark = session(master, partitions=2, memory="1g")
     streams: dict[str, spaseq.engine.running.StreamSource] = {"S": str(folder / "in.nq")}
     checkpoint = folder / "checkpoint"
     plan = planned(spark, query, streams, checkpoint=checkpoint, most_bytes=MOST, piece_bytes=PIECE)
     if mode == "driver":
         running = drive(plan, checkpoint, folder_sink(folder / "out", query), processingTime=EVERY[mode])
-    elif mode == "save":
-        running = saved(answers_of(plan), query, folder, EVERY[mode])
+    elif mode in ("save", "executors"):
+        running = saved(answers_of(plan), query, folder, EVERY["save"])
     else:
         found = answers_of(plan).where("kind = 'match'").select("json")
         writer = found.writeStream.format("text").option("path", str(folder / "out"))

@@ -21,6 +21,7 @@ pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the e
 
 from pyspark.errors import AnalysisException  # noqa: E402  # after the skip
 from pyspark.sql import Row, SparkSession  # noqa: E402
+from pyspark.sql.types import DoubleType, TimestampType  # noqa: E402
 
 from spaseq.spark import answers_of, drive, events, expanded, folder_sink, knowledge, matches, planned, run  # noqa: E402
 from spaseq.spark.queries import Prepared  # noqa: E402
@@ -89,7 +90,8 @@ def test_a_batch(spark: SparkSession, tmp_path: Path) -> None:
     assert (shown.start, shown.end) == (0, 9)
     assert shown.events["A"][0].graph == f"{NS}g0"
     assert shown.partition["k"].value == f"{NS}k0"
-    first = typed(expanded(rows, "ticks"), {"av": "double", "k": "timestamp"}).orderBy("start").first()
+    wanted = {"av": DoubleType(), "k": TimestampType()}
+    first = typed(expanded(rows, "ticks"), wanted).orderBy("start").first()
     assert first is not None
     assert (first.av, first.k) == (5.0, None)
 
@@ -98,7 +100,7 @@ def test_a_batch(spark: SparkSession, tmp_path: Path) -> None:
 def test_columns_that_are_none(name: str, told: str) -> None:
     text = spaseq.prepare(query("A , B", "9 SECONDS", tail="", head="SELECT ?av"))
     with pytest.raises(spaseq.EngineError, match=told):
-        matches(None, text, columns={name: "double"})  # type: ignore[arg-type]  # it is not looked at
+        matches(type("DataFrame", (), {})(), text, columns={name: "double"})  # it is not looked at
 
 
 def test_files_cut_into_pieces_are_the_same_stream(spark: SparkSession, tmp_path: Path) -> None:
@@ -239,6 +241,15 @@ def test_the_format_gives_events(spark: SparkSession, tmp_path: Path) -> None:
     assert comparable(got) == comparable(local(text, streams))
 
 
+def test_files_in_sql(spark: SparkSession, tmp_path: Path) -> None:
+    text, streams = stocks(tmp_path, 100)
+    options = f"path '{streams['S']}', stream '{NS}S'"
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW ticks USING spaseq OPTIONS ({options})")
+    matches(spark.table("ticks"), text).createOrReplaceTempView("found")
+    want = sum(1 for _ in spaseq.run(text, streams))
+    assert spark.sql("SELECT count(*) AS n FROM found").first() == (want,)
+
+
 def test_available_now_is_everything(spark: SparkSession, tmp_path: Path) -> None:
     """Whatever a micro-batch may take: in a new query, and in one that goes on; not with another trigger."""
     folder = tmp_path / "in"
@@ -307,7 +318,10 @@ def test_background_graphs_as_dataframes(spark: SparkSession, tmp_path: Path) ->
     want = local(prepared, streams, kb=PLACES)
     kb = knowledge(spark, PLACES, parquet=tmp_path / "kb")
     assert kb.names == (f"{NS}kb", f"{NS}other")
-    assert comparable(found(run(spark, prepared, streams, kb).collect())) == comparable(want)
+    frame = run(spark, prepared, streams, kb)
+    assert comparable(found(frame.collect())) == comparable(want)
+    plan = frame._jdf.queryExecution().simpleString()
+    assert f"graph_patterns GRAPH <{NS}kb>: 3 solutions in each worker; GRAPH ?which: " in plan
     again = knowledge(spark, parquet=tmp_path / "kb")
     batch = again.local().batch(spaseq.terms.dictionary.Dictionary())
     assert sorted(map(str, batch.offset)) == ["0", "5", "7"]

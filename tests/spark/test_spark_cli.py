@@ -257,8 +257,13 @@ def test_a_cursor_from_before_letters_were_noted_is_read(tmp_path: Path) -> None
 # --- shapes -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("more", [[], ["--checkpoint", "cp"]], ids=["batch", "stream"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param([], marks=pytest.mark.long, id="batch"),
+        pytest.param(["--checkpoint", "cp"], marks=pytest.mark.slow, id="stream"),
+    ],
+)
 def test_events_that_do_not_conform(tmp_path: Path, more: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The matches, letters and counts of a local run; windows begin with the first event that conforms."""
     monkeypatch.chdir(tmp_path)

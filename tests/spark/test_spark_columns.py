@@ -74,6 +74,22 @@ def test_names_alone_are_texts(spark: SparkSession) -> None:
     ]
 
 
+def test_keys_come_back_as_the_columns_values(spark: SparkSession) -> None:
+    keys = ["key 17", "a+b", "ü/<>", "a%41"]
+    data = [(i, keys[i // 2], i / 2) for i in range(8)]
+    frame = spark.createDataFrame(data, "at long, id string, v double")
+    template = f"<{NS}{{id}}/{{at}}> <{NS}v> ?v ; <{NS}k> <urn:key/{{id}}/x> ."
+    lifted = events(frame, stream="urn:s", time="at", template=template)
+    found = matches(lifted, PAIRS, columns={"k": "{id}", "v1": "{v}", "v2": "double"})
+    assert [found.schema[name].dataType for name in ("k", "v1")] == [StringType(), DoubleType()]
+    joined = found.join(frame, (found.k == frame.id) & (found.v1 == frame.v))
+    assert sorted(row.id for row in joined.collect()) == sorted(keys)
+    with pytest.raises(spaseq.EngineError, match=r"made of \{at\} alone, but of \{id\}, \{v\}"):
+        matches(lifted, PAIRS, columns={"k": "{at}"})
+    with pytest.raises(spaseq.EngineError, match="filter before events"):
+        matches(lifted.where("time > 0"), PAIRS, columns={"k": "{id}"})
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -174,14 +190,14 @@ def test_a_checkpoint_that_is_named_late(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_stateful_operators_behind_matches(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark gives them no watermark: a warning says so when the stream starts."""
+    """On ticks Spark gives them no watermark: a warning says so when the stream starts."""
     schema = "at long, id string, v double, k string"
     rows(spark).write.parquet(f"{tmp_path}/in")
     stream = spark.readStream.schema(schema).parquet(f"{tmp_path}/in")
     found = matches(events(stream, stream="urn:s", time="at", template=TEMPLATE, n="at"), PAIRS)
     writer = found.groupBy("end").count().writeStream.format("memory").queryName("counts")
     with pytest.warns(
-        spaseq.SpaseqWarning, match="behind matches of a stream Spark gives Aggregate no watermark"
+        spaseq.SpaseqWarning, match="no event time for Spark .* so Aggregate behind them returns no rows"
     ):
         running = writer.outputMode("complete").option("checkpointLocation", f"{tmp_path}/cp").start()
     running.stop()

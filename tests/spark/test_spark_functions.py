@@ -53,8 +53,7 @@ def query(first: str, second: str) -> spaseq.Query:
     )
 
 
-@pytest.mark.parametrize("vectorized", [False, True])
-@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize(("vectorized", "is_stream"), [(False, True), (True, False)])
 def test_failed_calls_are_counted_and_told_once(
     spark: SparkSession, tmp_path: Path, vectorized: bool, is_stream: bool
 ) -> None:

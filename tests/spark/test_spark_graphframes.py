@@ -67,7 +67,7 @@ def test_the_pairs_are_those_found_here(spark, triples, path, sources, targets, 
     assert found == expected(g, expression, sources, targets)
 
 
-@pytest.mark.parametrize("number", [4, 7])
+@pytest.mark.parametrize("number", [4, pytest.param(7, marks=pytest.mark.long)])
 def test_pregel_and_motifs(spark: SparkSession, number: int) -> None:
     g, _ = graph(number)
     expression, given = EXPRESSIONS[number], ENDS[number % 3]
@@ -94,7 +94,7 @@ def runs_of_pregel() -> Iterator[list[double.Pregel]]:
         yield made
 
 
-@pytest.mark.parametrize("words", [1, 2])
+@pytest.mark.parametrize("words", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_more_than_64_sources(spark: SparkSession, words: int) -> None:
     """All bits of a mask's words, two steps to everything that is reached, and a run for each mask."""
     triples = [(f"urn:{i}", "urn:a", f"urn:hub{i % 3}") for i in range(70)]

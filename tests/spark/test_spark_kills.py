@@ -1,6 +1,6 @@
 """Processes killed at random and started again: nothing is lost, and nothing comes twice.
 
-In CI ``save``, ``drive`` and a stream in Kafka are killed once each (the command line: ``test_spark_cli``);
+In CI ``drive`` and ``save`` of a stream in Kafka are killed once each (the command line: ``test_spark_cli``);
 20 times, and so what Spark's own sink of text writes, where the tests marked ``long`` are asked for.
 """
 
@@ -40,7 +40,7 @@ EVENTS = {"stream": 200, "save": 200, "driver": 400, "kafka": 240, "cli": 1_600}
 #: Which process of those of a run is killed: all at once, as when a machine fails, half of the times.
 VICTIMS = ("all", "all", "python", "java")
 
-_FEW = [pytest.param(mode, 1, marks=pytest.mark.slow) for mode in ("save", "driver", "kafka")]
+_FEW = [pytest.param(mode, 1, marks=pytest.mark.slow) for mode in ("driver", "kafka")]
 _MANY = [pytest.param(mode, 20, marks=pytest.mark.long) for mode in EVENTS]
 
 
@@ -64,6 +64,29 @@ def test_killed_and_started_again(tmp_path: Path, mode: str, wanted: int) -> Non
     assert len(want) > 10 * wanted
     assert without_n(_lines(mode, tmp_path / "out")) == without_n(want), f"seed {seed}"
     assert not list(tmp_path.glob("out/letters-*"))
+
+
+@pytest.mark.slow
+def test_an_executor_is_killed(tmp_path: Path) -> None:
+    """The stream goes on by itself, on what is left of the cluster."""
+    text, streams = stocks(tmp_path, 2 * EVENTS["save"])
+    (tmp_path / "query.rq").write_text(str(text))
+    Path(str(streams["S"])).rename(tmp_path / "in.nq")
+    process = started("executors", tmp_path)
+    try:
+        while process.poll() is None and _begun(tmp_path) < 2:
+            time.sleep(0.05)
+        java = [number for number, name in _below(process.pid).items() if name == "java"]
+        command = {number: Path(f"/proc/{number}/cmdline").read_bytes() for number in java}
+        executors = [number for number in java if b"CoarseGrainedExecutorBackend" in command[number]]
+        assert len(executors) == 2
+        os.kill(executors[0], signal.SIGKILL)
+        assert process.wait(timeout=400) == 0, (tmp_path / "errors").read_text()[-4_000:]
+    finally:
+        if process.poll() is None:
+            _kill(process, "all")
+    want = [line_of(match) for match in spaseq.run(text, {"S": str(tmp_path / "in.nq")})]
+    assert without_n(_lines("save", tmp_path / "out")) == without_n(want)
 
 
 @contextmanager

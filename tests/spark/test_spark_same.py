@@ -144,6 +144,10 @@ REAL = {"smart-grid-home", "stocks-trades"}
 SAMPLES = sorted({path.stem for path in (ROOT / "streams").glob("*.rq")} - REAL)
 
 
+#: Those in CI: loops and negation, with a background graph and without.
+FEW = {"card-fraud-stolen", "smart-grid-advice", "stocks-head-and-shoulders", "trajectories-overdue"}
+
+
 def prepared(name: str) -> spaseq.Query:
     return spaseq.prepare((ROOT / "streams" / f"{name}.rq").read_text())
 
@@ -165,7 +169,9 @@ def local(name: str, streams: Mapping[str, StreamSource], kb: Mapping[str, str |
     return [line_of(match) for match in spaseq.run(prepared(name), streams, kb)]
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize(
+    "name", [n if n in FEW else pytest.param(n, marks=pytest.mark.long) for n in SAMPLES]
+)
 def test_use_cases_in_a_batch(spark: SparkSession, name: str) -> None:
     query, kb = prepared(name), background(name)
     want = local(name, sources(query), kb)

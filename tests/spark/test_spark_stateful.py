@@ -1,4 +1,4 @@
-"""A stateful operator of Spark's behind matches of a stream: the two ways that the documentation gives."""
+"""A stateful operator of Spark's behind matches of a stream."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+import spaseq
+
 pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
 
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402  # after the skip
 from pyspark.sql import functions as F  # noqa: E402, N812
-from pyspark.sql.streaming.query import StreamingQuery  # noqa: E402
 
 from spaseq.spark import events, matches  # noqa: E402
 from tests.streams import NS, query  # noqa: E402
@@ -35,34 +36,23 @@ def _counted(found: DataFrame) -> DataFrame:
     return found.groupBy(F.window("end", "60 seconds")).count()
 
 
-def _ended(started: StreamingQuery) -> None:
-    started.awaitTermination()
-    assert started.exception() is None
-
-
-def test_a_table_between_and_for_each_batch(spark: SparkSession, tmp_path: Path) -> None:
+def test_aggregates_of_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+    """In append mode, each window once: those of the batch that the watermark has passed."""
     rows = spark.range(300).selectExpr(
         "id", "timestamp_seconds(1767225600 + id) AS at", "substr('aabxb', id % 5 + 1, 1) AS kind"
     )
-    places = {name: str(tmp_path / name) for name in ("in", "found", "one", "two", "parts", "three")}
-    rows.coalesce(1).write.parquet(places["in"])
-    whole = _counted(_found(spark.read.parquet(places["in"]))).collect()
+    for part in range(2):
+        rows.where(f"id div 150 = {part}").coalesce(1).write.parquet(f"{tmp_path}/in/{part}")
+    whole = sorted(_counted(_found(spark.read.parquet(f"{tmp_path}/in/*"))).collect())
     assert len(whole) == 5
-
-    stream = _found(spark.readStream.schema(ROWS).parquet(places["in"]))
-    once = {"availableNow": True}
-    to_table = stream.writeStream.format("parquet").option("checkpointLocation", places["one"])
-    _ended(to_table.trigger(**once).start(places["found"]))
-    between = spark.readStream.schema(stream.schema).parquet(places["found"])
-    counted = _counted(between.withWatermark("end", "0 seconds"))
-    kept = counted.writeStream.format("memory").queryName("counted").outputMode("complete")
-    _ended(kept.option("checkpointLocation", places["two"]).trigger(**once).start())
-    assert sorted(spark.table("counted").collect()) == sorted(whole)
-
-    def take(batch: DataFrame, number: int) -> None:
-        _counted(batch).write.mode("overwrite").parquet(f"{places['parts']}/batch={number}")
-
-    each = stream.writeStream.foreachBatch(take).option("checkpointLocation", places["three"])
-    _ended(each.trigger(**once).start())
-    parts = spark.read.parquet(places["parts"]).groupBy("window").agg(F.sum("count").alias("count"))
-    assert sorted(parts.collect()) == sorted(whole)
+    reader = spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1)
+    found = _found(reader.parquet(f"{tmp_path}/in/*"))
+    counted = _counted(found).writeStream.format("memory").queryName("counted").outputMode("append")
+    running = counted.option("checkpointLocation", f"{tmp_path}/one").start()
+    running.processAllAvailable()
+    running.stop()
+    assert sorted(spark.table("counted").collect()) == whole[:-1]
+    twice = _counted(found.withWatermark("end", "0 seconds")).writeStream.format("memory").queryName("twice")
+    with pytest.warns(spaseq.SpaseqWarning, match="a watermark already, that of the events"):
+        running = twice.option("checkpointLocation", f"{tmp_path}/two").start()
+    running.stop()

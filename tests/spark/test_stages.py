@@ -387,3 +387,16 @@ def test_events_that_do_not_conform_go_no_further() -> None:
         want = [line_of(match) for match in matches(text, events, shapes=shapes)]
     assert [*bucket.close()] == want
     assert len(want) == 2
+
+
+@pytest.mark.parametrize("cold", [False, True])
+def test_where_a_match_skipped_to_is_brought_back(cold: bool) -> None:
+    """The window kept begins with d2, which the match c1 d2 has skipped: d2 e4 is none."""
+    gpms = " ".join(f"DEFINE GPM {name} ON S {{ [] <{NS}v> ?{name} }}" for name in "AB")
+    text = (
+        f"SELECT * WITHIN 2 SECONDS SLIDING FROM STREAM S <{NS}S> WHERE {{ SEQ(A ; B) {gpms} }} "
+        "AFTER MATCH SKIP PAST LAST EVENT"
+    )
+    events = letters("a@0 b@0 c@1 d@2 e@4 f@5")
+    cluster = Cluster(buckets=1, sizes=(5,), cold=cold)
+    assert comparable(cluster.run(text, events)) == comparable(pushed(text, events))

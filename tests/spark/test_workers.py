@@ -176,12 +176,13 @@ def test_a_task_writes_answers_as_they_come(tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
     import pyarrow as pa
 
-    from spaseq.spark.sinks.files import AnswersWriter
+    from spaseq.spark.sinks._outputs import Form, Outputs
+    from spaseq.spark.sinks.files import AnswerFiles
 
     query = spaseq.prepare(f"""SELECT * WITHIN 3 SECONDS FROM STREAM S <{NS}S>
         WHERE {{ SEQ(A ; B) DEFINE GPM A ON S {{ ?k <urn:v> ?a }} DEFINE GPM B ON S {{ ?k <urn:v> ?b }} }}""")
     folder = str(tmp_path)
-    writer = AnswersWriter({"query": str(query), "form": "ndjson", "path": folder, "letters": folder})
+    files = AnswerFiles(Outputs(str(query), folder, folder), Form.NDJSON)
     there: list[int] = []
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -191,8 +192,8 @@ def test_a_task_writes_answers_as_they_come(tmp_path: Path) -> None:
                 {"kind": ["match", "late"] * 1_000, "json": [f'"{"x" * 100}"'] * 2_000}
             )
 
-    written = writer.write(batches())
+    written = files.drafts(batches(), "run")
     assert there[-1] > 18 * 2_000 * 100
-    writer.commit([written], 0)
+    files.commit([(draft["what"], draft["path"]) for draft in written], 0)
     sizes = {path.name.partition("-")[0]: path.stat().st_size for path in tmp_path.glob("[ml]*")}
     assert sizes == dict.fromkeys(("matches", "letters"), 20 * 1_000 * 103)

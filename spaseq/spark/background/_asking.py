@@ -8,7 +8,7 @@ of one hash bring solutions that nobody asked for, which do no harm.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -22,9 +22,11 @@ from spaseq.patterns.sharing import Shared, Sharing
 from spaseq.patterns.spectra.joins import NO_CONTEXT, Route
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.sources import BadEvent
+from spaseq.spark._workers import sweep
 from spaseq.spark.background._background import asked_once
 from spaseq.spark.background._lookups import lookups, without_graphs
 from spaseq.spark.sinks._lines import letter_line
+from spaseq.spark.source._blocks import arrow_schema
 from spaseq.spark.stages._job import Job, milliseconds, needs
 from spaseq.spark.stages._late import stamps
 from spaseq.spark.stages._stateless import together
@@ -42,22 +44,7 @@ ASKED: Final = (
 #: The number of no GRAPH pattern.
 NO_GRAPH: Final = -1
 
-_ASKED: Final = pa.schema(
-    [
-        ("at", pa.timestamp("us", tz="UTC")),
-        ("slot", pa.int32()),
-        ("chunk", pa.int64()),
-        ("graph", pa.int32()),
-        ("key", pa.int64()),
-        ("body", pa.binary()),
-        ("letter", pa.string()),
-        ("over", pa.binary()),
-        ("ends", pa.bool_()),
-        ("events", pa.int64()),
-    ]
-)
-
-_SWEEP_AFTER: Final = 100_000
+_ASKED: Final = arrow_schema(ASKED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +102,7 @@ class Asking:
             body = encode(Chunk(part, {}), with_triples=True)
         over = stamps(batch, left) if self._job.is_stream and len(left) else None
         asked = KeyRequest(len(batch), int(batch.time.max()), body, keys, over, letters)
-        if self.dictionary.unswept > max(_SWEEP_AFTER, len(self.dictionary) // 2):
-            self.dictionary.sweep()
+        sweep(self.dictionary)
         return asked
 
     def _wanted_of(self, shared: Shared, known: dict[tuple[frozenset[int], Group], Solutions]) -> Mask:
@@ -204,16 +190,3 @@ def _heads(job: Job, at: int | None, task: int, place: int, rows: list[tuple[obj
         pa.array(column, field.type) for column, field in zip(zip(*whole, strict=True), _ASKED, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=_ASKED)
-
-
-_stages: dict[Job, Asking] = {}
-
-
-def asking_of(job: Job) -> Asking:
-    """The stage of a job, made once in each process."""
-    key = replace(job, kb=None)
-    if key not in _stages:
-        if len(_stages) >= 4:
-            _stages.pop(next(iter(_stages)))
-        _stages[key] = Asking(job)
-    return _stages[key]

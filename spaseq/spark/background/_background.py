@@ -46,7 +46,7 @@ class Local:
 
 
 class _Labelled(_Graphs):
-    """Graphs whose blank nodes keep their labels, so that every process means the same node by them."""
+    """Graphs that keep the labels of blank nodes, so that a label is the same node in every process."""
 
     def batch(self, dictionary: Dictionary) -> EventBatch:
         if self._batch is None or self._batch.dictionary is not dictionary:
@@ -169,7 +169,7 @@ def whole(kb: KnowledgeBase) -> bytes:
 
 
 def labelled(text: bytes, names: Sequence[str]) -> KnowledgeBase:
-    """Graphs of N-Quads, whose blank nodes keep their labels."""
+    """Return graphs of N-Quads that keep the labels of blank nodes."""
     triples: dict[NamedNode, list[Triple]] = {NamedNode(name): [] for name in names}
     for quad in parse(text, format=RdfFormat.N_QUADS):
         assert isinstance(quad.graph_name, NamedNode)

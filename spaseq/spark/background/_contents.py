@@ -21,6 +21,7 @@ from spaseq.events import Ids
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.spark.background._triples import numbers
 from spaseq.spark.background.frames import SparkKnowledge
+from spaseq.spark.sessions import table_of
 from spaseq.terms._table_kernel import FRESH, KIND, LABEL
 from spaseq.terms.dictionary import Dictionary
 
@@ -63,11 +64,11 @@ def _of_graphs(kb: KnowledgeBase) -> str:
 
 def _of_frames(triples: DataFrame, terms: DataFrame) -> str:
     blank = terms.where(F.col("term").startswith("_:")).select("id")
-    nodes = np.sort(blank.toArrow().column("id").to_numpy())
+    nodes = np.sort(table_of(blank).column("id").to_numpy())
     colours = np.zeros(0, dtype=np.uint64)
     if len(nodes):
         parts = [triples.join(blank.withColumnRenamed("id", place), place, "left_semi") for place in "so"]
-        around = parts[0].unionByName(parts[1]).distinct().toArrow()
+        around = table_of(parts[0].unionByName(parts[1]).distinct())
         g, p, s, o = (around.column(place).to_numpy() for place in "gpso")
         colours = _colours((g, p, s, o), (_placed(nodes, s), _placed(nodes, o)), len(nodes))
     found = (

@@ -6,7 +6,7 @@ A row of the background is a solution of a GRAPH pattern: the pattern's number, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +21,9 @@ from spaseq.spark._workers import freeze_worker
 from spaseq.spark.background._asking import NO_GRAPH
 from spaseq.spark.background._background import asked_once, entered
 from spaseq.spark.background._lookups import lookups
+from spaseq.spark.source._told import Stage
 from spaseq.spark.stages._job import Job
-from spaseq.spark.stages._stateless import stage_of
+from spaseq.spark.stages._stateless import Stateless, stage_of
 from spaseq.spark.stages.arrow import Batches, all_ended, record, rows_of
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 
@@ -60,9 +61,7 @@ def texts(found: Solutions, names: Iterable[str], dictionary: Dictionary) -> pa.
     return pa.table(columns)
 
 
-def keyed(
-    pattern: SequencePattern, number: int, columns: int
-) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def keyed(pattern: SequencePattern, number: int, columns: int) -> Stage:
     """Adds the number of a GRAPH pattern, and the hashes of keys, to columns of terms; and empty columns."""
     graph = (asked_once(pattern) or ())[number]
     names = names_of(graph)
@@ -84,7 +83,7 @@ def keyed(
 # --- the stage --------------------------------------------------------------------------------
 
 
-def on_found(job: Job, *, is_sorted: bool) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def on_found(job: Job, *, is_sorted: bool) -> Stage:
     """The stateless stage on rows of ``_asking.ASKED`` to which the background's were joined.
 
     All rows of a chunk must be there; ``is_sorted``: they stand together, so that no other has to wait.
@@ -134,7 +133,7 @@ def _passed(job: Job, joined: Mapping[int, Graph], rows: pa.Table) -> Iterator[p
     if told:
         yield record(told)
     for body in bodies:
-        stage = stage_of(job)
+        stage = stage_of(job, Stateless)
         found = _found(rows.filter(asks), joined, stage.dictionary)
         passed = stage.on_found(body, found)
         # The events were counted above.

@@ -95,7 +95,7 @@ def _places(group: Group, around: Asked, ambient: frozenset[str]) -> Iterator[tu
 
 
 def _asked(elements: Sequence[Pattern], ambient: frozenset[str]) -> Asked:
-    """Of a group's elements those that an event must match by itself, with the filters on them."""
+    """Return the elements of a group that an event must match by itself, with their filters."""
     own = tuple(element for element in elements if _is_alone(element, ambient))
     bound = certain(Group(own))
     return own + tuple(

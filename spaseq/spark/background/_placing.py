@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -12,7 +11,7 @@ from pyoxigraph import NamedNode
 from pyspark.sql import DataFrame, SparkSession
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.errors import SpaseqWarning
+from spaseq.errors import warn
 from spaseq.language.syntax import Graph
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.patterns.spectra.solutions import Solutions
@@ -21,6 +20,7 @@ from spaseq.spark.background._background import asked_once, tables, whole
 from spaseq.spark.background._joined import background_schema, keyed, names_of, on_found, texts, width
 from spaseq.spark.background._lookups import lookups
 from spaseq.spark.background.frames import SparkKnowledge
+from spaseq.spark.sessions import frame_of
 from spaseq.spark.stages._job import Job, Joined, bucket_numbers
 from spaseq.spark.stages.arrow import BETWEEN
 from spaseq.terms.dictionary import Dictionary
@@ -31,11 +31,15 @@ _ALL: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Background graphs of a query: ``shipped`` to every worker, and the rest as ``rows`` (``_joined``)."""
+    """Background graphs of a query: ``shipped`` to every worker, and the rest as ``rows`` (``_joined``).
+
+    ``text`` says of each GRAPH pattern which of the two it is, for Spark's plan.
+    """
 
     shipped: bytes
     joined: Joined | None = None
     rows: DataFrame | None = None
+    text: str = ""
 
 
 def placed(
@@ -53,26 +57,29 @@ def placed(
         kb = graphs.local() if isinstance(graphs, SparkKnowledge) else graphs
         triples = sum(map(len, kb._graphs.triples.values()))
         _warn_beyond(limit, triples, "the background graphs are asked by EXISTS, or event by event")
-        return Placed(whole(kb))
+        return Placed(whole(kb), text=f"{', '.join(graphs.names)}: {triples:,} triples in each worker")
     dictionary, with_key = Dictionary(), lookups(pattern)
     here: list[Solutions | None] = []
+    texts_of: list[str] = []
     there: dict[int, DataFrame] = {}
     for number, graph in enumerate(asked):
         found = _found(graphs, pattern, graph, dictionary, limit if graph in with_key else _ALL)
         if isinstance(found, Solutions) and graph in with_key and len(found) > limit:
-            found = spark.createDataFrame(texts(found, names_of(graph), dictionary))
+            found = frame_of(spark, texts(found, names_of(graph), dictionary))
         if isinstance(found, Solutions):
             reason = f"no variable of GRAPH {graph.name} is bound by every event that asks it"
             _warn_beyond(limit, len(found), reason)
             here.append(found)
+            texts_of.append(f"GRAPH {graph.name}: {len(found):,} solutions in each worker")
         else:
             here.append(None)
             there[number] = found
-    shipped = tables(here, dictionary)
+            texts_of.append(f"GRAPH {graph.name}: over {limit:,} solutions, joined by key")
+    shipped, text = tables(here, dictionary), "; ".join(texts_of)
     if not there:
-        return Placed(shipped)
+        return Placed(shipped, text=text)
     joined = Joined(tuple(there), bucket_numbers(partitions))
-    return Placed(shipped, joined, _rows(there, pattern, asked, partitions))
+    return Placed(shipped, joined, _rows(there, pattern, asked, partitions), text)
 
 
 def _found(
@@ -99,11 +106,7 @@ def _found(
 
 def _warn_beyond(limit: int, size: int, reason: str) -> None:
     if size > limit:
-        warnings.warn(
-            f"{size:,} rows of background go to every worker, though only {limit:,} should: {reason}",
-            SpaseqWarning,
-            stacklevel=6,
-        )
+        warn(f"{size:,} rows of background go to every worker, though only {limit:,} should: {reason}")
 
 
 def _rows(
@@ -122,11 +125,13 @@ def _rows(
     return by_key.sortWithinPartitions("graph", "key").persist()
 
 
-def between(job: Job, asked: DataFrame, rows: DataFrame) -> DataFrame:
-    """What comes from the stateless stage, on events that asked for rows of the background.
+def between(job: Job, asked: DataFrame, rows: DataFrame | None) -> DataFrame:
+    """Return the rows of the stateless stage, from those of its first or only part.
 
-    A merge join: the rows are neither sent anywhere nor sorted again, nor must they fit anywhere.
+    By a merge join: the rows of the background are neither sent nor sorted again, and need not fit anywhere.
     """
+    if rows is None:
+        return asked
     assert job.joined is not None
     found = asked.join(rows.hint("merge"), ["graph", "key"], "left")
     together = found.repartition(len(job.joined.slots), "slot")

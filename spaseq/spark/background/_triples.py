@@ -37,6 +37,8 @@ from spaseq.patterns.kb import _FORMATS, _named, _read, _triples
 from spaseq.patterns.kb import Source as Knowledge
 from spaseq.sources._bytes import MARK
 from spaseq.sources.scan.fast import Quads
+from spaseq.spark.sessions import frame_of
+from spaseq.spark.source._blocks import arrow_schema
 from spaseq.spark.source._rows import binaries
 from spaseq.terms import _table_kernel as kernels
 from spaseq.terms._table_kernel import KIND, LABEL
@@ -61,8 +63,7 @@ _NAME: Final = re.compile(r"[\w.`]+")
 
 #: A row is a triple (``p``, ``s``, ``o``), a term (``id``, ``term``), or says what is wrong or was left out.
 _CODED: Final = "p bigint, s bigint, o bigint, id bigint, term string, problem string, note string"
-_COLUMNS: Final = dict(column.split() for column in _CODED.split(", "))
-_ARROW: Final = pa.schema({n: pa.string() if k == "string" else pa.int64() for n, k in _COLUMNS.items()})
+_ARROW: Final = arrow_schema(_CODED)
 
 _XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 
@@ -97,7 +98,7 @@ def numbered(spark: SparkSession, graphs: Mapping[str, Source], seed: int = 0) -
             else:
                 graph = pa.array(np.full(len(coded), coder.graph))
                 local.append(coded.append_column("g", graph))
-    whole = spark.createDataFrame(pa.concat_tables(local))
+    whole = frame_of(spark, pa.concat_tables(local))
     for part in parts:
         whole = whole.unionAll(part)
     whole = whole.persist(StorageLevel.MEMORY_AND_DISK)
@@ -144,7 +145,7 @@ def _of_files(spark: SparkSession, iri: str, location: str, here: Path | None, c
         # Names as URIs, of empty files as well, of which a query would make no row.
         paths = [unquote(uri) for uri in listed.load(f"file:{here}" if here else location).inputFiles()]
     except AnalysisException as error:
-        if error.getCondition() != "PATH_NOT_FOUND":
+        if "[PATH_NOT_FOUND]" not in str(error):
             raise
         raise KnowledgeError(f"{location}: no such file, folder, pattern or table") from None
     by_lines: list[str] = []
@@ -316,7 +317,7 @@ def _told(
 
 
 class Coder:
-    """Numbers the triples of one graph; each term is told once, or again after many others."""
+    """Numbers the triples of one graph; a term is reported once, or again after many others."""
 
     def __init__(self, name: NamedNode, seed: int) -> None:
         self.name, self.seed = name, seed

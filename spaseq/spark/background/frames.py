@@ -27,6 +27,7 @@ from spaseq.patterns.kb import KnowledgeBase, _Graphs
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.spark.background._background import entered, labelled
 from spaseq.spark.background._triples import Source, numbered
+from spaseq.spark.sessions import frame_of, require_classic, table_of
 from spaseq.terms.dictionary import Dictionary, Term
 
 #: Tables of so many rows are sent to every worker to be joined there.
@@ -61,6 +62,7 @@ def knowledge(
     graph, it is sent nevertheless, with a warning. The join reads all of the DataFrame in every micro-batch:
     some 2.5 s of processor time for each million solutions.
     """
+    require_classic(spark)
     if graphs is None and parquet is None:
         raise KnowledgeError("neither graphs nor a folder of them were given")
     if graphs is not None:
@@ -81,7 +83,7 @@ def _read(spark: SparkSession, folder: str) -> tuple[DataFrame, DataFrame]:
         triples = spark.read.parquet(f"{folder}/triples").select(*columns)
         return triples, spark.read.parquet(f"{folder}/terms")
     except AnalysisException as error:
-        if error.getCondition() != "PATH_NOT_FOUND":
+        if "[PATH_NOT_FOUND]" not in str(error):
             raise
         raise KnowledgeError(f"{folder}: no background graphs were written there") from None
 
@@ -202,11 +204,11 @@ class SparkKnowledge:
 
     def collected(self, rows: DataFrame, dictionary: Dictionary) -> Solutions:
         """A table of solutions in this process, its terms entered into a dictionary."""
-        found = rows.toArrow()
+        found = table_of(rows)
         columns = {name: found.column(name).to_numpy() for name in rows.columns}
         used = np.unique(np.concatenate([*columns.values(), np.zeros(0, dtype=np.int64)])).astype(np.int64)
-        keys = self._spark.createDataFrame(pa.table({"id": used}))
-        terms = self.terms.join(F.broadcast(keys), "id").toArrow().sort_by("id")
+        keys = frame_of(self._spark, pa.table({"id": used}))
+        terms = table_of(self.terms.join(F.broadcast(keys), "id")).sort_by("id")
         with dictionary.lock:
             ids = entered(terms.column("term"), dictionary)
             tables = {name: ids[np.searchsorted(used, column)] for name, column in columns.items()}

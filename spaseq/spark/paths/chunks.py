@@ -21,6 +21,7 @@ from spaseq.paths.search.pairs import plan_pairs
 from spaseq.paths.search.reach import Search
 from spaseq.paths.search.workspace import Workspace
 from spaseq.spark.paths.frontier import PAIRS
+from spaseq.spark.sessions import require_classic
 
 _ARROW: Final = pa.schema([("source", pa.string()), ("target", pa.string())])
 
@@ -55,6 +56,7 @@ def path_pairs(
     Columns: ``source`` and ``target``, terms as N-Triples. The graph's arrays go to every executor once; for
     a graph that does not fit there, see ``path_pairs_of_edges``.
     """
+    require_classic(spark)
     plan = plan_pairs(graph.snapshot, expression, sources, targets)
     terms = pa.array([str(graph.ox_term(node)) for node in range(graph.nodes)], pa.string())
     arrays = plan.product.alone()

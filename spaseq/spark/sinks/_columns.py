@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
-from pyspark.sql.types import DataType, StringType, StructType
+from pyspark.sql.types import DataType, StringType, StructType, _parse_datatype_string
 
 from spaseq.errors import EngineError
 from spaseq.events import Clock
@@ -30,16 +31,19 @@ _ROW: Final = "spaseq row"
 _EXPANDED: Final = ("start", "end", "partition", "events", "bindings", "graph", "json")
 
 #: Variables as columns: as DDL (``"price double, k string"``), a schema, types by name, or names of texts.
+#: A type ``"{column}"`` is a column of the template that made the events.
 Columns = str | StructType | Mapping[str, str | DataType] | Sequence[str]
 
 
 def expanded(found: DataFrame, clock: Clock | str) -> DataFrame:
     """The matches among answers, in columns."""
-    parsed = found.where(F.col("kind") == MATCH).select(F.from_json("json", _LINE).alias("m"), "json")
+    matches = found.where(F.col("kind") == MATCH)
+    parsed = matches.withColumn("m", F.from_json("json", _LINE))
     kind = "BIGINT" if Clock(clock) is Clock.TICKS else "TIMESTAMP"
     return parsed.select(
         F.col("m.start").cast(kind).alias("start"),
-        F.col("m.end").cast(kind).alias("end"),
+        # As an event time, if the answers have one.
+        "end" if "end" in found.columns else F.col("m.end").cast(kind).alias("end"),
         "m.partition",
         "m.events",
         "m.bindings",
@@ -48,8 +52,33 @@ def expanded(found: DataFrame, clock: Clock | str) -> DataFrame:
     )
 
 
-def types_of(given: Columns, query: Query) -> dict[str, DataType]:
-    """The variables that are to be columns, and their types.
+#: Texts without escapes but those of characters that an IRI must not contain.
+_ESCAPED: Final = r"^([^%]|%([01][0-9A-F]|20|22|3C|3E|5C|5E|60|7B|7C|7D))*$"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A column of a template, and the text before and after it in the terms that are made of it alone."""
+
+    kind: DataType
+    around: tuple[tuple[str, str], ...]
+
+    def of(self, term: Column) -> Column:
+        """Return the column's value in the text of a term; null for a term that is not made of it."""
+        found: Column = F.lit(None)
+        for before, after in sorted(self.around, key=lambda both: len("".join(both))):
+            inside = F.length(term) - len(before) - len(after)
+            inner = term.substr(F.lit(len(before) + 1), inside)
+            fits = term.startswith(before) & term.endswith(after)
+            found = F.when(fits & (inside >= 0), inner).otherwise(found)
+        plain = F.url_decode(F.replace(found, F.lit("+"), F.lit("%2B")))
+        return F.when(found.rlike(_ESCAPED), plain).otherwise(found)
+
+
+def types_of(
+    given: Columns, query: Query, keys: Mapping[str, Key] | None = None
+) -> dict[str, DataType | Key]:
+    """Return the variables that are to be columns, and their types; ``keys`` are the template's columns.
 
     Raises EngineError for a name that the query does not select, or that every match has, and for a type
     that is not Spark's.
@@ -73,25 +102,43 @@ def types_of(given: Columns, query: Query) -> dict[str, DataType]:
             raise EngineError(
                 f"columns=: {name!r} is a column of every match: rename it, SELECT (?{name} AS ?other)"
             )
-    hint = "write a type of Spark's, such as double"
-    return {name: _type_of(kind, hint) if isinstance(kind, str) else kind for name, kind in given.items()}
+    return {name: _kind_of(kind, keys) if isinstance(kind, str) else kind for name, kind in given.items()}
+
+
+def _kind_of(text: str, keys: Mapping[str, Key] | None) -> DataType | Key:
+    if not (text.startswith("{") and text.endswith("}")):
+        return _type_of(text, "write a type of Spark's, such as double")
+    if keys is None:
+        raise EngineError(
+            f"columns=: {text} needs what events(…) returned, unchanged: filter before events(…)"
+        )
+    if text[1:-1] not in keys:
+        known = ", ".join(f"{{{name}}}" for name in sorted(keys)) or "no column"
+        raise EngineError(f"columns=: no term of the template is made of {text} alone, but of {known}")
+    return keys[text[1:-1]]
 
 
 def _type_of(text: str, hint: str) -> DataType:
-    """A type that is written in DDL."""
+    """Return a type that is written in DDL."""
     try:
-        return DataType.fromDDL(text)
+        # DataType.fromDDL is of PySpark 4.0.
+        return _parse_datatype_string(text)
     except PySparkException:
         raise EngineError(f"columns=: {text.removeprefix('struct')!r} is not read: {hint}") from None
 
 
-def typed(found: DataFrame, wanted: Mapping[str, DataType]) -> DataFrame:
+def typed(found: DataFrame, wanted: Mapping[str, DataType | Key]) -> DataFrame:
     """A row for each row of ``bindings``, with further columns.
 
     A value that is not of its type, or not bound, is null; ``bindings`` has it as it is.
     """
     rows = found.withColumn(_ROW, F.explode(F.from_json("bindings", _ROWS)))
-    values = {
-        name: F.try_element_at(_ROW, F.lit(name))["value"].try_cast(kind) for name, kind in wanted.items()
-    }
-    return rows.withColumns(values).drop(_ROW)
+    values = {}
+    for name, kind in wanted.items():
+        text = F.try_element_at(_ROW, F.lit(name))["value"]
+        values[name] = kind.of(text) if isinstance(kind, Key) else text
+    rows = rows.withColumns(values).drop(_ROW)
+    types = {name: kind.kind if isinstance(kind, Key) else kind for name, kind in wanted.items()}
+    # By their text: Column.try_cast is of PySpark 4.0.
+    casts = {name: F.expr(f"try_cast(`{name}` AS {kind.simpleString()})") for name, kind in types.items()}
+    return rows.withColumns(casts)

@@ -1,4 +1,4 @@
-"""Answers as files: their formats, and whose files are whose in a folder of several queries."""
+"""Answers as files: their formats, and which query owns which files of a folder."""
 
 from __future__ import annotations
 

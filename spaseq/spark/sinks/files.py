@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
@@ -14,14 +14,7 @@ from typing import IO, Any, Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import StructType
 
 from spaseq.errors import EngineError
 from spaseq.language import as_query
@@ -29,6 +22,7 @@ from spaseq.language.reading.parser import parse
 from spaseq.language.syntax import Query
 from spaseq.spark._checkpoints import JOB, committing, require_begun_by
 from spaseq.spark.sinks._lines import BAD, LATE, MATCH, SHED
+<<<<<<< REVIEW
 from spaseq.spark.sinks._outputs import (
     EXTENSIONS,
     LETTERS,
@@ -38,18 +32,19 @@ from spaseq.spark.sinks._outputs import (
     form_of,
     write_lines,
 )
+||||||| base
+from spaseq.spark.sinks._outputs import EXTENSIONS, LETTERS, MATCHES, Form, Outputs, form_of, write_lines
+=======
+from spaseq.spark.sinks._outputs import EXTENSIONS, LETTERS, MATCHES, Form, Outputs, form_of, write_lines
+from spaseq.spark.source._blocks import arrow_schema
+>>>>>>> THEIRS
 from spaseq.spark.source._files import DRAFT, delete, drafted, join, move, normal
 from spaseq.spark.stages._job import canonical
 
 #: What becomes of what a batch finds there, as Spark calls it.
 _MODES: Final = ("error", "append", "overwrite")
 
-
-@dataclass(frozen=True)
-class _Written(WriterCommitMessage):
-    """The drafts that a task has written: what they are, and where."""
-
-    drafts: tuple[tuple[str, str], ...]
+_DRAFTS: Final = "what string, path string"
 
 
 def save(
@@ -75,7 +70,7 @@ def save(
     stay once, whatever crashes; ``lastProgress.observedMetrics["answers"]`` counts ``matches``, ``late``,
     ``bad`` and ``shed``. The same query with another checkpoint must go to another folder: EngineError.
 
-    What is no stream is written at once. ``mode``: if there are files of this query already, that is an
+    A batch is written at once. ``mode``: if there are files of this query already, that is an
     EngineError (``error``), they stay (``append``), or give way to the new ones (``overwrite``). Raises
     FormatError for a form that cannot hold the matches.
     """
@@ -100,16 +95,15 @@ def save(
     if parquet:
         with committing(found.sparkSession, checkpoint or ""):
             return _as_parquet(frame, str(folder), checkpoint, mode, trigger)
-    found.sparkSession.dataSource.register(_Answers)
     places = Outputs(canonical(prepared), normal(folder), normal(letters or folder))
-    said = {"path": places.folder, "query": places.text, "form": form, "letters": places.letters}
+    files = AnswerFiles(places, Form(form))
     if not found.isStreaming:
         places.require(mode)
-        frame.write.format(_Answers.name()).options(**said).mode("append").option("replaces", mode).save()
+        files.write(frame, replaces=mode == "overwrite")
         return None
     assert checkpoint is not None
     places.claim(checkpoint)
-    stream = frame.writeStream.format(_Answers.name()).options(**said, checkpointLocation=str(checkpoint))
+    stream = frame.writeStream.foreachBatch(files.write).option("checkpointLocation", str(checkpoint))
     with committing(found.sparkSession, checkpoint):
         return (stream.trigger(**trigger) if trigger else stream).start()
 
@@ -127,7 +121,7 @@ def _as_parquet(
 
 
 def counted(found: DataFrame) -> DataFrame:
-    """Answers whose matches, late and bad events are counted, as the observed metrics ``answers``.
+    """Return answers with observed metrics ``answers``: counts of matches, late and bad events.
 
     So are, as ``shed``, the partial matches that buckets gave up to keep a bound.
     """
@@ -138,53 +132,47 @@ def counted(found: DataFrame) -> DataFrame:
     return found.observe("answers", *counts, shed)
 
 
-class _Answers(DataSource):
-    """What ``save`` writes to, on Spark's side."""
+@dataclass(frozen=True, slots=True)
+class AnswerFiles:
+    """The files of a query's answers: tasks write drafts, and the driver renames them.
 
-    @classmethod
-    def name(cls) -> str:
-        """The name of the format."""
-        return "spaseq-answers"
-
-    def writer(self, schema: StructType, overwrite: bool) -> AnswersWriter:  # noqa: ARG002  # Spark's
-        """For what is there."""
-        return AnswersWriter(self.options)
-
-    def streamWriter(self, schema: StructType, overwrite: bool) -> AnswersWriter:  # noqa: ARG002, N802  # Spark's
-        """For a stream."""
-        return AnswersWriter(self.options)
-
-
-class AnswersWriter(DataSourceArrowWriter, DataSourceStreamArrowWriter):
-    """A task writes drafts; the driver gives them their names, with the number of the micro-batch in them.
-
-    A micro-batch that comes again after a crash takes the place of what it had left. Files of other queries
-    are left alone.
+    The new names have the number of the micro-batch. A micro-batch that is repeated after a crash replaces
+    the files of its first attempt. Files of other queries stay.
     """
 
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self._places = Outputs(options["query"], options["path"], options["letters"])
-        self._form = OutputForm(options["form"])
-        self._replaces = options.get("replaces") == "overwrite"
+    places: Outputs
+    form: OutputForm
 
-    @property
-    def _query(self) -> Query:
-        # Not checked: a worker that only writes need not know the functions of the user's.
-        return parse(self._places.text)
+    def write(self, answers: DataFrame, number: int | None = None, *, replaces: bool = False) -> None:
+        """Write the answers of a micro-batch by its number, or those of a batch."""
+        run = uuid.uuid4().hex
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """What a task does: lines are written as they come, so that no more of them are held than a batch."""
-        drafts: list[tuple[str, str]] = []
+        def tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield pa.RecordBatch.from_pylist(self.drafts(batches, run), schema=arrow_schema(_DRAFTS))
+
+        try:
+            drafts = answers.mapInArrow(tasks, _DRAFTS).collect()
+            self.commit([(row.what, row.path) for row in drafts], number, replaces=replaces)
+        finally:
+            # Of tasks that failed; of a stream, of earlier runs as well.
+            for what in (MATCHES, LETTERS):
+                for path in self.places.files(what, DRAFT):
+                    if number is not None or run in path:
+                        delete(path)
+
+    def drafts(self, batches: Iterable[pa.RecordBatch], run: str) -> list[dict[str, str]]:
+        """Write the answers of a task as they come, and return what was written where."""
+        drafts: list[dict[str, str]] = []
         with ExitStack() as open_files:
 
             def opened(what: str) -> IO[bytes]:
-                name = f"{DRAFT}{self._places.prefix(what)}{uuid.uuid4().hex}"
-                drafts.append((what, join(self._places.of(what), name)))
-                return open_files.enter_context(drafted(drafts[-1][1]))
+                name = f"{DRAFT}{self.places.prefix(what)}{run}-{uuid.uuid4().hex}"
+                drafts.append({"what": what, "path": join(self.places.of(what), name)})
+                return open_files.enter_context(drafted(drafts[-1]["path"]))
 
             def matches() -> Iterator[str]:
                 letters: IO[bytes] | None = None
-                for batch in iterator:
+                for batch in batches:
                     columns = (batch.column(name).to_pylist() for name in ("kind", "json"))
                     for kind, line in zip(*columns, strict=True):
                         if kind == MATCH:
@@ -195,44 +183,23 @@ class AnswersWriter(DataSourceArrowWriter, DataSourceStreamArrowWriter):
 
             lines = matches()
             for first in lines:
-                write_lines(chain((first,), lines), self._form, self._query, opened(MATCHES))
-        return _Written(tuple(drafts))
+                # Not checked: a worker that only writes need not know the user's functions.
+                query = parse(self.places.text)
+                write_lines(chain((first,), lines), self.form, query, opened(MATCHES))
+        return drafts
 
-    def commit(
-        self,
-        messages: Sequence[WriterCommitMessage | None],
-        batchId: int | None = None,  # noqa: N803  # Spark's
-    ) -> None:
-        """What the driver does when all tasks are done; without a number, everything is new."""
-        drafts = [draft for message in messages if isinstance(message, _Written) for draft in message.drafts]
-        name = uuid.uuid4().hex if batchId is None else f"{batchId:08}"
+    def commit(self, drafts: list[tuple[str, str]], number: int | None, *, replaces: bool = False) -> None:
+        """Rename the drafts, and delete the files that they replace."""
+        name = uuid.uuid4().hex if number is None else f"{number:08}"
         for what in (MATCHES, LETTERS):
-            begin = f"{self._places.prefix(what)}{name}-"
-            stale = {
-                path
-                for path in self._places.files(what)
-                if (batchId is None and self._replaces) or path.rpartition("/")[2].startswith(begin)
-            }
+            begin = f"{self.places.prefix(what)}{name}-"
+            known = self.places.files(what)
+            stale = {path for path in known if replaces or path.rpartition("/")[2].startswith(begin)}
+            extension = EXTENSIONS[self.form if what == MATCHES else Form.NDJSON]
             mine = [path for kind, path in drafts if kind == what]
-            for number, draft in enumerate(mine):
-                final = join(self._places.of(what), f"{begin}{number:04}.{self._extension(what)}")
+            for place, draft in enumerate(mine):
+                final = join(self.places.of(what), f"{begin}{place:04}.{extension}")
                 move(draft, final)
                 stale.discard(final)
-            # Of a batch, drafts of others may still be written.
-            left = self._places.files(what, DRAFT) if batchId is not None else ()
-            for path in (*stale, *left):
+            for path in stale:
                 delete(path)
-
-    def abort(
-        self,
-        messages: Sequence[WriterCommitMessage | None],
-        batchId: int | None = None,  # noqa: ARG002, N803  # Spark's
-    ) -> None:
-        """What the driver does when a task has failed."""
-        for message in messages:
-            if isinstance(message, _Written):
-                for _, path in message.drafts:
-                    delete(path)
-
-    def _extension(self, what: str) -> str:
-        return EXTENSIONS[self._form if what == MATCHES else OutputForm.NDJSON]

@@ -35,19 +35,23 @@ BLOCKS: Final = (
 STREAM: Final = "stream"
 ALL: Final = "all"
 
+_ARROW: Final = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "binary": pa.binary(),
+    "boolean": pa.bool_(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
+
+
+def arrow_schema(ddl: str) -> pa.Schema:
+    """Return the schema of Arrow's for columns in DDL."""
+    return pa.schema({name: _ARROW[kind] for name, kind in (column.split() for column in ddl.split(", "))})
+
+
 #: The same for Arrow.
-ARROW: Final = pa.schema(
-    [
-        ("stream", pa.string()),
-        ("first", pa.int64()),
-        ("options", pa.string()),
-        ("data", pa.binary()),
-        ("path", pa.string()),
-        ("begin", pa.int64()),
-        ("end", pa.int64()),
-        ("ended", pa.string()),
-    ]
-)
+ARROW: Final = arrow_schema(BLOCKS)
 
 
 def read_row(row: Mapping[str, Any], dictionary: Dictionary, letters: list[BadEvent]) -> Iterator[EventBatch]:

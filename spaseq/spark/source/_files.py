@@ -135,7 +135,7 @@ def _listed_there(location: str) -> dict[str, Info] | None:
 
 
 def is_of(path: str, location: str | Path) -> bool:
-    """Whether a file, there or not, is one of those that ``listed`` would find."""
+    """Return whether ``listed`` would find a file of this name, if it existed."""
     place = normal(location).rstrip("/")
     return place in (path, path.rpartition("/")[0]) or _matches(path, place)
 
@@ -161,20 +161,13 @@ def opened(location: str) -> IO[bytes]:
 
 
 def write(location: str, data: bytes | memoryview) -> None:
-    """Writes a file as a whole, or not at all; what was there before is replaced."""
+    """Write a file atomically, in place of an earlier one."""
     folder, _, name = location.rpartition("/")
-    if is_local(location):
-        draft = f"{folder}/{DRAFT}{name}-{uuid4().hex}"
-        write_draft(draft, data)
-        move(draft, location)
-    else:
-        write_draft(location, data)
-
-
-def write_draft(location: str, data: bytes | memoryview) -> None:
-    """Writes a new file, to stay; its folder is made."""
-    with drafted(location) as out:
+    draft = f"{folder}/{DRAFT}{name}-{uuid4().hex}" if is_local(location) else location
+    with drafted(draft) as out:
         out.write(data)
+    if draft != location:
+        move(draft, location)
 
 
 @contextmanager
@@ -194,7 +187,7 @@ def drafted(location: str) -> Iterator[IO[bytes]]:
 
 
 def move(source: str, target: str) -> None:
-    """Gives a file another name, in place of what had it: as a whole, in an object store, too."""
+    """Rename a file, in place of an earlier one; atomic in an object store, too."""
     if is_local(source):
         Path(source).replace(target)
     else:
@@ -203,7 +196,7 @@ def move(source: str, target: str) -> None:
 
 
 def delete(location: str) -> None:
-    """Deletes a file, if it is there."""
+    """Delete a file if it exists."""
     if is_local(location):
         Path(location).unlink(missing_ok=True)
         return

@@ -72,7 +72,7 @@ class _Messages:
         self._texts = pc.binary_join_element_wise(rows.column("value"), b"\n", b"")
 
     def read(self, letters: list[BadEvent]) -> Iterator[EventBatch]:
-        """Their events; what is none goes to ``letters``."""
+        """Yield their events; malformed messages go to ``letters``."""
         spans = [(0, len(self._rows))]
         while spans:
             begin, end = spans.pop()

@@ -23,6 +23,9 @@ from spaseq.sources.formats.messages import announces_messages
 from spaseq.spark.source._blocks import options_text
 from spaseq.spark.source._files import info, is_of, listed, opened
 
+#: The size of pieces in bytes, unless ``pieceBytes`` gives another.
+PIECE: Final = 8 << 20
+
 #: How much of a file is looked at to see whether its events stand together.
 _HEAD: Final = 1 << 18
 

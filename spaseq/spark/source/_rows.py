@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
@@ -21,28 +21,21 @@ from spaseq.patterns.spectra.solutions import group_codes
 from spaseq.sources import BadEvent
 from spaseq.sources.scan.fast import Quads
 from spaseq.spark.sinks._lines import letter_line, letter_of_line
+from spaseq.spark.source._blocks import arrow_schema
 from spaseq.terms._table_kernel import KIND, LABEL
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from spaseq.spark.sinks._columns import Key
+
 #: ``clock`` is ``instants`` or ``ticks``, ``time`` a count on it; ``graph`` is the name of the event's graph,
 #: an IRI, or null; ``payload`` the graph as N-Triples. ``bad`` is the dead letter (see ``_lines``) of what
 #: could not become an event, and then most of the rest is null; the column may be missing.
 EVENTS: Final = "stream string, clock string, time bigint, n bigint, graph string, payload binary, bad string"
 
-ARROW: Final = pa.schema(
-    [
-        ("stream", pa.string()),
-        ("clock", pa.string()),
-        ("time", pa.int64()),
-        ("n", pa.int64()),
-        ("graph", pa.string()),
-        ("payload", pa.binary()),
-        ("bad", pa.string()),
-    ]
-)
+ARROW: Final = arrow_schema(EVENTS)
 
 
 def read_rows(rows: pa.RecordBatch, dictionary: Dictionary, letters: list[BadEvent]) -> Iterator[EventBatch]:
@@ -225,12 +218,14 @@ Reading = Callable[[pa.RecordBatch, Dictionary, list[BadEvent]], Iterator[EventB
 class Behind:
     """The rows that events are made of, and how. A query reads these rows, with no N-Triples in between.
 
-    ``by_stream`` gives the rows of each stream, which has a watermark of its own.
+    ``by_stream`` gives the rows of each stream, which has a watermark of its own. ``keys`` are the columns of
+    the template, None where there is none.
     """
 
     rows: DataFrame
     reading: Reading
     by_stream: Callable[[], list[DataFrame]]
+    keys: Mapping[str, Key] | None = None
 
     def events(self) -> DataFrame:
         """The events as rows, for whatever else reads them."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Final
@@ -20,7 +19,7 @@ from pyspark import TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 
-from spaseq.errors import EngineError, SourceError, SpaseqWarning
+from spaseq.errors import EngineError, SourceError, SpaseqWarning, _caller
 from spaseq.events import Clock
 from spaseq.language.syntax import Query
 from spaseq.spark.sinks._lines import FAILED, SHED
@@ -47,7 +46,7 @@ def knowing(events: DataFrame, clock: Clock | None, streams: Iterable[str]) -> D
 
 
 def clock_of(events: DataFrame, given: Clock | str | None) -> Clock:
-    """The clock of events: the one that is given, known, or of the first of them; instants if nobody knows.
+    """Return the clock of events: the one given, known, or of the first event; instants if none is known.
 
     Raises EngineError if the one that is given is not the one that is known.
     """
@@ -98,7 +97,8 @@ class _Heard(AccumulatorParam[Told]):
 
     def __init__(self, message: str) -> None:
         self._message = message
-        self._place = _caller()
+        _, frame = _caller()
+        self._place = frame.f_code.co_filename, frame.f_lineno
         self._shown: set[object] = set()
 
     def zero(self, value: Told) -> Told:  # noqa: ARG002  # Spark's
@@ -126,14 +126,6 @@ def _say(message: str, place: tuple[str, int]) -> None:
         logging.getLogger("spaseq").error(message)
 
 
-def _caller() -> tuple[str, int]:
-    """The line that called into this package."""
-    frame = sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "spaseq":
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
-
-
 def hearing(rows: DataFrame | SparkSession, message: str = "{first}") -> Accumulator[Told]:
     """An accumulator of what tasks tell. The first of each kind is a warning: ``message``, filled in."""
     spark = rows if isinstance(rows, SparkSession) else rows.sparkSession
@@ -141,7 +133,7 @@ def hearing(rows: DataFrame | SparkSession, message: str = "{first}") -> Accumul
 
 
 def telling_letters(stage: Stage, told: Accumulator[Told]) -> Stage:
-    """A stage that also tells of the dead letters among its rows."""
+    """Return a stage that also reports the dead letters among its rows."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in stage(batches):
@@ -151,18 +143,19 @@ def telling_letters(stage: Stage, told: Accumulator[Told]) -> Stage:
                 told.add({"": (len(lost), lost[0].as_py())})
             yield batch
 
+    run.__name__ = stage.__name__
     return run
 
 
 def telling_shed(answers: Iterable[tuple[str, str]], told: Accumulator[Told] | None) -> None:
-    """Tells of what buckets gave up, among answers (kind and line)."""
+    """Report what buckets shed, among answers (kind and line)."""
     if told is not None:
         for line in [line for kind, line in answers if kind == SHED]:
             told.add({"": (json.loads(line)["partial_matches"], "")})
 
 
 def telling_failed(answers: list[tuple[str, str]], told: Accumulator[Told] | None) -> list[tuple[str, str]]:
-    """Tells which calls failed, and gives the other answers (kind and line)."""
+    """Report failed calls, and return the other answers (kind and line)."""
     failed = [line for kind, line in answers if kind == FAILED]
     if not failed:
         return answers
@@ -173,7 +166,7 @@ def telling_failed(answers: list[tuple[str, str]], told: Accumulator[Told] | Non
 
 
 def telling_ties(rows: pa.RecordBatch, told: Accumulator[Told]) -> None:
-    """Tells of rows whose ``__time`` is that of others."""
+    """Report rows with the same ``__time`` as others."""
     times = rows.column("__time").drop_null()
     ties = len(times) - pc.count_distinct(times).as_py()
     if ties:

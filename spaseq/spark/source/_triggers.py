@@ -5,7 +5,8 @@ Spark asks a Python source for its latest offset without saying how the query is
 just once, so that what a micro-batch may take would be all that is read. So the driver leaves a note under
 the source's options, and the source looks for it.
 
-Operators with a state behind the matches of a stream get no watermark from Spark: a warning says so.
+Operators with a state behind the matches of a stream get a watermark from Spark if matches have an event time
+(``Job.has_event_time``). Otherwise a warning says that they return no rows.
 """
 
 from __future__ import annotations
@@ -37,9 +38,16 @@ _STATEFUL: Final = (
 )
 
 _NO_ROWS: Final = (
-    "behind matches of a stream Spark gives {operator} no watermark, so that it brings no rows and no error: "
-    "write the matches to a table and read that as a stream, or aggregate in foreachBatch "
-    "(docs/spark.md, Aggregates and joins behind matches)"
+    "these matches have no event time for Spark (on ticks, or where negation or ALL lets a match wait), so "
+    "{operator} behind them returns no rows and no error: write the matches to a table and read that as a "
+    "stream, or aggregate in foreachBatch (docs/spark.md, Aggregates and joins behind matches)"
+)
+
+_WATERMARK: Final = "EventTimeWatermark"
+
+_TWO_WATERMARKS: Final = (
+    "these matches have a watermark already, that of the events, and with a second one no rows come: leave "
+    "withWatermark behind matches out"
 )
 
 _listening: WeakSet[SparkSession] = WeakSet()
@@ -67,17 +75,19 @@ def _note(options: Mapping[str, str]) -> Path:
     return Path(tempfile.gettempdir(), f"spaseq-{os.getuid()}-available-now", key)
 
 
-def _behind_matches(plan: Any) -> tuple[bool, str | None]:
-    """Whether a plan has the stateful stage of a query, and which operator with a state is behind it."""
-    if plan.nodeName().startswith("TransformWithState"):
-        return True, None
+def _lost_behind_matches(plan: Any) -> tuple[tuple[str, ...], str | None]:
+    """Return which operators return no rows behind the matches in a plan, and the first such operator."""
+    name = plan.nodeName()
+    if name == "UpdateEventTimeWatermarkColumn":
+        return (_WATERMARK,), None
+    if name.startswith("TransformWithState"):
+        return _STATEFUL, None
     children = [plan.children().apply(i) for i in range(plan.children().size())]
-    found = [_behind_matches(child) for child in children]
-    if not any(has for has, _ in found):
-        return False, None
-    operator = next((name for _, name in found if name), None)
-    is_stateful = plan.nodeName() in _STATEFUL and all(child.isStreaming() for child in children)
-    return True, operator or (plan.nodeName() if is_stateful else None)
+    found = [_lost_behind_matches(child) for child in children]
+    operators = next((operators for operators, _ in found if operators), ())
+    operator = next((operator for _, operator in found if operator), None)
+    is_lost = name in operators and all(child.isStreaming() for child in children)
+    return operators, operator or (name if is_lost else None)
 
 
 class _Notes:
@@ -94,8 +104,8 @@ class _Notes:
         """Before the query asks its sources for anything."""
         running = self._spark.streams.get(event.id().toString())
         query: Any = running._jsq.streamingQuery()  # type: ignore[union-attr]  # it has just been started
-        if (operator := _behind_matches(query.analyzedPlan())[1]) is not None:
-            warn(_NO_ROWS.format(operator=operator))
+        if (operator := _lost_behind_matches(query.analyzedPlan())[1]) is not None:
+            warn(_TWO_WATERMARKS if operator == _WATERMARK else _NO_ROWS.format(operator=operator))
         leaves = query.analyzedPlan().collectLeaves()
         for leaf in (leaves.apply(i) for i in range(leaves.size())):
             if leaf.getClass().getSimpleName() != "StreamingRelationV2" or leaf.sourceName() != "spaseq":

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
@@ -22,20 +21,11 @@ from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources._options import read_option, write_options
 from spaseq.spark._workers import freeze_worker
 from spaseq.spark.source._blocks import ALL, ARROW, BLOCKS, STREAM, read_row
-from spaseq.spark.source._pieces import Cutter, Place
-from spaseq.spark.source._triggers import listen, takes_all
+from spaseq.spark.source._pieces import PIECE, Cutter, Place
+from spaseq.spark.source._triggers import takes_all
 from spaseq.terms.dictionary import Dictionary
 
-#: Pieces are so large, unless ``pieceBytes`` says another size.
-PIECE: Final = 8 << 20
-
 _OWN: Final = ("path", "stream", "streams", "rows", "piecebytes", "maxbytespertrigger", "follow", "tasks")
-
-
-def register(spark: SparkSession) -> None:
-    """Makes ``format("spaseq")`` known to a session."""
-    spark.dataSource.register(SpaseqDataSource)
-    listen(spark)
 
 
 class SpaseqDataSource(DataSource):
@@ -288,7 +278,7 @@ def _json(places: _Places) -> dict[str, Any]:
 
 
 def _ends(places: _Places) -> list[_Row]:
-    """What is said of the streams that have ended: of each, as long as others go on, and then of all.
+    """Return the rows about ended streams: one for each while others go on, then one for all.
 
     Of each in every micro-batch, since Spark forgets the watermarks of single streams when it stops.
     """

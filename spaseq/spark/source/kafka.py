@@ -16,12 +16,13 @@ from spaseq.errors import SourceError
 from spaseq.events import Clock
 from spaseq.sources import GENERATED_AT, SourceOptions
 from spaseq.sources._options import FORMATS, check_options
+from spaseq.spark.sessions import VERSION, require_classic
 from spaseq.spark.sinks._lines import MATCH, Topics
 from spaseq.spark.source._messages import MessageReading
 from spaseq.spark.source._rows import Behind, remembered
 
 #: Which artefact has the connector. It is published for the first release of each of Spark's minor versions.
-CONNECTOR: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+CONNECTOR: Final = f"org.apache.spark:spark-sql-kafka-0-10_{'2.13' if VERSION >= (4, 0) else '2.12'}"
 
 #: Under which name the column ``n`` says of what topics it has offsets.
 _TOPICS: Final = "spaseq.topics"
@@ -55,6 +56,7 @@ def kafka_events(
     query reads each by itself, since each has a watermark of its own. Raises SourceError where an option does
     not fit, the session does not have the connector, no broker answers, or a topic is not there.
     """
+    require_classic(spark)
     options = options or SourceOptions(format="nq")
     if options.format is None:
         raise SourceError(

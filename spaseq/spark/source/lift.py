@@ -20,8 +20,10 @@ from spaseq.errors import SourceError
 from spaseq.events import Clock, EventBatch
 from spaseq.limits import Limits
 from spaseq.sources import BadEvent
-from spaseq.sources.columns.holes import Template, check_types
+from spaseq.sources.columns.holes import Iri, Template, Value, check_types
 from spaseq.sources.columns.table import Lifter, shown
+from spaseq.spark.sessions import require_classic
+from spaseq.spark.sinks._columns import Key
 from spaseq.spark.source._rows import Behind, integers, remembered
 from spaseq.spark.source._told import Told, hearing, knowing, telling_ties
 from spaseq.terms.dictionary import Dictionary
@@ -52,6 +54,7 @@ def events(
     time or a triple is a dead letter. Raises SourceError for a template that does not parse, or names no
     column, or one of an array, a map or a struct.
     """
+    require_classic(rows)
     known = _named(rows.schema)
     lifted = Template(template, known, graph)
     at = known.get(time, F.col(time)) if isinstance(time, str) else time
@@ -76,7 +79,10 @@ def events(
     else:
         order = (known.get(n, F.col(n)) if isinstance(n, str) else n).cast("bigint")
     chosen = rows.select(count.alias("__time"), order.alias("__n"), *columns)
-    behind = Behind(chosen, Lifting(stream, clock, lifted, names, told).read, lambda: [chosen])
+    kinds_by_name = zip(names, chosen.schema.fields[2:], strict=True)
+    keys = {name: Key(field.dataType, _around(lifted, name)) for name, field in kinds_by_name}
+    keys = {name: key for name, key in keys.items() if key.around}
+    behind = Behind(chosen, Lifting(stream, clock, lifted, names, told).read, lambda: [chosen], keys)
     return remembered(behind, knowing(behind.events(), clock, [stream]))
 
 
@@ -89,6 +95,18 @@ def _named(schema: StructType, before: str = "", name: str = "") -> dict[str, Co
         if isinstance(field.dataType, StructType):
             found = _named(field.dataType, f"{quoted}.", f"{name}{field.name}.") | found
     return found
+
+
+def _around(template: Template, column: str) -> tuple[tuple[str, str], ...]:
+    """The text around a column in each kind of term that is made of it alone."""
+    found: dict[tuple[str, str], None] = {}
+    slots = [slot for triple in template.triples for slot in triple]
+    for slot in (*slots, template.graph):
+        if isinstance(slot, Iri) and slot.columns == (column,):
+            found[slot.parts[0], slot.parts[2]] = None
+        elif isinstance(slot, Value) and slot.column == column:
+            found["", ""] = None
+    return tuple(found)
 
 
 def _hashed(columns: Sequence[Column]) -> Column:

@@ -25,7 +25,7 @@ def bound_of(
 ) -> BucketBound | None:
     """The bound that the buckets of a query keep by shedding, or None; a warning says if they cannot.
 
-    Raises EngineError for what is no bound, and for a matcher that cannot shed.
+    Raises EngineError for an invalid bound, and for an matcher that cannot shed.
     """
     if latency is None and memory is None:
         return None
@@ -43,7 +43,7 @@ def bound_of(
 
 @dataclass(slots=True)
 class GivenUp:
-    """What a matcher gave up, as often as somebody asks what came to it."""
+    """What an matcher has shed since the last call."""
 
     partial_matches: int = 0
     doubtful: int = 0

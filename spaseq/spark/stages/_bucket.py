@@ -38,6 +38,7 @@ from spaseq.results.batch import MatchBatch
 from spaseq.results.writers._base import Cache
 from spaseq.results.writers._json import lines_of
 from spaseq.sources import BadEvent
+from spaseq.spark._workers import sweep
 from spaseq.spark.stages._bounds import FailedCalls, GivenUp
 from spaseq.spark.stages._job import Job, looks_back, refused
 from spaseq.spark.stages._late import late_letters
@@ -45,16 +46,13 @@ from spaseq.spark.stages._remote import PipelineProgress, RemotePipeline
 from spaseq.spark.stages._stateless import background_of, evaluators
 from spaseq.terms.dictionary import Dictionary, Term
 
-#: So many new terms are not worth looking for old ones.
-_SWEEP_AFTER: Final = 100_000
-
 #: Later than every event.
 _END: Final = 1 << 63
 
 
 @dataclass(slots=True)
 class _Kept:
-    """A chunk: its bytes, what they say of themselves, its number, and what it is, if somebody has looked."""
+    """A chunk: its bytes, extent and number, and the decoded chunk, if it was needed."""
 
     data: bytes
     extent: ChunkExtent
@@ -92,7 +90,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What has become of a stored state: another head, new chunks, and the numbers of those that are gone."""
+    """How a stored state changes: another head, new chunks, and the numbers of dropped chunks."""
 
     head: bytes
     added: Mapping[int, bytes]
@@ -237,8 +235,7 @@ class Bucket:
         else:
             horizon = self._horizon()
             self._kept = [kept for kept in self._kept if kept.extent.last >= horizon]
-        if self._dictionary.unswept > max(_SWEEP_AFTER, len(self._dictionary) // 2):
-            self._dictionary.sweep()
+        sweep(self._dictionary)
 
     def _horizon(self) -> int:
         """The time of the first event that may still matter."""
@@ -278,7 +275,7 @@ class Bucket:
         return State(self._head(), {kept.number: kept.data for kept in self._kept})
 
     def _head(self) -> bytes:
-        progress = self._remote.progress
+        progress = self._remote.progress(-_END if self._bounds.counted else self._horizon())
         term = self._dictionary.term
         header = {
             "job": self._job.identity,
@@ -287,6 +284,7 @@ class Bucket:
             "position": progress.position,
             "left": progress.left,
             "done": progress.done,
+            "cuts": progress.cuts,
             "drops": [[[str(term(i)) for i in key], at] for key, at in (progress.drops or {}).items()],
             "count": self._count,
         }
@@ -310,7 +308,7 @@ class Bucket:
         if header["job"]["graphs"] != self._job.graphs:
             self._ask_anew()
         drops = {self._key(texts): position for texts, position in header["drops"]}
-        progress = PipelineProgress(header["position"], header["left"], header["done"], drops)
+        progress = PipelineProgress(header["position"], header["left"], header["done"], drops, header["cuts"])
         if progress.done:
             past = None
         elif self._window.counted:

@@ -26,7 +26,7 @@ from spaseq.patterns.expressions.walk import exists_in, own_calls
 #: still to be counted in microseconds.
 END_MS: Final = 9_000_000_000_000_000
 
-#: Up to here, either way, a tick is a millisecond of Spark's; beyond, so many are one.
+#: Up to here, in both directions, a tick is one of Spark's milliseconds; beyond, ``_COARSE`` ticks are one.
 _FINE: Final = 1 << 52
 _COARSE: Final = 1 << 12
 
@@ -42,7 +42,7 @@ class Shared(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """GRAPH patterns whose solutions are joined by Spark, see ``_asking``: their numbers among the query's.
+    """GRAPH patterns with solutions that Spark joins, see ``_asking``: their numbers among the query's.
 
     ``slots``: numbers that Spark's hash spreads evenly over shuffle partitions.
     """
@@ -111,6 +111,7 @@ class Job:
     ``replays``: whether states have all events with their graphs, to be asked anew if ``graphs`` change.
     ``bound``: what a bucket keeps by shedding; ``shapes``: what events must conform to, as N-Triples, if to
     anything. A checkpoint may go on with others of these. ``functions``: the user's, see ``pickled``.
+    ``placing``: where the background graphs are, as Spark's plan shows it.
     """
 
     text: str
@@ -128,6 +129,7 @@ class Job:
     bound: BucketBound | None = None
     shapes: str = ""
     functions: bytes = b""
+    placing: str = ""
 
     @property
     def query(self) -> Query:
@@ -150,6 +152,14 @@ class Job:
             "kb_changed": "replay" if self.replays else "error",
             "graphs": self.graphs,
         }
+
+    @property
+    def has_event_time(self) -> bool:
+        """Return whether matches have an event time for Spark, which must not be earlier than its watermark.
+
+        False in a batch, on ticks, and where a match may wait for more after its last event.
+        """
+        return self.is_stream and self.clock is Clock.INSTANTS and looks_back(self.pattern) == 1
 
     @property
     def needs(self) -> Needs:
@@ -288,8 +298,8 @@ def looks_back(pattern: SequencePattern) -> int:
 def bucket_numbers(count: int) -> tuple[int, ...]:
     """Numbers for so many buckets that Spark's hash spreads evenly, over any number of partitions.
 
-    That hash, Murmur3 of an integer with seed 42, has an inverse: bucket ``i`` has the number whose hash is
-    ``i``, so that its partition is ``i`` modulo how many there are.
+    That hash, Murmur3 of an integer with seed 42, has an inverse. The number of bucket ``i`` hashes to ``i``,
+    so its partition is ``i`` modulo the number of partitions.
     """
     return tuple(map(_hashed_to, range(count)))
 

@@ -73,7 +73,7 @@ class Done:
 
 
 class Knows(Protocol):
-    """Who asked for a step, and has what a keeper may lack."""
+    """The sender of a step, which has what a keeper may lack."""
 
     def job(self) -> Job:
         """The job of the query."""
@@ -171,7 +171,7 @@ _STATE: Final = "state"
 
 
 def start() -> None:
-    """Forks the nursery of this process, and of those that are forked from it."""
+    """Fork the nursery of this process and of the processes forked from it."""
     folder = tempfile.mkdtemp(prefix="spaseq-")
     nursery = _listening(Path(folder) / _NURSERY)
     alive, others = os.pipe()
@@ -264,7 +264,7 @@ class _Nursery:
         self._alive = alive
 
     def ask(self, asked: Connection) -> None:
-        """Starts the keeper that somebody asks for, unless another one has asked for it meanwhile."""
+        """Start the requested keeper, unless another request has started it."""
         path = self._folder / str(asked.recv())
         try:
             _connected(path).close()
@@ -295,7 +295,7 @@ def _step(keeper: Keeper, asked: Connection) -> None:
 
 
 class _Asker:
-    """Who asked, at the other end of a connection."""
+    """The sender of a step, at the other end of a connection."""
 
     def __init__(self, asked: Connection) -> None:
         self._asked = asked
@@ -324,7 +324,7 @@ def _portable(error: Exception) -> Exception:
 
 
 def _serve(listening: socket.socket, alive: int, answer: Callable[[Connection], None]) -> None:
-    """Answers who connects, one request at a time, until everybody who may ask has ended."""
+    """Serve connections, one request at a time, until all processes that may connect have ended."""
     with selectors.DefaultSelector() as selector:
         selector.register(alive, selectors.EVENT_READ)
         selector.register(listening, selectors.EVENT_READ)

@@ -1,4 +1,4 @@
-"""The stateful stage as Spark makes it: which states there are, and who does the work.
+"""The stateful stage as Spark makes it: its states, and the class that does the work.
 
 Spark starts a process for each query that only asks for the states. So the rest is loaded when rows come.
 """

@@ -6,10 +6,11 @@ showing them to a new one. So its state is the same for every matcher, and outli
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from spaseq.terms.dictionary import Dictionary
 
 
 class _Given(GpmEvaluator):
-    """A GPM whose solutions come from somewhere else; only EXISTS is asked here."""
+    """A GPM with solutions from another process; only EXISTS is evaluated here."""
 
     now: Solutions
 
@@ -48,17 +49,19 @@ class PipelineProgress:
     """How far a pipeline is, besides its events.
 
     ``position``: how many events it has seen; ``left``: how many rows LIMIT leaves, None without.
-    ``drops``: per partition, the number of events before its last CONSUME.
+    ``drops``: per partition, the number of events before its last CONSUME. ``cuts``: where AFTER MATCH SKIP
+    lets partitions go on (``Cuts.state``).
     """
 
     position: int = 0
     left: int | None = None
     done: bool = False
     drops: Mapping[Key, int] | None = None
+    cuts: Sequence[Any] = ()
 
 
 class RemotePipeline:
-    """A ``pipeline`` whose events come as chunks, with their solutions."""
+    """A ``pipeline`` that gets its events as chunks, with their solutions."""
 
     def __init__(
         self,
@@ -83,16 +86,18 @@ class RemotePipeline:
             query, dictionary, kb, matcher, None, start, bound=bound, make_patterns=make_patterns
         )
         self.pipeline.read, self.pipeline.watcher = self._read, self
+        if query.skip is not None:
+            self.pipeline.answers.outlive()
         self._replaying = False
         self._told: int | None = None
         self._shown = 0
         self._drops: dict[Key, int] = {}
 
-    @property
-    def progress(self) -> PipelineProgress:
-        """How far it is."""
-        pipeline = self.pipeline
-        return PipelineProgress(pipeline.position, pipeline.left, pipeline.done, dict(self._drops))
+    def progress(self, since: int) -> PipelineProgress:
+        """Return how far the pipeline is; events before ``since`` are not kept."""
+        pipeline, cuts = self.pipeline, self.pipeline.answers.cuts
+        places = () if cuts is None else cuts.state(since)
+        return PipelineProgress(pipeline.position, pipeline.left, pipeline.done, dict(self._drops), places)
 
     def take(self, chunk: Chunk) -> Iterator[MatchBatch]:
         """As ``process``, for a chunk in processing order."""
@@ -116,6 +121,7 @@ class RemotePipeline:
         told when the streams ended, if they ever did, though they may have waited for more.
         """
         pipeline, self._replaying, self._told = self.pipeline, True, told
+        pipeline.answers.warm(progress.cuts)
         count = 0 if chunk is None else len(chunk.batch)
         pipeline.position = self._shown = progress.position - count
         drops = {key: at for key, at in (progress.drops or {}).items() if at > pipeline.position}
@@ -129,7 +135,8 @@ class RemotePipeline:
             pass
         self._drop(drops)
         self._drops, self._shown = drops, pipeline.position
-        pipeline.answers.left, pipeline.done = progress.left, progress.done
+        pipeline.answers.resume(progress.left)
+        pipeline.done = progress.done
         self._replaying = False
 
     def _drop(self, drops: Mapping[Key, int]) -> None:
@@ -150,7 +157,7 @@ class RemotePipeline:
 
 
 def _ending_from(time: int, found: Iterable[Block]) -> Iterator[Block]:
-    """The matches whose last event is not before that time."""
+    """Yield the matches that end at that time or later."""
     for block in found:
         is_new = block.spans()[1] >= time
         edges = np.flatnonzero(np.diff(is_new)) + 1

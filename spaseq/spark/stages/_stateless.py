@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from spaseq.patterns.kb import KnowledgeBase
 from spaseq.patterns.sharing import Sharing
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.sources import BadEvent
+from spaseq.spark._workers import sweep
 from spaseq.spark.background._background import besides, receive
 from spaseq.spark.stages._bounds import Failed, FailedCalls
 from spaseq.spark.stages._job import Job, undeclared
@@ -31,8 +32,6 @@ from spaseq.terms.values import NO_NUMBER
 
 #: So many events go through the GPMs at once, if there are so many.
 _TOGETHER: Final = 1 << 16
-
-_SWEEP_AFTER: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +103,11 @@ class Stateless:
         passed = Passed(
             len(batch), int(batch.time.max()), pieces, letters, over, warnings, self._failed.since()
         )
-        if self.dictionary.unswept > max(_SWEEP_AFTER, len(self.dictionary) // 2):
-            self.dictionary.sweep()
+        sweep(self.dictionary)
         return passed
 
     def _pieces(self, batch: EventBatch, left: Mask) -> Iterator[Piece]:
-        """Chunks of the events that are wanted, which are taken from those that are ``left``."""
+        """Yield chunks of the wanted events, and clear these in ``left``."""
         solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
         for name, found in solutions.items():
             self._look_at(found, self._compared[name])
@@ -121,7 +119,7 @@ class Stateless:
             if len(events) < len(batch):
                 chunk = chunk.take(events)
             if len(events):
-                # What goes to several buckets is told of by the first.
+                # An event in several buckets is reported as late by the first.
                 again = np.flatnonzero(~left[events])
                 left[events] = False
                 data = encode(chunk, with_triples=self._needs.triples, again=again)
@@ -203,7 +201,7 @@ class _Takes:
     def part(
         self, solutions: Mapping[str, Solutions], numbers: Mapping[str, Ids], number: int
     ) -> Mapping[str, Solutions]:
-        """The rows of a bucket: those of its keys, and in their events those that have no whole key."""
+        """Return the rows of a bucket: those of its keys, and rows without a whole key in the same events."""
         rows = {}
         for name, own in numbers.items():
             rows[name] = self._once((id(own), number), partial(_equal, own, number), own)
@@ -297,14 +295,17 @@ def evaluators(job: Job, dictionary: Dictionary, background: KnowledgeBase) -> d
     }
 
 
-_stages: dict[Job, Stateless] = {}
+_Stage = TypeVar("_Stage")
+
+_stages: dict[tuple[object, Job], Any] = {}
 
 
-def stage_of(job: Job) -> Stateless:
-    """The stage of a job, made once in each process, so that terms are known from batch to batch."""
-    key = replace(job, kb=None)
+def stage_of(job: Job, make: Callable[[Job], _Stage]) -> _Stage:
+    """Return the stage of a job, made once in each process, so that terms are known from batch to batch."""
+    key = make, replace(job, kb=None)
     if key not in _stages:
         if len(_stages) >= 4:
             _stages.pop(next(iter(_stages)))
-        _stages[key] = Stateless(job)
-    return _stages[key]
+        _stages[key] = make(job)
+    stage: _Stage = _stages[key]
+    return stage

@@ -11,35 +11,38 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.accumulators import Accumulator
-from pyspark.sql.streaming.stateful_processor import (
-    MapState,
-    StatefulProcessorHandle,
-    TimerValues,
-    ValueState,
-)
 
 from spaseq.events import EARLIEST, EventBatch
 from spaseq.sources import BadEvent
 from spaseq.spark._workers import freeze_worker
 from spaseq.spark.background import _asking
-from spaseq.spark.background._asking import asking_of
+from spaseq.spark.background._asking import Asking
 from spaseq.spark.background._background import Local
 from spaseq.spark.sinks._lines import BAD, FAILED, LATE, MATCH, SHED, letter_line
-from spaseq.spark.source._blocks import ALL, read_row
+from spaseq.spark.source._blocks import ALL, arrow_schema, read_row
 from spaseq.spark.source._rows import Reading, read_rows
-from spaseq.spark.source._told import Told, telling_failed, telling_shed
+from spaseq.spark.source._told import Stage, Told, telling_failed, telling_shed
 from spaseq.spark.stages._bucket import Bucket, State
 from spaseq.spark.stages._job import END_MS, Job, looks_back, milliseconds, reached
 from spaseq.spark.stages._keepers import Answer, BucketStep, Done, blocks, take
 from spaseq.spark.stages._late import late_among
-from spaseq.spark.stages._stateless import Passed, stage_of
+from spaseq.spark.stages._stateless import Passed, Stateless, stage_of
 from spaseq.terms.dictionary import Dictionary
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import (
+        MapState,
+        StatefulProcessorHandle,
+        TimerValues,
+        ValueState,
+    )
 
 BETWEEN: Final = (
     "at timestamp, bucket int, begin bigint, chunk binary, letter string, over binary, ends boolean, "
@@ -47,19 +50,11 @@ BETWEEN: Final = (
 )
 ANSWERS: Final = "kind string, line string"
 
-_BETWEEN: Final = pa.schema(
-    [
-        ("at", pa.timestamp("us", tz="UTC")),
-        ("bucket", pa.int32()),
-        ("begin", pa.int64()),
-        ("chunk", pa.binary()),
-        ("letter", pa.string()),
-        ("over", pa.binary()),
-        ("ends", pa.bool_()),
-        ("events", pa.int64()),
-    ]
-)
-_ANSWERS: Final = pa.schema([("kind", pa.string()), ("line", pa.string())])
+#: The same with the event time of each match, its end.
+TIMED_ANSWERS: Final = f"{ANSWERS}, end timestamp"
+
+_BETWEEN: Final = arrow_schema(BETWEEN)
+_ANSWERS: Final = arrow_schema(ANSWERS)
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -72,7 +67,7 @@ def from_blocks(
     lateness_ms: int,
     told: Accumulator[Told] | None = None,
     failed: Accumulator[Told] | None = None,
-) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+) -> Stage:
     """The stateless stage on the rows of ``_blocks``; or that of ``_asking``, if the job has one."""
 
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -91,7 +86,7 @@ def from_blocks(
             yield _end(job, None if what == ALL else (END_MS + lateness_ms) * 1000)
         freeze_worker()
 
-    return stage
+    return _shown(stage, job)
 
 
 def from_rows(
@@ -99,7 +94,7 @@ def from_rows(
     reading: Reading = read_rows,
     told: Accumulator[Told] | None = None,
     failed: Accumulator[Told] | None = None,
-) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+) -> Stage:
     """The same on rows of events, see ``_rows``; or on others, by what reads them."""
 
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -110,6 +105,12 @@ def from_rows(
         yield from _staged(job, read, told, failed)
         freeze_worker()
 
+    return _shown(stage, job)
+
+
+def _shown(stage: Stage, job: Job) -> Stage:
+    """Name a stage by what Spark's plan is to show: the background graphs, and how each is joined."""
+    stage.__name__ = f"graph_patterns {job.placing}".rstrip()
     return stage
 
 
@@ -123,9 +124,9 @@ def _staged(
     if job.joined is not None:
         task = TaskContext.get()
         number = 0 if task is None else task.partitionId()
-        yield from _asking.records(job, asking_of(job).run(read(letters), letters), number)
+        yield from _asking.records(job, stage_of(job, Asking).run(read(letters), letters), number)
         return
-    for passed in stage_of(job).run(read(letters), letters):
+    for passed in stage_of(job, Stateless).run(read(letters), letters):
         if passed.warnings and told is not None:
             told.add({where: (1, message) for where, message in passed.warnings.items()})
         if passed.failed and failed is not None:
@@ -135,7 +136,7 @@ def _staged(
 
 def _dictionary(job: Job) -> Dictionary:
     """The dictionary of the stage that reads events."""
-    return (stage_of(job) if job.joined is None else asking_of(job)).dictionary
+    return (stage_of(job, Stateless) if job.joined is None else stage_of(job, Asking)).dictionary
 
 
 def _end(job: Job, at: int | None) -> pa.RecordBatch:
@@ -174,7 +175,7 @@ def record(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
 
 def all_at_once(
     job: Job, told: Accumulator[Told] | None = None, failed: Accumulator[Told] | None = None
-) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+) -> Stage:
     """The stateful stage where everything is there: rows ordered by bucket and ``begin``.
 
     The ``begin`` of each row is a watermark, so only what overlaps in time is held. ``told`` hears what is
@@ -241,6 +242,7 @@ class Buckets:
         self._head = head
         self._chunks = chunks
         self._trails = looks_back(job.pattern) > 1
+        self._has_event_time = job.has_event_time
         task = TaskContext.get()
         # A run has one: what is warm of another run may be of other background graphs, and is not asked for.
         run = task and task.getLocalProperty("spark.jobGroup.id")
@@ -261,7 +263,7 @@ class Buckets:
                 letters = late_among(bytes(over), watermark)
                 told += [(LATE, letter_line(letter, self._job.topics)) for letter in letters]
         if told:
-            yield _frame(told)
+            yield self._frame(told)
         if chunks or (is_over and self._head.exists()):
             yield from self._step(number, timers, tuple(chunks), is_over=is_over)
 
@@ -283,12 +285,26 @@ class Buckets:
             else:
                 telling_shed(said, self._told)
                 if answers := telling_failed(said, self._failed):
-                    yield _frame(answers)
+                    yield self._frame(answers)
+
+    def _frame(self, found: list[Answer]) -> pd.DataFrame:
+        frame = pd.DataFrame(found, columns=["kind", "line"], dtype="object")
+        if self._has_event_time:
+            # A line begins {"start":"…","end":"…"
+            ends = [line.split('"', 8)[7] if kind == MATCH else "NaT" for kind, line in found]
+            times = np.array([end.removesuffix("Z") for end in ends], dtype="datetime64[us]")
+            frame["end"] = pd.Series(times).dt.tz_localize("UTC")
+        return frame
 
     def _watermark(self, timers: TimerValues) -> int:
-        """The least time that may still come; Spark says 0 as long as it knows nothing."""
+        """The least time that may still come; Spark says 0 as long as it knows nothing.
+
+        Spark takes an event time that *is* the watermark for late, and ours is not: see ``queries._marked``.
+        """
         watermark = timers.getCurrentWatermarkInMs()
-        return reached(watermark, self._job.clock) if watermark > 0 else EARLIEST
+        if watermark <= 0:
+            return EARLIEST
+        return reached(watermark + self._has_event_time, self._job.clock)
 
     def _store(self, done: Done, watermark_ms: int) -> None:
         for dropped in done.changes.dropped:
@@ -297,7 +313,8 @@ class Buckets:
             self._chunks.updateValue((added,), (data,))
         due = _NO_TIMER
         if done.held is not None:
-            due = max(watermark_ms, milliseconds(done.held, self._job.clock)) + 1
+            held_ms = milliseconds(done.held, self._job.clock) - self._has_event_time
+            due = max(watermark_ms, held_ms) + 1
         elif self._trails and done.waits:
             due = watermark_ms + 1
         self._head.update((done.token, done.changes.head, due))
@@ -324,8 +341,4 @@ class _Stored:
         return State(bytes(self.head), {key[0]: bytes(value[0]) for key, value in self.chunks.iterator()})
 
 
-def _frame(found: list[Answer]) -> pd.DataFrame:
-    return pd.DataFrame(found, columns=["kind", "line"], dtype="object")
-
-
-__all__ = ["ANSWERS", "BETWEEN", "Buckets", "all_at_once", "from_blocks", "from_rows"]
+__all__ = ["ANSWERS", "BETWEEN", "TIMED_ANSWERS", "Buckets", "all_at_once", "from_blocks", "from_rows"]
