@@ -21,6 +21,8 @@ from spaseq.paths.graph.names import names_of
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.rendering import path_text
 from spaseq.paths.retrieval.answers import read_paths, read_topics
+from spaseq.paths.search.enumeration.paths import find_paths
+from spaseq.paths.search.pairs import find_batches
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import from_rdflib
 
@@ -115,10 +117,10 @@ class GraphTools:
         most = self.bounds.most(rows)
         answers: Iterator[Any]
         if mode is None:
-            pairs = chain.from_iterable(now.batches(expression, begins, ends))
+            pairs = chain.from_iterable(find_batches(now.snapshot, expression, begins, ends))
             answers = ({"source": _shown(now, s), "target": _shown(now, t)} for s, t in pairs)
         else:
-            walks = now.paths(expression, begins, ends, mode, None, most + 1)
+            walks = find_paths(now.snapshot, expression, begins, ends, mode, None, most + 1)
             answers = map(_path, walks)
         found, more = self.bounds.taken(answers, most)
         told = warnings if more is None else [*warnings, more]

@@ -358,7 +358,7 @@ def test_ends_that_are_no_nodes() -> None:
     graph = load([("http://e.org/a", "http://e.org/knows", "http://e.org/b")], {"": "http://e.org/"})
     assert graph.check(":knows", [":a", ":c"], "<x:b>") == (
         "the graph has no node :c",
-        "the graph has no node <x:b>",
+        "the graph has no node <x:b>: did you mean :b?",
     )
 
 

@@ -12,11 +12,13 @@ from weakref import WeakSet
 import numpy as np
 from pyoxigraph import BlankNode, NamedNode, RdfFormat, Triple, serialize
 
+from spaseq.errors import warn
 from spaseq.limits import Limits
+from spaseq.paths.graph.doubts import doubts
 from spaseq.paths.graph.linking.candidates import Candidate, Linker, label_predicates, linker_of, topics
 from spaseq.paths.graph.linking.changes import carry_names
 from spaseq.paths.graph.loading import triples_of
-from spaseq.paths.graph.names import Names, doubts, names_of
+from spaseq.paths.graph.names import Names, names_of
 from spaseq.paths.graph.saved.contents import Contents
 from spaseq.paths.graph.saved.graph import save
 from spaseq.paths.graph.snapshot import Snapshot, Terms
@@ -247,15 +249,20 @@ class KnowledgeGraph(Terms):
     def pairs(
         self, expression: str | Expression, sources: Any = None, targets: Any = None, limit: int | None = None
     ) -> Pairs:
-        """The distinct pairs of nodes that a path joins; see ``spaseq.paths.search.pairs.find_pairs``."""
+        """Return the distinct pairs of nodes that a path joins; see ``spaseq.paths.search.pairs.find_pairs``.
+
+        Issues a SpaseqWarning for a predicate that no edge has and for an end that is not a node.
+        """
         _not_negative("limit", limit)
-        return find_pairs(self.snapshot, expression, sources, targets, limit)
+        graph, sources, targets = self._checked(expression, sources, targets)
+        return find_pairs(graph, expression, sources, targets, limit)
 
     def batches(
         self, expression: str | Expression, sources: Any = None, targets: Any = None
     ) -> Iterator[Pairs]:
-        """The same pairs in batches, as they are found: ``spaseq.paths.search.pairs.find_batches``."""
-        return find_batches(self.snapshot, expression, sources, targets)
+        """Return the same pairs in batches, as they are found: ``spaseq.paths.search.pairs.find_batches``."""
+        graph, sources, targets = self._checked(expression, sources, targets)
+        return find_batches(graph, expression, sources, targets)
 
     def paths(
         self,
@@ -267,10 +274,19 @@ class KnowledgeGraph(Terms):
         max_paths: int | None = None,
         budget: Budget | None = None,
     ) -> Paths:
-        """The paths, looked for when they are asked for: see ``find_paths``."""
+        """Return the paths, found when they are asked for; see ``find_paths``. Warns as ``pairs`` does."""
         _not_negative("max_paths", max_paths)
         budget_given(budget)
-        return find_paths(self.snapshot, expression, sources, targets, mode, shortest, max_paths, budget)
+        graph, sources, targets = self._checked(expression, sources, targets)
+        return find_paths(graph, expression, sources, targets, mode, shortest, max_paths, budget)
+
+    def _checked(self, expression: str | Expression, sources: Any, targets: Any) -> tuple[Snapshot, Any, Any]:
+        """Return the graph as it is now and the ends of a query. Warns of what is doubtful."""
+        graph = self.snapshot
+        sources, targets = (list(ends) if isinstance(ends, Iterator) else ends for ends in (sources, targets))
+        for doubt in doubts(graph, expression, sources, targets):
+            warn(doubt)
+        return graph, sources, targets
 
     def check(
         self, expression: str | Expression, sources: Any = None, targets: Any = None

@@ -20,21 +20,26 @@ from spaseq.paths.graph.saved.contents import Contents
 from spaseq.paths.graph.saved.file import KeptFile
 from spaseq.paths.graph.updates.merging import Edge, merged
 from spaseq.paths.language.compile import Compiled, compile_path
-from spaseq.paths.language.expression import Expression
+from spaseq.paths.language.expression import Condition, Expression
 from spaseq.paths.language.parser import parse
 from spaseq.paths.language.transitions import Automaton, automaton_of
 from spaseq.paths.search._kernel import Flags, Ids, Nodes
 from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.product import Product
 from spaseq.paths.search.workspace import Workspaces
+from spaseq.patterns.expressions.comparison import NUMERIC
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import RdflibTerm, to_rdflib
+from spaseq.terms.values import DECIMAL, DOUBLE, INTEGER, NO_NUMBER, decode
 
 _Made = TypeVar("_Made")
 
 _KEPT: Final = 256
 
 _MOST_SHOWN: Final = 1 << 20
+
+#: Numbers below are doubles without overflow.
+_EXACT: Final = 1e300
 
 
 class Terms(ABC):
@@ -208,9 +213,25 @@ class Snapshot(Terms):
                         self.contents.both_ways(),
                         lambda predicate: self.find(predicate, self.contents.predicate_of),
                         lambda node: self.find(node, self.contents.node_of),
+                        self._admitted,
                     )
                     self._product.cache_clear()  # what is being asked keeps its own
         return relations
+
+    def _admitted(self, condition: Condition, nodes: Nodes) -> Flags:
+        """Return which nodes a condition with an operator admits as values."""
+        admitted = np.zeros(len(nodes), dtype=np.bool_)
+        unsure = np.arange(len(nodes))
+        constant = decode(cast("Term", condition.value))
+        if constant.kind in (INTEGER, DECIMAL, DOUBLE) and abs(constant.data) < _EXACT:
+            dictionary = self.contents.dictionary
+            with dictionary.lock:
+                numbers, ranks = dictionary.numbers(self.contents.node_ids[nodes])
+            admitted = NUMERIC[condition.operator](numbers, float(constant.data))
+            unsure = np.flatnonzero((ranks == NO_NUMBER) | (numbers == float(constant.data)))
+        for place, term in zip(unsure.tolist(), self.glance(nodes[unsure]), strict=True):
+            admitted[place] = condition.admits(term)
+        return admitted
 
     def _is_too_large(self, relations: Relations) -> bool:
         """Whether what queries have added to the edges is better forgotten."""

@@ -94,11 +94,15 @@ def _sequence(names: Sequence[str]) -> s.Seq:
 def _group(symbol: Symbol) -> s.Group:
     """The graph pattern of a step: one triple. Of a test: its conditions at the node."""
     if isinstance(symbol, NodeTest):
-        triples = [
-            _triple(_HERE, c.predicate, s.Var(f"v{i}") if c.value is None else c.value, c.inverse)
-            for i, c in enumerate(symbol.conditions)
+        values = [s.Var(f"v{i}") if c.value is None or c.operator else c.value
+                  for i, c in enumerate(symbol.conditions)]  # fmt: skip
+        tests = [*zip(symbol.conditions, values, strict=True)]
+        triples = [_triple(_HERE, c.predicate, value, c.inverse) for c, value in tests]
+        filters = [
+            s.Filter(s.Binary(c.operator, value, s.Constant(c.value))) for c, value in tests if c.operator
         ]
-    elif symbol.negated:
+        return s.Group((s.Triples(tuple(triples)), *filters))
+    if symbol.negated:
         triples = [_triple(_HERE, s.PathNegated(symbol.predicates, ()), _NEXT, symbol.inverse)]
     else:
         triples = [_triple(_HERE, symbol.predicates[0], _NEXT, symbol.inverse)]

@@ -8,7 +8,8 @@ from math import isfinite
 from typing import TypeAlias
 
 from spaseq.errors import QueryError, RetrievalError
-from spaseq.paths.graph.names import Names, doubts, names_of
+from spaseq.paths.graph.doubts import doubts
+from spaseq.paths.graph.names import Names, names_of
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.modes import Choice, Mode, check_finite

@@ -99,7 +99,10 @@ def _passing(edges: DataFrame, nodes: DataFrame, tests: Tests) -> DataFrame:
 
 def _fulfilling(edges: DataFrame, condition: Condition) -> DataFrame:
     found = _step(edges, Step((condition.predicate,), inverse=condition.inverse))
-    if condition.value is not None:
+    if condition.operator:
+        admits = F.udf(lambda text: condition.admits(read_term(text, {})), "boolean")
+        found = found.where(admits("b"))
+    elif condition.value is not None:
         found = found.where(F.col("b") == str(condition.value))
     return found.select(F.col("a").alias("node"))
 

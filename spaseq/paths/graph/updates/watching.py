@@ -83,7 +83,11 @@ class Watch:
         intern = self._dictionary.intern
         terms = _terms_of(found)
         self._asked = Asked(
-            found, {term: intern(term) for term in terms}, _ends(graph, sources), _ends(graph, targets)
+            found,
+            {term: intern(term) for term in terms},
+            self._dictionary.term,
+            _ends(graph, sources),
+            _ends(graph, targets),
         )
         self._limits, self._expression = graph.limits, compiled.expression
         self._times: dict[Edge, float] = {}
