@@ -19,6 +19,7 @@ from spaseq.paths.graph.linking.candidates import taken_for
 from spaseq.paths.graph.linking.candidates import topics as find_topics
 from spaseq.paths.graph.names import names_of
 from spaseq.paths.graph.snapshot import Snapshot
+from spaseq.paths.language.modes import read_mode
 from spaseq.paths.rendering import path_text
 from spaseq.paths.retrieval.answers import read_paths, read_topics
 from spaseq.paths.search.enumeration.paths import find_paths
@@ -120,7 +121,7 @@ class GraphTools:
             pairs = chain.from_iterable(find_batches(now.snapshot, expression, begins, ends))
             answers = ({"source": _shown(now, s), "target": _shown(now, t)} for s, t in pairs)
         else:
-            walks = find_paths(now.snapshot, expression, begins, ends, mode, None, most + 1)
+            walks = find_paths(now.snapshot, expression, begins, ends, read_mode(mode), most + 1)
             answers = map(_path, walks)
         found, more = self.bounds.taken(answers, most)
         told = warnings if more is None else [*warnings, more]

@@ -14,6 +14,8 @@ from spaseq.terms.interop import RdflibTerm, to_rdflib
 class Path:
     """Nodes and the edges between them, as numbers of ``graph``; ``len`` is the number of edges.
 
+    ``cost``: the sum of the weights of its edges, if the path was found by weights.
+
     ``forward[i]`` says whether edge ``i`` leads from ``nodes[i]`` to ``nodes[i + 1]`` or back. A path of no
     edges may stand at a ``stranger``, a term that is no node of the graph; its node is then
     ``graph.nodes``.
@@ -24,6 +26,7 @@ class Path:
     predicates: tuple[int, ...]
     forward: tuple[bool, ...]
     stranger: Term | None = None
+    cost: float | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return len(self.predicates)

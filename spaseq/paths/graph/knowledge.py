@@ -25,6 +25,7 @@ from spaseq.paths.graph.snapshot import Snapshot, Terms
 from spaseq.paths.graph.updates.merging import Edge
 from spaseq.paths.graph.updates.watching import Watch
 from spaseq.paths.language.expression import Expression
+from spaseq.paths.language.modes import read_mode
 from spaseq.paths.retrieval.budget import Budget, budget_given
 from spaseq.paths.retrieval.neighbourhood import Neighbourhood, neighbourhood
 from spaseq.paths.retrieval.trie import RelationTrie
@@ -273,12 +274,21 @@ class KnowledgeGraph(Terms):
         shortest: int | None = None,
         max_paths: int | None = None,
         budget: Budget | None = None,
+        weights: Mapping[Any, float] | Any = None,
     ) -> Paths:
-        """Return the paths, found when they are asked for; see ``find_paths``. Warns as ``pairs`` does."""
+        """Return the paths, found when they are asked for; see ``find_paths``. Warns as ``pairs`` does.
+
+        ``mode`` as in GQL: ``[ALL | ANY | ANY SHORTEST | ALL SHORTEST | SHORTEST k] [WALK | TRAIL | SIMPLE |
+        ACYCLIC]``, per pair of endpoints; ``shortest=k`` for SHORTEST k. With ``weights`` the shortest paths
+        are the cheapest: a mapping of predicates to positive numbers (others cost 1), or an array with the
+        cost of each edge, in the order of ``edges()``. ``cost`` of a path is the sum.
+        """
         _not_negative("max_paths", max_paths)
         budget_given(budget)
         graph, sources, targets = self._checked(expression, sources, targets)
-        return find_paths(graph, expression, sources, targets, mode, shortest, max_paths, budget)
+        return find_paths(
+            graph, expression, sources, targets, read_mode(mode, shortest), max_paths, budget, weights
+        )
 
     def _checked(self, expression: str | Expression, sources: Any, targets: Any) -> tuple[Snapshot, Any, Any]:
         """Return the graph as it is now and the ends of a query. Warns of what is doubtful."""

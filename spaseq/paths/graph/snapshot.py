@@ -227,7 +227,7 @@ class Snapshot(Terms):
             dictionary = self.contents.dictionary
             with dictionary.lock:
                 numbers, ranks = dictionary.numbers(self.contents.node_ids[nodes])
-            admitted = NUMERIC[condition.operator](numbers, float(constant.data))
+            admitted = cast("Flags", NUMERIC[condition.operator](numbers, float(constant.data)))
             unsure = np.flatnonzero((ranks == NO_NUMBER) | (numbers == float(constant.data)))
         for place, term in zip(unsure.tolist(), self.glance(nodes[unsure]), strict=True):
             admitted[place] = condition.admits(term)

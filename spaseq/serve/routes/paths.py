@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from spaseq.paths import KnowledgeGraph, load
+from spaseq.paths.language.modes import read_mode
 from spaseq.paths.search.enumeration.paths import find_paths
 from spaseq.paths.search.pairs import find_batches
 from spaseq.paths.search.stopping import Stop, stopped_by
@@ -66,7 +67,8 @@ def _found(service: Service, question: PathQuestion) -> dict[str, Any]:
         pairs = chain.from_iterable(find_batches(graph, question.path, *ends))
         shown = [[_text(source), _text(target)] for source, target in islice(pairs, most)]
         return {"pairs": shown, "truncated": next(pairs, None) is not None, "warnings": doubts}
-    found = find_paths(graph, question.path, *ends, question.mode or "WALK", question.shortest, most)
+    choice = read_mode(question.mode or "WALK", question.shortest)
+    found = find_paths(graph, question.path, *ends, choice, most)
     shown_paths = [
         {
             "source": _text(path.start),
