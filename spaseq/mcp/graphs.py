@@ -143,7 +143,7 @@ class GraphTools:
     ) -> dict[str, Any]:
         """What the knowledge graph says about a topic, along relation paths: the paths best for the question.
 
-        text has the facts, one a line; paths how they hang together.
+        text has the facts, one a line, with their sources as [1]; paths how they hang together.
         """
         most = min(10, self.bounds.rows) if rows is None else self.bounds.most(rows)
         now = self.graph.now
@@ -155,7 +155,11 @@ class GraphTools:
             raise RetrievalError(f"none of the relations can be used\n{reasons}")
         return {
             "text": found.text(),
-            "paths": [{"score": ranked.score, "text": ranked.text} for ranked in found],
+            "paths": [
+                {"score": ranked.score, "text": ranked.text}
+                | ({"sources": [*sources]} if (sources := found.sources(ranked)) else {})
+                for ranked in found
+            ],
             "warnings": [
                 *warnings,
                 *(f"left out {rejected.expression}: {rejected.reason}" for rejected in found.rejected),

@@ -62,6 +62,7 @@ class KnowledgeGraph(Terms):
         self._snapshot = graph
         self._lock = threading.RLock()
         self._waiting: dict[Edge, bool] = {}
+        self._sources: dict[Edge, tuple[str, ...]] = {}  # of what waits
         self._watches: WeakSet[Watch] = WeakSet()
 
     @property
@@ -75,9 +76,9 @@ class KnowledgeGraph(Terms):
             with self._lock:
                 if self._waiting:
                     before, changes = self._snapshot, self._waiting
-                    after = before.changed(changes)
+                    after = before.changed(changes, self._sources)
                     carry_names(before, after, changes)
-                    self._snapshot, self._waiting = after, {}
+                    self._snapshot, self._waiting, self._sources = after, {}, {}
         return self._snapshot
 
     @property
@@ -87,21 +88,28 @@ class KnowledgeGraph(Terms):
 
     # --- changes
 
-    def add(self, triples: Iterable[tuple[Any, Any, Any]] | Any, time: int | None = None) -> None:
+    def add(
+        self,
+        triples: Iterable[tuple[Any, Any, Any]] | Any,
+        time: int | None = None,
+        *,
+        source: str | Iterable[str] = (),
+    ) -> None:
         """Add triples: an iterable of them, an rdflib graph, or a table of three columns, as for ``load``.
 
-        All or, when one is wrong, none. ``time`` is for those who ``watch`` through a window: without one, a
-        triple counts always; times do not go back. Costs a few µs each; the next question merges them. Raises
-        KnowledgeError with the number of the triple that cannot be one, ValueError for a time that goes back,
-        and TypeError for one that is no whole number.
+        All or, when one is wrong, none. ``time`` is for ``watch`` with a window: a triple without a time
+        counts always; times do not go back. ``source`` names where the triples come from (``"doc7#p3"``, or
+        several sources), for retrieved paths to cite; a triple keeps the sources that it had. Costs a few µs
+        each; the next query merges them. Raises KnowledgeError with the number of the invalid triple,
+        ValueError for a time that goes back, and TypeError for a time that is not a whole number.
         """
-        self._change(triples, True, time)
+        self._change(triples, True, time, (source,) if isinstance(source, str) else tuple(source))
 
     def remove(self, triples: Iterable[tuple[Any, Any, Any]] | Any) -> None:
         """Remove triples, as ``add`` adds them; those that the graph does not have are no error."""
         self._change(triples, False, None)
 
-    def _change(self, triples: Any, present: bool, time: int | None) -> None:
+    def _change(self, triples: Any, present: bool, time: int | None, source: tuple[str, ...] = ()) -> None:
         time = None if time is None else index(time)
         given = list(triples_of(triples))
         with self._lock:
@@ -111,6 +119,10 @@ class KnowledgeGraph(Terms):
             number = dictionary.intern if present else dictionary.find
             found = [(number(s), number(p), number(o)) for s, p, o in given]
             edges: dict[Edge, bool] = dict.fromkeys(found, present)
+            if not present and self._sources:
+                self._sources = {edge: some for edge, some in self._sources.items() if edge not in edges}
+            elif source:
+                self._sources.update({edge: (*self._sources.get(edge, ()), *source) for edge in edges})
             try:
                 self._waiting.update(edges)
             finally:  # watches see all changes of the graph

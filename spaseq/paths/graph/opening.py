@@ -30,6 +30,7 @@ def load(
     limits: Limits | None = None,
     base: str | None = None,
     graph: str | None = None,
+    sources: str | None = None,
 ) -> KnowledgeGraph:
     """Load a file, a graph of rdflib or networkx, a table of three columns, or an iterable of triples.
 
@@ -40,7 +41,9 @@ def load(
     IRIs (``"Ada Lovelace"`` is ``base + "Ada_Lovelace"``), in edge lists, networkx graphs, tables and
     triples; it is the prefix ``:`` then. With a base, objects that are numbers are numeric literals. Of
     networkx edges the attribute ``predicate``, ``relation`` or ``label`` is the predicate, else a key that
-    is text, else ``edge``. Triples that only RDF 1.2 has (triple terms, base directions) are left out; a
+    is text, else ``edge``. ``sources`` says what names the sources of triples, which retrieved paths carry:
+    ``"graph"``, their named graphs; or the IRI of a predicate, the annotations of RDF 1.2 with it. Other
+    triples that only RDF 1.2 has (triple terms, base directions) are left out; a
     warning says how many. The prefixes of a file or an rdflib graph may be used in expressions, beside the
     ones given. Tables are pandas' and pyarrow's. Terms in them, and in triples, are rdflib's or
     pyoxigraph's, or text: N-Triples, absolute IRIs, and for objects anything else, which is a plain literal.
@@ -49,13 +52,14 @@ def load(
     Raises KnowledgeError for what cannot be read, with file and line, or the number of the triple.
     """
     if isinstance(source, str | PathLike) and _is_kept(Path(fspath(source))):
-        for name, given in (("format", format), ("base", base), ("graph", graph)):
+        for name, given in (("format", format), ("base", base), ("graph", graph), ("sources", sources)):
             if given is not None:
                 raise KnowledgeError(
                     f"{fspath(source)}: {name}={given!r} is for other files: a graph that spaseq saved"
                 )
         return open(source, prefixes, limits)
-    return KnowledgeGraph(Snapshot(in_memory(load_triples(source, format, base, graph)), prefixes, limits))
+    loaded = load_triples(source, format, base, graph, sources)
+    return KnowledgeGraph(Snapshot(in_memory(loaded), prefixes, limits, sources=loaded.sources))
 
 
 def build(
@@ -65,13 +69,14 @@ def build(
     limits: Limits | None = None,
     base: str | None = None,
     graph: str | None = None,
+    sources: str | None = None,
 ) -> KnowledgeGraph:
     """Make the graph's file of a file, as ``load`` reads it, and return the graph.
 
     When ``source`` changes, what was made of it is refused by ``open``. Raises KnowledgeError.
     """
     origin = _origin(Path(fspath(source)), Path(fspath(file)))
-    loaded = load(source, format=format, limits=limits, base=base, graph=graph)
+    loaded = load(source, format=format, limits=limits, base=base, graph=graph, sources=sources)
     save(loaded.snapshot, file, origin)
     return loaded
 

@@ -15,6 +15,8 @@ from pyoxigraph import NamedNode
 
 from spaseq.limits import Limits
 from spaseq.paths.graph.numbering import Numbering, no_node
+from spaseq.paths.graph.provenance import Sources, sources_of_file
+from spaseq.paths.graph.provenance import changed as with_sources
 from spaseq.paths.graph.relations import Relations
 from spaseq.paths.graph.saved.contents import Contents
 from spaseq.paths.graph.saved.file import KeptFile
@@ -138,11 +140,16 @@ class Snapshot(Terms):
         prefixes: Mapping[str, str] | None = None,
         limits: Limits | None = None,
         compiled: Callable[[str | Expression], Compiled] | None = None,
+        sources: Sources | None = None,
     ) -> None:
-        """``compiled`` keeps the automata of expressions: those of any graph with these prefixes."""
+        """``compiled`` keeps the automata of expressions: those of any graph with these prefixes.
+
+        ``sources`` are those of the edges; without, those of the file.
+        """
         self.limits = limits or Limits()
         self.prefixes: Mapping[str, str] = MappingProxyType({**contents.prefixes, **(prefixes or {})})
         self.contents = contents
+        self._sources = sources
         self._relations: Relations | None = None
         self._lock = threading.Lock()
         self.workspaces = Workspaces(contents.nodes, self.limits)
@@ -157,13 +164,35 @@ class Snapshot(Terms):
         """This graph."""
         return self
 
-    def changed(self, changes: Mapping[Edge, bool]) -> Snapshot:
-        """Return the graph with the edges that are ``True`` and without those that are ``False``."""
+    @property
+    def sources(self) -> Sources:
+        """The sources of edges, by the ids of their terms."""
+        if self._sources is None:
+            self._sources = sources_of_file(self.contents.file)
+        return self._sources
+
+    def sources_of(self, edge: tuple[int, int, int]) -> tuple[str, ...]:
+        """Return the sources of an edge: the numbers of subject, predicate, object."""
+        if not self.sources:
+            return ()
+        s, p, o = edge
+        nodes, predicates = self.contents.node_ids, self.contents.predicate_ids
+        return self.sources.get((int(nodes[s]), int(predicates[p]), int(nodes[o])), ())
+
+    def changed(self, changes: Mapping[Edge, bool], more: Sources) -> Snapshot:
+        """Return the graph with changes: edges that are to be there (``True``) or not, and more sources."""
         ways = None if self._relations is None else self._relations.ways
         contents = merged(self.contents, ways, changes)
-        if contents is self.contents:
+        if contents is self.contents and not more:
             return self
-        return Snapshot(contents, self.prefixes, self.limits, self.compile)
+        sources = self.sources
+        gone = [edge for edge, wanted in changes.items() if not wanted and edge in sources]
+        if more or gone:
+            sources = with_sources(sources, more, gone)
+        after = Snapshot(contents, self.prefixes, self.limits, self.compile, sources)
+        if contents is self.contents:
+            after._relations, after._derived = self._relations, self._derived
+        return after
 
     def derived(self, make: Callable[[Snapshot], _Made]) -> _Made:
         """Return what ``make`` makes of this graph; made once, then kept."""

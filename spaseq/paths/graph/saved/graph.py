@@ -15,6 +15,7 @@ from spaseq.paths.graph.linking.candidates import INDEX as NODES
 from spaseq.paths.graph.linking.candidates import linker_of
 from spaseq.paths.graph.names import INDEX as PREDICATES
 from spaseq.paths.graph.names import names_of
+from spaseq.paths.graph.provenance import arrays_of as blocks_of
 from spaseq.paths.graph.saved.contents import Mapped, arrays_of, facts_of
 from spaseq.paths.graph.saved.file import Array, KeptFile, mapped, write, write_whole
 from spaseq.paths.graph.saved.origin import Origin
@@ -47,6 +48,7 @@ def _parts(graph: Snapshot) -> tuple[dict[str, Any], dict[str, Array]]:
         (PREDICATES, names_of(graph).index.arrays()),
     ):
         arrays.update({f"{prefix}{name}": array for name, array in more.items()})
+    arrays.update(blocks_of(graph.sources))
     return facts_of(contents, graph.prefixes), arrays
 
 
