@@ -31,7 +31,7 @@ from spaseq.paths.search.product import Product
 from spaseq.paths.search.workspace import Workspaces
 from spaseq.patterns.expressions.comparison import NUMERIC
 from spaseq.terms.dictionary import Term
-from spaseq.terms.interop import RdflibTerm, to_rdflib
+from spaseq.terms.interop import RdflibTerm, shown_all, to_rdflib
 from spaseq.terms.values import DECIMAL, DOUBLE, INTEGER, NO_NUMBER, decode
 
 _Made = TypeVar("_Made")
@@ -210,9 +210,11 @@ class Snapshot(Terms):
         if np.count_nonzero(there) < len(nodes):
             if np.count_nonzero(known) > _MOST_SHOWN:
                 self._shown = self._nothing_shown()
-            for node in dict.fromkeys(nodes[~there].tolist()):
-                found[node] = self.term(node)
-                known[node] = True
+            new = np.sort(nodes[~there])
+            new = new[np.flatnonzero(np.diff(new, prepend=-1))]
+            texts = self.contents.dictionary.texts(self.contents.node_ids[new])
+            found[new] = np.fromiter(shown_all(texts), dtype=np.object_)
+            known[new] = True
         terms: list[RdflibTerm] = found.take(nodes).tolist()
         return terms
 

@@ -41,7 +41,7 @@ _RARER: Final = 8
 _WORTH: Final = 1 << 10
 
 #: Pairs are shown as terms so many at a time.
-_AT_A_TIME: Final = 1 << 12
+_AT_A_TIME: Final = 1 << 14
 
 _ALL: Final[Flags] = np.zeros(0, dtype=np.bool_)
 
