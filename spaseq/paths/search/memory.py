@@ -10,6 +10,9 @@ from spaseq.paths.language.expression import Expression
 
 _UNLIMITED: Final = 1 << 62
 
+#: The memory left is for this many threads of a query.
+_THREADS: Final = 8
+
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -35,6 +38,12 @@ class Memory:
         """So many of them are free again."""
         self.taken -= size
         self.left += size
+
+    def share(self) -> Memory:
+        """Return the memory of one of several threads of the query: a part of what is left."""
+        shared = Memory(self._limits, self._query)
+        shared.left = self.left // _THREADS
+        return shared
 
     def error(self, size: int, what: str) -> LimitError:
         """The error if so many bytes are too many."""

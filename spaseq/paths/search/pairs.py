@@ -12,7 +12,7 @@ from both ends (``pair``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -28,7 +28,7 @@ from spaseq.paths.search.pair import length_between
 from spaseq.paths.search.product import Given, Product
 from spaseq.paths.search.rare_labels import EVERYWHERE, Marks, mark
 from spaseq.paths.search.reach import Part, Search
-from spaseq.paths.search.workspace import Workspace
+from spaseq.paths.search.workspace import Borrowed, Workspace
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import RdflibTerm, to_rdflib
 
@@ -150,7 +150,9 @@ def find_pairs(
             found = _joined(graph, expression, plan, workspace)
         else:
             plan = _plan(graph, expression, asked, workspace)
-            found = _search(plan, workspace).run(limit)
+            memory = workspace.memory
+            share = None if limit is not None else lambda: graph.workspaces.borrow(memory.share())
+            found = _search(plan, workspace, share).run(limit)
     begins, offsets, others = plan.begins, found.offsets, found.found
     if plan.strangers:
         alone = _strangers(graph, plan)
@@ -195,10 +197,10 @@ def _strangers(graph: Snapshot, plan: PairsPlan) -> Pairs:
     return Pairs(graph, alone, offsets, alone.astype(np.int32), plan.backwards, False, plan.strangers)
 
 
-def _search(plan: PairsPlan, workspace: Workspace) -> Search:
+def _search(plan: PairsPlan, workspace: Workspace, borrow: Callable[[], Borrowed] | None = None) -> Search:
     wanted = _ALL if plan.ends is None else workspace.want(plan.ends)
     inside = EVERYWHERE if plan.marks is None else plan.marks.inside
-    return Search(plan.product.machine, workspace, plan.begins.astype(np.int32), wanted, inside)
+    return Search(plan.product.machine, workspace, plan.begins.astype(np.int32), wanted, inside, borrow)
 
 
 class _Asked(NamedTuple):
