@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, Final, TypeVar
 
 from spaseq.errors import LimitError
-from spaseq.paths.search.stopping import Stop, current, stopped_by
+from spaseq.paths.search.running import Stop, current, stopped_by
 
 _Value = TypeVar("_Value")
 

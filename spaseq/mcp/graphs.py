@@ -20,7 +20,7 @@ from spaseq.paths.graph.linking.candidates import topics as find_topics
 from spaseq.paths.graph.names import names_of
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.modes import read_mode
-from spaseq.paths.rendering import path_text
+from spaseq.paths.path import path_text
 from spaseq.paths.retrieval.answers import read_paths, read_topics
 from spaseq.paths.search.enumeration.paths import find_paths
 from spaseq.paths.search.pairs import find_batches

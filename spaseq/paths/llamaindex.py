@@ -21,7 +21,7 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from spaseq.paths.graph.knowledge import KnowledgeGraph
-from spaseq.paths.rendering import path_json
+from spaseq.paths.path import path_json
 from spaseq.paths.retrieval.answers import AnswerError
 from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.retrieval.chunks import Entities

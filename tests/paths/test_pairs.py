@@ -20,7 +20,7 @@ from spaseq.paths.graph import snapshot
 from spaseq.paths.language.expression import Expression, Path
 from spaseq.paths.language.parser import parse
 from spaseq.paths.search import pairs, reach, workspace
-from spaseq.paths.search.memory import Memory
+from spaseq.paths.search.running import Memory
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import from_rdflib
 from tests.paths.gmark import as_sparql

@@ -9,7 +9,7 @@ from spaseq.errors import LimitError
 from spaseq.limits import Limits
 from spaseq.paths import KnowledgeGraph, load
 from spaseq.paths.search import reach
-from spaseq.paths.search.stopping import Stop, stopped_by
+from spaseq.paths.search.running import Stop, stopped_by
 
 _NODES = 700
 

@@ -21,7 +21,7 @@ from spaseq.limits import Limits
 from spaseq.paths import Budget, KnowledgeGraph, Path, drawing, load, to_networkx
 from spaseq.paths.explain import explain
 from spaseq.paths.graph.loading import term
-from spaseq.paths.graph.user_terms import read_term
+from spaseq.paths.graph.numbering import read_term
 from spaseq.results.writers._base import harmless
 from spaseq.results.writers._json import json_term
 from spaseq.terms.dictionary import Term

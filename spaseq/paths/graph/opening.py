@@ -14,8 +14,7 @@ from spaseq.paths.graph.loading import Source, load_triples
 from spaseq.paths.graph.saved.check import check
 from spaseq.paths.graph.saved.contents import Mapped, in_memory
 from spaseq.paths.graph.saved.file import KeptFile, is_kept, mapped
-from spaseq.paths.graph.saved.graph import save
-from spaseq.paths.graph.saved.origin import Origin
+from spaseq.paths.graph.saved.graph import Origin, save
 from spaseq.paths.graph.snapshot import Snapshot
 
 #: How the file of a graph's name ends, if nothing else is said.

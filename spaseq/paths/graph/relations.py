@@ -14,7 +14,7 @@ from pyoxigraph import NamedNode
 from spaseq.paths.language.expression import Condition, Step
 from spaseq.paths.language.transitions import Relation, Tests
 from spaseq.paths.search._kernel import Flags, Ids, Nodes, point, sort_by
-from spaseq.paths.search.memory import Memory
+from spaseq.paths.search.running import Memory
 from spaseq.terms.dictionary import Term
 
 Pointers = npt.NDArray[np.int64]

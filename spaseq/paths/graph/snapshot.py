@@ -26,8 +26,8 @@ from spaseq.paths.language.expression import Condition, Expression
 from spaseq.paths.language.parser import parse
 from spaseq.paths.language.transitions import Automaton, automaton_of
 from spaseq.paths.search._kernel import Flags, Ids, Nodes
-from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.product import Product
+from spaseq.paths.search.running import Memory
 from spaseq.paths.search.workspace import Workspaces
 from spaseq.patterns.expressions.comparison import NUMERIC
 from spaseq.terms.dictionary import Term

@@ -17,8 +17,7 @@ from spaseq.effort import Policy, Shed, WorkClock
 from spaseq.paths.graph.names import names_of
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.modes import Mode
-from spaseq.paths.path import Path
-from spaseq.paths.rendering import one_line, path_text
+from spaseq.paths.path import Path, one_line, path_text
 from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.retrieval.frontier import WALKING, Floats, Frontier, most_promised
 from spaseq.paths.retrieval.prefixes import Prefixes

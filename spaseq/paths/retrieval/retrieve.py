@@ -42,7 +42,7 @@ from spaseq.paths.graph.linking.candidates import topics
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.modes import Mode, read_mode
-from spaseq.paths.rendering import Numbers
+from spaseq.paths.path import Numbers
 from spaseq.paths.retrieval.bounded import best_effort
 from spaseq.paths.retrieval.budget import Budget, budget_given
 from spaseq.paths.retrieval.ranking import Chunks, Embed, cosine, embedded, hashed_words

@@ -12,8 +12,7 @@ from spaseq.effort import Shed
 from spaseq.paths.graph.linking.candidates import Candidate
 from spaseq.paths.graph.names import Names, names_of
 from spaseq.paths.graph.snapshot import Snapshot
-from spaseq.paths.path import Path
-from spaseq.paths.rendering import Numbers, one_line, path_json, rdf, triple, triple_text
+from spaseq.paths.path import Numbers, Path, one_line, path_json, rdf, triple, triple_text
 from spaseq.results.writers._json import json_term
 from spaseq.terms.interop import RdflibTerm
 

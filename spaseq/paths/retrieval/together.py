@@ -14,8 +14,7 @@ from spaseq.paths.graph.names import names_of
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.modes import Mode
-from spaseq.paths.path import Path
-from spaseq.paths.rendering import path_text
+from spaseq.paths.path import Path, path_text
 from spaseq.paths.retrieval.prefixes import Prefixes
 from spaseq.paths.retrieval.retrieved import Rejected
 from spaseq.paths.retrieval.walking import Walks, walk

@@ -22,12 +22,11 @@ import numpy as np
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.search._kernel import Flags, Ids, Nodes
-from spaseq.paths.search.asked import Asked
 from spaseq.paths.search.cut import Cut
-from spaseq.paths.search.pair import length_between
-from spaseq.paths.search.product import Given, Product
+from spaseq.paths.search.product import Given, Product, length_between
 from spaseq.paths.search.rare_labels import EVERYWHERE, Marks, mark
 from spaseq.paths.search.reach import Part, Search
+from spaseq.paths.search.running import Asked
 from spaseq.paths.search.workspace import Borrowed, Workspace
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import RdflibTerm, to_rdflib

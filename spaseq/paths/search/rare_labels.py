@@ -16,7 +16,7 @@ import numpy.typing as npt
 from spaseq.paths.search._kernel import Ids, Nodes, distances
 from spaseq.paths.search.cut import Cut
 from spaseq.paths.search.product import Product
-from spaseq.paths.search.stopping import Stop
+from spaseq.paths.search.running import Stop
 from spaseq.paths.search.workspace import Workspace
 
 #: In ``inside``: no place is left out.

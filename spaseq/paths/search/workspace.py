@@ -13,8 +13,7 @@ import numpy as np
 
 from spaseq.limits import Limits
 from spaseq.paths.search._kernel import Flags, Ids, MaskRoom, Masks, Nodes
-from spaseq.paths.search.memory import Memory
-from spaseq.paths.search.stopping import current
+from spaseq.paths.search.running import Memory, current
 
 _LAST_STAMP: Final = 2**31 - 1
 

@@ -13,7 +13,7 @@ from spaseq.paths import KnowledgeGraph, load
 from spaseq.paths.language.modes import read_mode
 from spaseq.paths.search.enumeration.paths import find_paths
 from spaseq.paths.search.pairs import find_batches
-from spaseq.paths.search.stopping import Stop, stopped_by
+from spaseq.paths.search.running import Stop, stopped_by
 from spaseq.serve.asking import asked, kept
 from spaseq.serve.errors import ApiError
 from spaseq.serve.routes.depends import Given

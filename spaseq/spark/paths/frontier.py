@@ -10,7 +10,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
-from spaseq.paths.graph.user_terms import read_term
+from spaseq.paths.graph.numbering import read_term
 from spaseq.paths.language.compile import compile_path
 from spaseq.paths.language.expression import Condition, Expression, Step
 from spaseq.paths.language.parser import parse

@@ -15,15 +15,14 @@ from pyoxigraph import Literal, NamedNode
 from spaseq.errors import QueryError, QueryMeaningError
 from spaseq.language.reading.source import Source
 from spaseq.paths.graph.linking._kernel_index import HARD, Keys, read_keys
-from spaseq.paths.graph.linking.index import Index, key
-from spaseq.paths.graph.linking.wording import orders, shortened, spans
+from spaseq.paths.graph.linking.index import Index, key, orders, shortened, spans
 from spaseq.paths.graph.names import LABELS, local_name, names_of
+from spaseq.paths.graph.numbering import read_term
 from spaseq.paths.graph.saved.check import blocks
 from spaseq.paths.graph.saved.file import Array
 from spaseq.paths.graph.snapshot import Snapshot
-from spaseq.paths.graph.user_terms import read_term
 from spaseq.paths.search._kernel import Flags, Ids, Nodes
-from spaseq.paths.search.stopping import current
+from spaseq.paths.search.running import current
 from spaseq.results.writers._json import json_term
 from spaseq.terms._table_kernel import IRI, LENGTH, LITERAL
 from spaseq.terms.dictionary import Term

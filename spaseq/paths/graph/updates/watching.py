@@ -18,7 +18,7 @@ from spaseq.paths.graph.updates.merging import Edge
 from spaseq.paths.graph.updates.reached import ALWAYS, NEVER, Asked, Pair, Reached
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.transitions import automaton_of
-from spaseq.paths.search.memory import Memory
+from spaseq.paths.search.running import Memory
 from spaseq.terms.interop import RdflibTerm, to_rdflib
 
 #: Bytes of a place of a run with its pair, and of an edge that it may take, about; counted against

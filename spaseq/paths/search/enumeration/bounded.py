@@ -19,8 +19,7 @@ from spaseq.paths.language.modes import Mode
 from spaseq.paths.path import Path
 from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.search.enumeration.expansion import TAKEN_BYTES, TRACE_BYTES, Expansion, Trace, allowed
-from spaseq.paths.search.memory import Memory
-from spaseq.paths.search.stopping import current
+from spaseq.paths.search.running import Memory, current
 
 #: What an edge takes, in seconds, until it was measured.
 _EDGE: Final = 1e-6

@@ -20,10 +20,9 @@ from spaseq.paths.path import Path
 from spaseq.paths.search._kernel import Flags, Ids, Nodes, distances
 from spaseq.paths.search._kernel_cheapest import Costs
 from spaseq.paths.search.enumeration.weighted import Weights, predicates_of
-from spaseq.paths.search.memory import Memory
-from spaseq.paths.search.pair import length_between
-from spaseq.paths.search.product import Product
+from spaseq.paths.search.product import Product, length_between
 from spaseq.paths.search.rare_labels import EVERYWHERE
+from spaseq.paths.search.running import Memory
 from spaseq.paths.search.workspace import Workspace
 
 #: So many edges taken are kept; then all are forgotten.

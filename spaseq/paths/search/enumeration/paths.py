@@ -27,16 +27,14 @@ from spaseq.paths.language.modes import Choice, Mode, check_finite
 from spaseq.paths.path import Path
 from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.search._kernel import Ids, Nodes
-from spaseq.paths.search.asked import Asked
 from spaseq.paths.search.enumeration.bounded import Allowance, some_paths
 from spaseq.paths.search.enumeration.expansion import Distances, Expansion, edge_of
 from spaseq.paths.search.enumeration.shortest import Between, is_nearest, shortest_paths
 from spaseq.paths.search.enumeration.weighted import Weights
-from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.pairs import both, cheaper_end, rare_cut
 from spaseq.paths.search.product import Product
 from spaseq.paths.search.rare_labels import EVERYWHERE, mark
-from spaseq.paths.search.stopping import current
+from spaseq.paths.search.running import Asked, Memory, current
 
 #: What a node takes on the path that is looked at.
 _NODE_BYTES: Final = 400

@@ -22,9 +22,8 @@ from spaseq.paths.search._kernel import Ids, Nodes
 from spaseq.paths.search.enumeration.bounded import UNFINISHED, UNSEARCHED, Allowance
 from spaseq.paths.search.enumeration.expansion import TRACE_BYTES, Distances, Expansion, Trace, allowed
 from spaseq.paths.search.enumeration.weighted import Cheapest, Weights
-from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.product import Product
-from spaseq.paths.search.stopping import current
+from spaseq.paths.search.running import Memory, current
 
 #: Costs are sums of floats, in whatever order: those that differ by less are equal.
 _ROUNDING: Final = 1 + 1e-9

@@ -13,9 +13,8 @@ from spaseq.paths.language.expression import Step
 from spaseq.paths.language.transitions import Relation
 from spaseq.paths.search._kernel import Ids, Machine, Nodes, point
 from spaseq.paths.search._kernel_cheapest import Costs, cheapest
-from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.product import Product
-from spaseq.paths.search.stopping import current
+from spaseq.paths.search.running import Memory, current
 
 #: Bytes of an edge in a weighted search: its target, its cost, an entry of the heap.
 _EDGE_BYTES: Final = 28
