@@ -175,7 +175,7 @@ class GraphTools:
 
 
 def _topics(graph: Snapshot, given: str | list[str] | dict[str, Any]) -> tuple[list[int], list[str]]:
-    """Return names and terms as nodes, and what to say of those that are not nodes of the graph."""
+    """Return names and terms as nodes, and warnings for the others."""
     is_name = isinstance(given, str) and not given.lstrip().startswith(("[", "{"))
     nodes, strangers, linked = find_topics(graph, given if is_name else read_topics(given), alike=True)
     missing = [f"the graph has no node {print_term(term, graph.prefixes)}" for term in strangers]

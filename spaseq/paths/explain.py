@@ -81,7 +81,7 @@ class Explanation:
 def explain(
     path: str, graph: KnowledgeGraph | None = None, prefixes: Mapping[str, str] | None = None
 ) -> Explanation:
-    """The plan of an expression, on a graph if there is one, whose prefixes then count.
+    """Return the plan of an expression; with a graph, on this graph and with its prefixes.
 
     >>> print(explain("<urn:p>+"))
     path       <urn:p>+

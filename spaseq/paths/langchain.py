@@ -100,7 +100,7 @@ class SpaseqRetriever(BaseRetriever):
 
 
 def chunks_of(store: VectorStore) -> Chunks:
-    """Return the ``chunks`` of a vector store of LangChain's: the documents whose ids are sources."""
+    """Return the ``chunks`` of a vector store of LangChain's: documents by their ids."""
 
     def found(sources: list[str]) -> dict[str, str]:
         documents = store.get_by_ids(sources)

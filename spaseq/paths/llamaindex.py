@@ -103,7 +103,7 @@ def _node(ranked: Ranked, found: Retrieval) -> NodeWithScore:
 
 
 def chunks_of(store: BasePydanticVectorStore | BaseDocumentStore) -> Chunks:
-    """Return the ``chunks`` of a store of LlamaIndex's: the nodes whose ids are sources.
+    """Return the ``chunks`` of a store of LlamaIndex's: nodes by their ids.
 
     A vector store that keeps vectors only has no texts; the document store of its index has them.
     """

@@ -106,7 +106,7 @@ class KnowledgeGraph(Terms):
         self._change(triples, True, time, (source,) if isinstance(source, str) else tuple(source))
 
     def remove(self, triples: Iterable[tuple[Any, Any, Any]] | Any) -> None:
-        """Remove triples, as ``add`` adds them; those that the graph does not have are no error."""
+        """Remove triples, given as to ``add``. Triples that the graph does not have are ignored."""
         self._change(triples, False, None)
 
     def _change(self, triples: Any, present: bool, time: int | None, source: tuple[str, ...] = ()) -> None:

@@ -127,7 +127,7 @@ def _file(path: Path, form: str | None, base: str | None, only: str | None, note
 
 
 def _no_format(path: Path, extension: str, form: str | None) -> str:
-    """What to say of a file whose format is not known: what it is called, or said to be, is none."""
+    """Return the message for a file of an unknown format."""
     wrong = f"no RDF format has the extension {extension!r}" if form is None else f"{form!r} is no RDF format"
     return f"{path}: {wrong}: say which it is by format=, or --graph-format, of {', '.join(_EXTENSIONS)}"
 

@@ -24,7 +24,7 @@ from spaseq.paths.language.expression import Alternative, Expression, Path, Step
 from spaseq.paths.language.expression import Sequence as PathSequence
 from spaseq.terms.dictionary import Term
 
-#: Predicates whose values are what a node is called.
+#: Predicates with the labels of nodes.
 LABELS: Final = (
     NamedNode("http://www.w3.org/2000/01/rdf-schema#label"),
     NamedNode("http://www.w3.org/2004/02/skos/core#prefLabel"),
@@ -161,7 +161,7 @@ class Names:
             yield key(local.rpartition(".")[2]), number, _TAIL
 
     def alike(self, name: str) -> NamedNode | None:
-        """The predicate whose name is spelled most like it, if one is."""
+        """Return the predicate with the most similar name, if there is one."""
         for place, _ in self.index.alike(name):
             return self._graph.ox_predicate(int(self.index.numbers[place]))
         return None

@@ -35,8 +35,8 @@ def read_term(
 ) -> Term:
     """A term, from one of rdflib's or pyoxigraph's, or from text as an expression or N-Triples writes it.
 
-    A text that may be a name whose prefix nobody has declared is an IRI if it is ``known``. Raises
-    QueryError, with its place, for a text that is none, and TypeError for what is neither.
+    A text with an undeclared prefix is an IRI if this IRI is ``known``. Raises QueryError, with the place,
+    for a text that is not a term, and TypeError for another object.
 
     >>> read_term("ex:a", {"ex": "http://example.org/"})
     <NamedNode value=http://example.org/a>
@@ -75,7 +75,7 @@ _TERMS: Final = (NamedNode, BlankNode, Literal)
 _NUMBERS: Final = (int, np.integer)
 _ONE: Final = (str, int, *_TERMS)
 
-#: So many of what was asked for are kept.
+#: At most this many terms and texts are kept.
 _MOST_KEPT: Final = 1 << 20
 
 
@@ -102,7 +102,7 @@ class Numbering:
         return read_term(value, self._prefixes, lambda iri: self._contents.dictionary.find(iri) != UNBOUND)
 
     def numbers(self, values: Any) -> tuple[Ids, tuple[Term, ...]]:
-        """Terms, or one term, as distinct numbers of nodes; and those that are no nodes of the graph."""
+        """Return terms, or one term, as distinct numbers of nodes, and the terms that are not nodes."""
         if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
             ids = values.astype(np.int64)
             if not (ids[1:] > ids[:-1]).all():
@@ -125,7 +125,7 @@ class Numbering:
                 ]
             else:
                 ready = [*map(self._terms.get, values)]
-        except TypeError:  # what is no term may be no key either
+        except TypeError:  # an object that is not a term may not be hashable
             return self._looked_up(values)
         if None in ready:
             return self._looked_up(values)

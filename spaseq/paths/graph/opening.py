@@ -17,7 +17,7 @@ from spaseq.paths.graph.saved.file import KeptFile, is_kept, mapped
 from spaseq.paths.graph.saved.graph import Origin, save
 from spaseq.paths.graph.snapshot import Snapshot
 
-#: How the file of a graph's name ends, if nothing else is said.
+#: The default suffix of a saved graph's file.
 SUFFIX: Final = ".spaseq"
 
 
@@ -94,7 +94,7 @@ def open(
 ) -> KnowledgeGraph:
     """A graph that was saved, or built by ``spaseq graph build``: mapped, not read.
 
-    Processes that open the same file share its pages. ``prefixes`` are added to those that were saved.
+    Processes that open the same file share its pages. ``prefixes`` are added to the saved ones.
     The header is checked here, each block when it is first needed, and all by ``spaseq graph check``:
     checksums find damage, not malice, so open what you would unpickle.
 

@@ -45,7 +45,7 @@ _EXACT: Final = 1e300
 
 
 class Terms(ABC):
-    """The terms of a graph and their numbers: of a graph that may change, those that it has now."""
+    """The terms of a graph and their numbers, as the graph is now."""
 
     @property
     @abstractmethod
@@ -283,7 +283,7 @@ class Snapshot(Terms):
         return Memory(self.limits, query)
 
     def numbers(self, values: Any) -> tuple[Ids, tuple[Term, ...]]:
-        """Terms, or one term, as distinct numbers of nodes; and those that are no nodes of the graph."""
+        """Return terms, or one term, as distinct numbers of nodes, and the terms that are not nodes."""
         return self._numbering.numbers(values)
 
 

@@ -140,6 +140,6 @@ def _shed(passed: int, left: int, compared: int, seconds: float) -> Shed:
         by_state={state: count for state, count in states.items() if count},
         active=passed + left > 0,
         latency=seconds,
-        # What lies behind edges that nobody looked at cannot be told.
+        # What lies behind edges that were not looked at is unknown.
         recall=None if passed else compared / max(1, compared + left) if left else 1.0,
     )

@@ -100,8 +100,8 @@ class Entities:
     def link(self, name: str, k: int = 10) -> list[Candidate]:
         """Return the nodes that a name may mean, at most ``k``: by name (``graph.link``) and by embedding.
 
-        Nodes that have the name come first, then the others by score, which is the cosine for those that
-        were found ``by="embedding"``.
+        Nodes that have the name come first, then the others by score: with
+        ``by="embedding"``, it is the cosine.
         """
         found = {candidate.node: candidate for candidate in self._graph.link(name, k, self._labels)}
         graph = self._graph

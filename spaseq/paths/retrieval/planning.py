@@ -58,8 +58,8 @@ class Planner:
     question; without it words count. ``budget``, ``labels``, ``mode`` and ``chunks`` are as for
     ``spaseq.paths.retrieve``. With ``entities`` a name that no node has means the node most similar to it.
 
-    Raises RetrievalError for numbers that make no sense, TypeError for a graph that is none, and QueryError
-    for labels that no edge has.
+    Raises RetrievalError for numbers out of range, TypeError if ``graph`` is not a KnowledgeGraph, and
+    QueryError for labels that no edge has.
     """
 
     graph: KnowledgeGraph

@@ -82,7 +82,7 @@ def retrieve(
 
     A topic that is no term of the graph may be a name, ``"Edward Arnold"``: a label, or the last segment of
     an IRI. All nodes that are called so are topics; ``graph.link`` tells them, and those spelled alike.
-    ``labels`` are more predicates (or one) whose values are names.
+    ``labels`` are more predicates (or one) with names as values.
 
     An expression is a list of relation names as a language model writes them (``["^starred_actors",
     "release_year"]``: local names, labels, prefixed names or IRIs of predicates, ``^`` from object to

@@ -44,7 +44,7 @@ class Citations:
     numbers: dict[str, int] = field(default_factory=dict)
 
     def lines(self, edges: Iterable[Numbers]) -> list[str]:
-        """Return a line for each edge, but those that only give a label: its triple, then ``[1] [2]``."""
+        """Return a line for each edge that does not only give a label: its triple, then ``[1] [2]``."""
         names = names_of(self.graph)
         return [self._line(edge, names) for edge in edges if not names.is_told(edge)]
 
@@ -112,7 +112,7 @@ class Retrieval:
         return tuple(triple(self.graph, edge) for edge in self.edges)
 
     def text(self) -> str:
-        """Return the triples by their labels, one a line, none twice, without those that only give a label.
+        """Return the triples by their labels, one a line, none twice, but for triples that only give a label.
 
         Triples with sources cite them, as ``[1]``; the list of sources stands at the end, with passages.
         """

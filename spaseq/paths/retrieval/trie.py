@@ -48,7 +48,7 @@ class Reached:
 
 
 class _Incident:
-    """The edges of a graph by node: those that leave it, and those that arrive."""
+    """The edges of a graph by node, leaving and arriving."""
 
     def __init__(self, graph: Snapshot) -> None:
         s, _, o = graph.edges()

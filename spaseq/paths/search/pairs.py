@@ -5,8 +5,8 @@ for ``/`` and ``|``). Where nothing repeats but ``?``, ``*`` and bounds from 0, 
 joins a given source or target with itself, also one that is no node of the graph, and where neither is
 given, every node (SPARQL 1.1, section 9.3).
 
-The search begins at the end that is given; if both or none are, at the one whose first transitions look at
-fewer edges; and in the middle, if every path takes one of a few edges there. One pair of nodes is searched
+The search begins at the end that is given; if both or none are, at the end where the first transitions look
+at fewer edges; and in the middle, if every path takes one of a few edges there. One pair of nodes is searched
 from both ends (``pair``).
 """
 
@@ -285,5 +285,5 @@ def rare_cut(product: Product, cost: int) -> Cut | None:
 
 
 def both(given: Ids | None, found: Ids) -> Ids:
-    """The nodes found, of those that are given (None: all of them)."""
+    """Return the nodes that are given and found (None: all are given)."""
     return found if given is None else np.intersect1d(given, found, assume_unique=True)

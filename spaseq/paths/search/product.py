@@ -1,4 +1,4 @@
-"""An automaton bound to a graph, as the arrays that the kernels take; whether a path joins one pair of nodes."""
+"""An automaton bound to a graph, as the arrays that the kernels take; and whether a path joins one pair."""
 
 from __future__ import annotations
 

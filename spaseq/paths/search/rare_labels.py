@@ -27,7 +27,7 @@ EVERYWHERE: Final[Nodes] = np.zeros(0, dtype=np.int32)
 class Marks:
     """The nodes where paths across a cut begin and end, in order.
 
-    The places on their way have ``inside`` ≥ 0, until the workspace, whose it is, is cleared.
+    The places on their way have ``inside`` ≥ 0, until its workspace is cleared.
     """
 
     sources: Ids

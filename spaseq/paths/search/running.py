@@ -35,14 +35,14 @@ class Memory:
         self.left = _UNLIMITED if limits.query_bytes is None else limits.query_bytes
 
     def take(self, size: int, what: str) -> None:
-        """Count so many bytes more, for what is said; LimitError if they are more than are left."""
+        """Count ``size`` more bytes, for ``what``. Raises LimitError if fewer are left."""
         if size > self.left:
             raise self.error(size, what)
         self.taken += size
         self.left -= size
 
     def give(self, size: int) -> None:
-        """So many of them are free again."""
+        """Free ``size`` bytes again."""
         self.taken -= size
         self.left += size
 
@@ -53,7 +53,7 @@ class Memory:
         return shared
 
     def error(self, size: int, what: str) -> LimitError:
-        """The error if so many bytes are too many."""
+        """Return the error for too many bytes."""
         asked = (
             f"{in_bytes(self.taken + size)} of memory for {self._query}, {in_bytes(size)} of them for {what},"
         )

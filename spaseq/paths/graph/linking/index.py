@@ -141,7 +141,7 @@ class Index:
         places = np.flatnonzero(counts)
         lengths = np.minimum(self.ends[places + 1] - self.ends[places], _LONGEST)
         dice = counts[places] / (lengths + len(buckets))
-        if len(dice) > _COMPARED:  # the best, and those that are as good as the last of them
+        if len(dice) > _COMPARED:  # the best, and all that are equal to the last of them
             last = np.partition(dice, len(dice) - _COMPARED)[len(dice) - _COMPARED]
             places, dice = places[dice >= last], dice[dice >= last]
         best = np.argsort(-dice, kind="stable")[:_COMPARED]

@@ -47,7 +47,7 @@ class Reached:
     def __init__(
         self, asked: Asked, on_pair: Callable[[Pair, float, float], None], take: Callable[[int], None]
     ) -> None:
-        """``on_pair`` is told a pair's later time and the one before, ``take`` how many places are new."""
+        """``on_pair`` gets each pair with its new time and its old one, ``take`` the number of new places."""
         self._asked = asked
         self._on_pair = on_pair
         self._take = take

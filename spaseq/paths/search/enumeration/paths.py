@@ -82,7 +82,7 @@ def find_paths(
 
     With ``budget.latency`` or ``budget.memory`` it is best effort: what is found is among the paths without
     a bound, in another order where all are wanted, and ``shed`` says what was given up; a warning says so
-    once. Time is what the search takes, and not who reads its paths. What ``budget`` says of paths and tokens
+    once. The time between two reads of paths does not count. What ``budget`` says of paths and tokens
     is for ``retrieve``.
 
     Raises QueryMeaningError for ALL

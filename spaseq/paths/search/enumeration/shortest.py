@@ -25,7 +25,7 @@ from spaseq.paths.search.enumeration.weighted import Cheapest, Weights
 from spaseq.paths.search.product import Product
 from spaseq.paths.search.running import Memory, current
 
-#: Costs are sums of floats, in whatever order: those that differ by less are equal.
+#: Costs are sums of floats in any order; costs within this factor are equal.
 _ROUNDING: Final = 1 + 1e-9
 
 
