@@ -11,11 +11,11 @@ from itertools import islice
 from typing import Any, Final, TypeVar
 
 from spaseq.errors import LimitError
-from spaseq.paths.search.stopping import Stop, current, stopped_by
+from spaseq.paths.search.running import Stop, current, stopped_by
 
 _Value = TypeVar("_Value")
 
-#: So many searches may be at work at the same time, those that nobody waits for any more included.
+#: At most this many searches at a time, cancelled ones that have not ended yet included.
 _AT_WORK: Final = 8
 
 #: A search ends after this part of the seconds of its call, to give what it has found.
@@ -125,7 +125,7 @@ class Workers:
                 result = work()
             except BaseException as raised:  # the caller's thread raises it
                 error = raised
-            with contextlib.suppress(RuntimeError):  # nobody is there any more to be told
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(tell, result, error)
 
         # A daemon: what is still at work when the process ends, ends with it.

@@ -19,7 +19,7 @@ from spaseq.matching.plan import explain as plan
 from spaseq.mcp.bounds import Bounds
 from spaseq.results.writers._json import line_of
 
-#: So many reasons are told of events that were refused.
+#: At most this many reasons for refused events are returned.
 _REASONS: Final = 5
 
 QueryText = Annotated[
@@ -114,7 +114,7 @@ class EventTools:
         }
 
     def cancel(self, name: Name) -> dict[str, Any]:
-        """End a query. What it has found and nobody has asked for is given, for the last time."""
+        """End a query. Return its unread matches, for the last time."""
         handle = self._handle(name)
         handle.cancel()
         left = self.matches(name)

@@ -19,8 +19,11 @@ from spaseq.paths.graph.linking.candidates import taken_for
 from spaseq.paths.graph.linking.candidates import topics as find_topics
 from spaseq.paths.graph.names import names_of
 from spaseq.paths.graph.snapshot import Snapshot
-from spaseq.paths.rendering import path_text
+from spaseq.paths.language.modes import read_mode
+from spaseq.paths.path import path_text
 from spaseq.paths.retrieval.answers import read_paths, read_topics
+from spaseq.paths.search.enumeration.paths import find_paths
+from spaseq.paths.search.pairs import find_batches
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import from_rdflib
 
@@ -115,10 +118,10 @@ class GraphTools:
         most = self.bounds.most(rows)
         answers: Iterator[Any]
         if mode is None:
-            pairs = chain.from_iterable(now.batches(expression, begins, ends))
+            pairs = chain.from_iterable(find_batches(now.snapshot, expression, begins, ends))
             answers = ({"source": _shown(now, s), "target": _shown(now, t)} for s, t in pairs)
         else:
-            walks = now.paths(expression, begins, ends, mode, None, most + 1)
+            walks = find_paths(now.snapshot, expression, begins, ends, read_mode(mode), most + 1)
             answers = map(_path, walks)
         found, more = self.bounds.taken(answers, most)
         told = warnings if more is None else [*warnings, more]
@@ -140,7 +143,7 @@ class GraphTools:
     ) -> dict[str, Any]:
         """What the knowledge graph says about a topic, along relation paths: the paths best for the question.
 
-        text has the facts, one a line; paths how they hang together.
+        text has the facts, one a line, with their sources as [1]; paths how they hang together.
         """
         most = min(10, self.bounds.rows) if rows is None else self.bounds.most(rows)
         now = self.graph.now
@@ -152,7 +155,11 @@ class GraphTools:
             raise RetrievalError(f"none of the relations can be used\n{reasons}")
         return {
             "text": found.text(),
-            "paths": [{"score": ranked.score, "text": ranked.text} for ranked in found],
+            "paths": [
+                {"score": ranked.score, "text": ranked.text}
+                | ({"sources": [*sources]} if (sources := found.sources(ranked)) else {})
+                for ranked in found
+            ],
             "warnings": [
                 *warnings,
                 *(f"left out {rejected.expression}: {rejected.reason}" for rejected in found.rejected),
@@ -168,7 +175,7 @@ class GraphTools:
 
 
 def _topics(graph: Snapshot, given: str | list[str] | dict[str, Any]) -> tuple[list[int], list[str]]:
-    """Return names and terms as nodes, and what to say of those that are not nodes of the graph."""
+    """Return names and terms as nodes, and warnings for the others."""
     is_name = isinstance(given, str) and not given.lstrip().startswith(("[", "{"))
     nodes, strangers, linked = find_topics(graph, given if is_name else read_topics(given), alike=True)
     missing = [f"the graph has no node {print_term(term, graph.prefixes)}" for term in strangers]

@@ -37,14 +37,14 @@ def serve(run: Callable[[], None]) -> int | None:
             ours.shutdown(socket.SHUT_WR)
 
     def copy() -> None:
-        with contextlib.suppress(OSError):  # nobody reads on
+        with contextlib.suppress(OSError):  # the reader has gone
             while data := os.read(_STDIN, _AT_ONCE):
                 ours.sendall(data)
             ours.shutdown(socket.SHUT_WR)
 
     stdin = sys.stdin
     before = {number: signal.signal(number, end) for number in _SIGNALS}
-    # A daemon: it may wait for input that nobody sends.
+    # A daemon: it may wait for input for ever.
     threading.Thread(target=copy, name="spaseq-mcp-stdin", daemon=True).start()
     try:
         with theirs, ours, io.TextIOWrapper(theirs.makefile("rb"), encoding="utf-8") as text:

@@ -8,6 +8,7 @@ from spaseq.paths.graph.linking.candidates import Candidate
 from spaseq.paths.graph.opening import build, load, open
 from spaseq.paths.path import Path
 from spaseq.paths.retrieval.budget import Budget
+from spaseq.paths.retrieval.chunks import ChunkStore, Entities
 from spaseq.paths.retrieval.neighbourhood import Neighbourhood
 from spaseq.paths.retrieval.ranking import CachedEmbed
 from spaseq.paths.retrieval.retrieve import Question, retrieve, retrieve_many
@@ -20,6 +21,8 @@ __all__ = [
     "Budget",
     "CachedEmbed",
     "Candidate",
+    "ChunkStore",
+    "Entities",
     "KnowledgeGraph",
     "Neighbourhood",
     "Pairs",

@@ -10,8 +10,8 @@ from spaseq.automaton.draw import as_json
 from spaseq.automaton.nfa import NFA
 from spaseq.automaton.show import label
 from spaseq.automaton.show import show as show_sequence
+from spaseq.paths.graph.doubts import doubts
 from spaseq.paths.graph.knowledge import KnowledgeGraph
-from spaseq.paths.graph.names import doubts
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.compile import Compiled, compile_path
 from spaseq.paths.language.expression import Step, endless, show
@@ -81,7 +81,7 @@ class Explanation:
 def explain(
     path: str, graph: KnowledgeGraph | None = None, prefixes: Mapping[str, str] | None = None
 ) -> Explanation:
-    """The plan of an expression, on a graph if there is one, whose prefixes then count.
+    """Return the plan of an expression; with a graph, on this graph and with its prefixes.
 
     >>> print(explain("<urn:p>+"))
     path       <urn:p>+

@@ -6,6 +6,7 @@ question are documents.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -16,13 +17,15 @@ from langchain_core.exceptions import OutputParserException
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
-from pydantic import PrivateAttr
+from langchain_core.vectorstores import VectorStore
+from pydantic import ConfigDict, PrivateAttr
 
 from spaseq.paths.graph.knowledge import KnowledgeGraph
 from spaseq.paths.retrieval.answers import AnswerError
 from spaseq.paths.retrieval.budget import Budget
+from spaseq.paths.retrieval.chunks import Entities
 from spaseq.paths.retrieval.planning import Planner
-from spaseq.paths.retrieval.ranking import CachedEmbed
+from spaseq.paths.retrieval.ranking import CachedEmbed, Chunks
 from spaseq.paths.retrieval.retrieved import Retrieval
 
 
@@ -31,10 +34,12 @@ class SpaseqRetriever(BaseRetriever):
 
     ``model`` is any chat model or language model of LangChain's. ``hops``: the most relations of a path
     that it is shown. ``embeddings`` rank paths by the question, each text embedded once; without them
-    words count. ``budget``, ``labels`` and ``mode`` are as for ``spaseq.paths.retrieve``.
+    words count. ``budget``, ``labels``, ``mode`` and ``chunks`` are as for ``spaseq.paths.retrieve``;
+    ``entities`` finds nodes by embedding, too.
 
     A document is a path, best first: its text, and as ``metadata`` its ``score``, ``nodes`` and ``triples``,
-    terms as in the SPARQL 1.1 results format. A name of no node is taken for the one spelled most like it;
+    terms as in the SPARQL 1.1 results format, and its ``sources`` and ``chunks`` if there are any. A name of
+    no node is taken for the one spelled most like it;
     then ``linked`` says so. There is no document if no node has a name like those in the question. Names and
     relations that the graph does not know are left out, with a warning to the logger ``spaseq``.
 
@@ -51,6 +56,10 @@ class SpaseqRetriever(BaseRetriever):
     budget: Budget = Budget()
     labels: Any = ()
     mode: str | None = None
+    chunks: Callable[[list[str]], Mapping[str, str]] | None = None
+    entities: Entities | None = None
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     _planner: Planner = PrivateAttr()
 
@@ -58,7 +67,17 @@ class SpaseqRetriever(BaseRetriever):
         """Check the fields together. Vectors are kept as long as the retriever."""
         super().model_post_init(context)
         embed = None if self.embeddings is None else CachedEmbed(self.embeddings.embed_documents)
-        self._planner = Planner(self.graph, self.k, self.hops, embed, self.budget, self.labels, self.mode)
+        self._planner = Planner(
+            self.graph,
+            self.k,
+            self.hops,
+            embed,
+            self.budget,
+            self.labels,
+            self.mode,
+            self.chunks,
+            self.entities,
+        )
 
     def retrieval(self, question: str, config: RunnableConfig | None = None) -> Retrieval:
         """Return all that was found, with topics and warnings."""
@@ -78,3 +97,13 @@ class SpaseqRetriever(BaseRetriever):
             Document(ranked.text, metadata={"score": ranked.score, **found.metadata(ranked)})
             for ranked in found
         ]
+
+
+def chunks_of(store: VectorStore) -> Chunks:
+    """Return the ``chunks`` of a vector store of LangChain's: documents by their ids."""
+
+    def found(sources: list[str]) -> dict[str, str]:
+        documents = store.get_by_ids(sources)
+        return {document.id: document.page_content for document in documents if document.id is not None}
+
+    return found

@@ -17,13 +17,16 @@ from llama_index.core.output_parsers.base import OutputParserException
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.storage.docstore.types import BaseDocumentStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from spaseq.paths.graph.knowledge import KnowledgeGraph
-from spaseq.paths.rendering import path_json
+from spaseq.paths.path import path_json
 from spaseq.paths.retrieval.answers import AnswerError
 from spaseq.paths.retrieval.budget import Budget
+from spaseq.paths.retrieval.chunks import Entities
 from spaseq.paths.retrieval.planning import Planner
-from spaseq.paths.retrieval.ranking import CachedEmbed
+from spaseq.paths.retrieval.ranking import CachedEmbed, Chunks
 from spaseq.paths.retrieval.retrieved import Ranked, Retrieval
 
 #: A prompt is given to the model as it is, whatever braces it has.
@@ -35,11 +38,12 @@ class SpaseqRetriever(BaseRetriever):
 
     ``llm`` is any language model of LlamaIndex's. ``hops``: the most relations of a path that it is
     shown. ``embed_model`` ranks paths by the question, each text embedded once; without it words count.
-    ``options``: ``budget``, ``labels`` and ``mode`` as for ``spaseq.paths.retrieve``, and those of
-    LlamaIndex's ``BaseRetriever``.
+    ``budget``, ``labels``, ``mode`` and ``chunks`` are as for ``spaseq.paths.retrieve``; ``entities`` finds
+    nodes by embedding, too; ``options`` are those of LlamaIndex's ``BaseRetriever``.
 
     A node is a path, best first, with its score: its text, which alone is for models, and as ``metadata`` its
-    ``nodes`` and ``triples``, terms as in the SPARQL 1.1 results format. The id depends on the path alone. A
+    ``nodes`` and ``triples``, terms as in the SPARQL 1.1 results format, and the ``sources`` and ``chunks``
+    behind it if there are any. The id depends on the path alone. A
     name of no node is taken for the one spelled most like it; then ``linked`` says so. There is no node if
     no node of the graph has a name like those in the question. Names and relations that the graph does not
     know are left out, with a warning to the logger ``spaseq``.
@@ -60,6 +64,8 @@ class SpaseqRetriever(BaseRetriever):
         budget: Budget | None = None,
         labels: Any = (),
         mode: str | None = None,
+        chunks: Chunks | None = None,
+        entities: Entities | None = None,
         **options: Any,
     ) -> None:
         if not isinstance(llm, LLM):
@@ -67,7 +73,7 @@ class SpaseqRetriever(BaseRetriever):
         super().__init__(**options)
         embed = None if embed_model is None else CachedEmbed(embed_model.get_text_embedding_batch)
         self._llm = llm
-        self._planner = Planner(graph, k, hops, embed, budget, labels, mode)
+        self._planner = Planner(graph, k, hops, embed, budget, labels, mode, chunks, entities)
 
     def retrieval(self, question: str) -> Retrieval:
         """Return all that was found, with topics and warnings."""
@@ -94,3 +100,19 @@ def _node(ranked: Ranked, found: Retrieval) -> NodeWithScore:
         excluded_embed_metadata_keys=[*metadata],
     )
     return NodeWithScore(node=node, score=ranked.score)
+
+
+def chunks_of(store: BasePydanticVectorStore | BaseDocumentStore) -> Chunks:
+    """Return the ``chunks`` of a store of LlamaIndex's: nodes by their ids.
+
+    A vector store that keeps vectors only has no texts; the document store of its index has them.
+    """
+
+    def found(sources: list[str]) -> dict[str, str]:
+        if isinstance(store, BaseDocumentStore):
+            nodes = store.get_nodes(sources, raise_error=False)
+        else:
+            nodes = store.get_nodes(sources)
+        return {node.node_id: node.get_content() for node in nodes}
+
+    return found

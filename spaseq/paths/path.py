@@ -1,11 +1,17 @@
-"""A path, as it was found."""
+"""A path, as it was found; paths as text for a prompt, as plain values for JSON, and as RDF."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
+
+import rdflib
 
 from spaseq.language.syntax.printing import print_term
+from spaseq.paths.graph.names import Names
 from spaseq.paths.graph.snapshot import Snapshot
+from spaseq.results.writers._json import json_term
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import RdflibTerm, to_rdflib
 
@@ -13,6 +19,8 @@ from spaseq.terms.interop import RdflibTerm, to_rdflib
 @dataclass(frozen=True, slots=True)
 class Path:
     """Nodes and the edges between them, as numbers of ``graph``; ``len`` is the number of edges.
+
+    ``cost``: the sum of the weights of its edges, if the path was found by weights.
 
     ``forward[i]`` says whether edge ``i`` leads from ``nodes[i]`` to ``nodes[i + 1]`` or back. A path of no
     edges may stand at a ``stranger``, a term that is no node of the graph; its node is then
@@ -24,6 +32,7 @@ class Path:
     predicates: tuple[int, ...]
     forward: tuple[bool, ...]
     stranger: Term | None = None
+    cost: float | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return len(self.predicates)
@@ -70,3 +79,51 @@ class Path:
             label = print_term(self.graph.ox_predicate(p), prefixes)
             text += f" -{label}-> {name}" if ahead else f" <-{label}- {name}"
         return text
+
+
+#: An edge by the numbers of subject, predicate and object.
+Numbers = tuple[int, int, int]
+
+
+def path_text(path: Path, names: Names) -> str:
+    """A path by its labels, as ``Kismet → starred actors → Edward Arnold``; ``←`` against the edge."""
+    text = one_line(names.node(path.nodes[0]))
+    for predicate, ahead, node in zip(path.predicates, path.forward, path.nodes[1:], strict=True):
+        arrow = "→" if ahead else "←"
+        text += f" {arrow} {one_line(names.predicate(predicate))} {arrow} {one_line(names.node(node))}"
+    return text
+
+
+def triple_text(edge: Numbers, names: Names) -> str:
+    """A triple by its labels, on one line: ``(Kismet, starred actors, Edward Arnold)``."""
+    s, p, o = edge
+    return f"({one_line(names.node(s))}, {one_line(names.predicate(p))}, {one_line(names.node(o))})"
+
+
+def path_json(path: Path) -> dict[str, Any]:
+    """The nodes and triples of a path; terms as in the SPARQL 1.1 results format."""
+    return {
+        "nodes": [json_term(term) for term in path.terms],
+        "triples": [[json_term(term) for term in triple] for triple in path.triples],
+    }
+
+
+def rdf(graph: Snapshot, edges: Iterable[Numbers]) -> rdflib.Graph:
+    """Triples as an rdflib graph, with the prefixes of theirs."""
+    found = rdflib.Graph()
+    for prefix, namespace in graph.prefixes.items():
+        found.bind(prefix, namespace, replace=True)
+    for edge in edges:
+        found.add(triple(graph, edge))
+    return found
+
+
+def triple(graph: Snapshot, edge: Numbers) -> tuple[RdflibTerm, RdflibTerm, RdflibTerm]:
+    """An edge as terms."""
+    s, p, o = edge
+    return graph.term(s), graph.predicate(p), graph.term(o)
+
+
+def one_line(text: str) -> str:
+    """A text without line breaks."""
+    return " ".join(text.split())

@@ -255,17 +255,22 @@ class Dictionary:
         return self._texts.get(identifier) or self._read(identifier)
 
     def glance(self, ids: Ids) -> Iterator[Term]:
-        """The terms of many ids, for who looks at each once: no text is kept."""
+        """Return the terms of many ids. No text is kept."""
+        return map(term_of, self.texts(ids))
+
+    def texts(self, ids: Ids) -> Iterator[str]:
+        """Return the texts of many ids, see ``spaseq.terms.texts``. None is kept."""
         for begin in range(0, len(ids), _AT_ONCE):
             part = ids[begin : begin + _AT_ONCE]
             with self.lock:
                 if self._table is None:
-                    terms = list(map(self.term, part.tolist()))
+                    known, read = self._texts.get, self._read
+                    texts = [known(identifier) or read(identifier) for identifier in part.tolist()]
                 else:
                     for identifier in part[self._table.are_fresh(part)].tolist():
                         self.written(identifier)  # which gives it a name
-                    terms = list(self._table.read_all(part))
-            yield from terms
+                    texts = self._table.read_all(part)
+            yield from texts
 
     def text(self, identifier: int) -> bytes:
         """The N-Triples form of an id's term: the same in every process; empty for ``UNBOUND``."""

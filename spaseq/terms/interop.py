@@ -62,6 +62,12 @@ def shown(text: str) -> RdflibTerm:
                 return rdflib.Literal(term.value, datatype=_iri(term.datatype), normalize=False)
 
 
+def shown_all(texts: Iterable[str]) -> list[RdflibTerm]:
+    """Return the terms of many texts for rdflib. IRIs are not kept."""
+    make, iri = str.__new__, rdflib.URIRef
+    return [shown(text) if text[0] in '"_' else make(iri, text) for text in texts]
+
+
 def _iri(term: ox.NamedNode) -> rdflib.URIRef:
     """The same IRI for rdflib, without rdflib's check: the parser made a better one."""
     return str.__new__(rdflib.URIRef, term.value)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from pyoxigraph import BlankNode, Literal, NamedNode
 
 from spaseq.terms import _table_kernel as kernels
 from spaseq.terms._table_kernel import (
@@ -29,7 +28,7 @@ from spaseq.terms._table_kernel import (
     Ids,
     Slots,
 )
-from spaseq.terms.texts import ntriples, term_of
+from spaseq.terms.texts import ntriples
 
 _LEAST: Final = 1 << 16  # ids that an empty table has room for
 _LEAST_BYTES: Final = 1 << 22
@@ -164,11 +163,10 @@ class TermTable:
         start, length, kind, _ = self.terms[identifier].tolist()
         return _read(self.arena.data, start, length, kind)
 
-    def read_all(self, ids: Ids) -> Iterator[NamedNode | BlankNode | Literal]:
-        """The terms of many ids that have bytes."""
+    def read_all(self, ids: Ids) -> list[str]:
+        """Return the texts of many ids that have bytes."""
         arena = self.arena.data
-        for start, length, kind, _ in self.terms[ids].tolist():
-            yield term_of(_read(arena, start, length, kind))
+        return [_read(arena, start, length, kind) for start, length, kind, _ in self.terms[ids].tolist()]
 
     def read_numbers(self, ids: Ids, numbers: npt.NDArray[np.float64], ranks: npt.NDArray[np.int8]) -> None:
         """Enter, by id, the numbers that are written in a usual way (see ``Dictionary.numbers``)."""

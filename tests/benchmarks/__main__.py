@@ -54,6 +54,7 @@ BENCHMARKS: Final = {
     "metaqa": ("metaqa", "benchmark"),
     "rag": ("rag", "benchmark"),
     "gmark": ("gmark_paths", "whole"),
+    "graphblas": ("peers.graphblas", "benchmark"),
     "peers": ("peers.run", "benchmark"),
 }
 

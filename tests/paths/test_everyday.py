@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import spaseq.paths
 from spaseq.cli import app
-from spaseq.errors import KnowledgeError
+from spaseq.errors import KnowledgeError, SpaseqWarning
 from spaseq.paths import load, retrieve, to_networkx
 
 BASE = "http://example.org/"
@@ -135,3 +135,27 @@ def test_relations_on_the_command_line(tmp_path: Path) -> None:
     wrong = CliRunner().invoke(app, ["graph", "relations", str(path.with_suffix(".spaseq")), "Ada Lovelase"])
     assert wrong.exit_code != 0
     assert "did you mean Ada Lovelace?" in wrong.stderr
+
+
+def test_unknown_predicates_and_nodes_warn_with_the_nearest_name() -> None:
+    graph = load([("carlos", "spouse", "lilli")], base=BASE)
+    asked = {
+        "pairs": lambda: graph.pairs(":spose", ":karlos"),
+        "batches": lambda: list(graph.batches(":spose", iter([":karlos"]))),
+        "paths": lambda: list(graph.paths(":spose", ":karlos")),
+    }
+    for ask in asked.values():
+        with pytest.warns(SpaseqWarning) as told:
+            assert not len(ask())  # type: ignore[arg-type]
+        assert [str(one.message) for one in told] == [
+            "no edge has the predicate :spose: did you mean :spouse?",
+            "the graph has no node :karlos: did you mean :carlos?",
+        ]
+        assert {one.filename for one in told} == {__file__}
+    assert len(graph.pairs(":spouse|^:spouse", [":carlos", ":lilli"])) == 2  # nothing to warn of
+
+
+def test_of_many_unknown_nodes_some_are_named() -> None:
+    graph = load([("a", "p", "b")], base=BASE)
+    found = graph.check(":p", [f":stranger{i}" for i in range(9)])
+    assert found[2:] == ("the graph has no node :stranger2", "the graph has no node of 6 more terms")

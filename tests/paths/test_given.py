@@ -10,7 +10,7 @@ from rdflib import URIRef
 
 from spaseq.errors import QueryError, QueryMeaningError
 from spaseq.paths import load
-from spaseq.paths.graph.user_terms import read_term
+from spaseq.paths.graph.numbering import read_term
 
 PREFIXES = {"": "http://example.org/", "schema": "http://schema.org/"}
 

@@ -20,7 +20,7 @@ from spaseq.paths.graph import snapshot
 from spaseq.paths.language.expression import Expression, Path
 from spaseq.paths.language.parser import parse
 from spaseq.paths.search import pairs, reach, workspace
-from spaseq.paths.search.memory import Memory
+from spaseq.paths.search.running import Memory
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import from_rdflib
 from tests.paths.gmark import as_sparql
@@ -358,7 +358,7 @@ def test_ends_that_are_no_nodes() -> None:
     graph = load([("http://e.org/a", "http://e.org/knows", "http://e.org/b")], {"": "http://e.org/"})
     assert graph.check(":knows", [":a", ":c"], "<x:b>") == (
         "the graph has no node :c",
-        "the graph has no node <x:b>",
+        "the graph has no node <x:b>: did you mean :b?",
     )
 
 

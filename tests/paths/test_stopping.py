@@ -10,7 +10,7 @@ import pytest
 from spaseq.errors import LimitError
 from spaseq.paths import KnowledgeGraph, load, retrieve
 from spaseq.paths.search import reach
-from spaseq.paths.search.stopping import Stop, stopped_by
+from spaseq.paths.search.running import Stop, stopped_by
 
 ROWS = [
     (f"urn:{s}", "urn:p", f"urn:{o}") for s, o in np.random.default_rng(1).integers(0, 200, (800, 2)).tolist()

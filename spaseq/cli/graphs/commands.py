@@ -250,6 +250,13 @@ def build(
     only: Annotated[
         str | None, typer.Option("--named-graph", metavar="IRI", help="The one named graph to read.")
     ] = None,
+    sources: Annotated[
+        str | None,
+        typer.Option(
+            metavar="graph|IRI",
+            help="What names the sources of triples: their named graphs, or annotations with a predicate.",
+        ),
+    ] = None,
 ) -> None:
     """Make a file of a graph that other commands open at once (-g), however large it is.
 
@@ -266,7 +273,8 @@ def build(
         from spaseq.paths.graph.opening import build as make
 
         target = out or source.with_suffix(SUFFIX)
-        typer.echo(f"{target}: {_sizes(make(source, target, graph_format, None, base, only))}", err=True)
+        made = make(source, target, graph_format, None, base, only, sources)
+        typer.echo(f"{target}: {_sizes(made)}", err=True)
 
 
 @graph_commands.command()

@@ -21,7 +21,7 @@ from spaseq.limits import Limits
 from spaseq.paths import Budget, KnowledgeGraph, Path, drawing, load, to_networkx
 from spaseq.paths.explain import explain
 from spaseq.paths.graph.loading import term
-from spaseq.paths.graph.user_terms import read_term
+from spaseq.paths.graph.numbering import read_term
 from spaseq.results.writers._base import harmless
 from spaseq.results.writers._json import json_term
 from spaseq.terms.dictionary import Term
@@ -94,8 +94,6 @@ def answer_paths(
     if chosen is PathsFormat.SVG and most is None:
         most = _IN_A_PICTURE
     found = load(graph, format=graph_format, limits=limits)
-    for warning in found.check(path, sources, targets):
-        warn(warning)
     if wants_paths:
         paths = found.paths(path, sources, targets, mode or "WALK", shortest, most, budget)
         write(_shown_paths(paths, chosen), out)
@@ -103,6 +101,8 @@ def answer_paths(
         if paths.shed is not None:
             tell_given_up(paths.shed)
     elif engine is not PathsEngine.LOCAL:
+        for warning in found.check(path, sources, targets):
+            warn(warning)
         rows = _pairs_on_spark(found, engine, path, sources, targets, most)
         truncated = most is not None and len(rows) > most
         write(_shown_pairs(found, rows[:most], chosen), out)

@@ -18,7 +18,7 @@ from spaseq.paths import Budget, Candidate, KnowledgeGraph, Retrieval, drawing, 
 from spaseq.paths.graph.linking.candidates import did_you_mean
 from spaseq.paths.graph.linking.index import key
 from spaseq.paths.graph.names import local_name
-from spaseq.paths.graph.user_terms import read_term
+from spaseq.paths.graph.numbering import read_term
 from spaseq.terms.interop import from_rdflib
 
 #: So many nodes of one name are told.

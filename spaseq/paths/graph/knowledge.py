@@ -12,17 +12,20 @@ from weakref import WeakSet
 import numpy as np
 from pyoxigraph import BlankNode, NamedNode, RdfFormat, Triple, serialize
 
+from spaseq.errors import warn
 from spaseq.limits import Limits
+from spaseq.paths.graph.doubts import doubts
 from spaseq.paths.graph.linking.candidates import Candidate, Linker, label_predicates, linker_of, topics
 from spaseq.paths.graph.linking.changes import carry_names
 from spaseq.paths.graph.loading import triples_of
-from spaseq.paths.graph.names import Names, doubts, names_of
+from spaseq.paths.graph.names import Names, names_of
 from spaseq.paths.graph.saved.contents import Contents
 from spaseq.paths.graph.saved.graph import save
 from spaseq.paths.graph.snapshot import Snapshot, Terms
 from spaseq.paths.graph.updates.merging import Edge
 from spaseq.paths.graph.updates.watching import Watch
 from spaseq.paths.language.expression import Expression
+from spaseq.paths.language.modes import read_mode
 from spaseq.paths.retrieval.budget import Budget, budget_given
 from spaseq.paths.retrieval.neighbourhood import Neighbourhood, neighbourhood
 from spaseq.paths.retrieval.trie import RelationTrie
@@ -59,6 +62,7 @@ class KnowledgeGraph(Terms):
         self._snapshot = graph
         self._lock = threading.RLock()
         self._waiting: dict[Edge, bool] = {}
+        self._sources: dict[Edge, tuple[str, ...]] = {}  # of what waits
         self._watches: WeakSet[Watch] = WeakSet()
 
     @property
@@ -72,9 +76,9 @@ class KnowledgeGraph(Terms):
             with self._lock:
                 if self._waiting:
                     before, changes = self._snapshot, self._waiting
-                    after = before.changed(changes)
+                    after = before.changed(changes, self._sources)
                     carry_names(before, after, changes)
-                    self._snapshot, self._waiting = after, {}
+                    self._snapshot, self._waiting, self._sources = after, {}, {}
         return self._snapshot
 
     @property
@@ -84,21 +88,28 @@ class KnowledgeGraph(Terms):
 
     # --- changes
 
-    def add(self, triples: Iterable[tuple[Any, Any, Any]] | Any, time: int | None = None) -> None:
+    def add(
+        self,
+        triples: Iterable[tuple[Any, Any, Any]] | Any,
+        time: int | None = None,
+        *,
+        source: str | Iterable[str] = (),
+    ) -> None:
         """Add triples: an iterable of them, an rdflib graph, or a table of three columns, as for ``load``.
 
-        All or, when one is wrong, none. ``time`` is for those who ``watch`` through a window: without one, a
-        triple counts always; times do not go back. Costs a few µs each; the next question merges them. Raises
-        KnowledgeError with the number of the triple that cannot be one, ValueError for a time that goes back,
-        and TypeError for one that is no whole number.
+        All or, when one is wrong, none. ``time`` is for ``watch`` with a window: a triple without a time
+        counts always; times do not go back. ``source`` names where the triples come from (``"doc7#p3"``, or
+        several sources), for retrieved paths to cite; a triple keeps the sources that it had. Costs a few µs
+        each; the next query merges them. Raises KnowledgeError with the number of the invalid triple,
+        ValueError for a time that goes back, and TypeError for a time that is not a whole number.
         """
-        self._change(triples, True, time)
+        self._change(triples, True, time, (source,) if isinstance(source, str) else tuple(source))
 
     def remove(self, triples: Iterable[tuple[Any, Any, Any]] | Any) -> None:
-        """Remove triples, as ``add`` adds them; those that the graph does not have are no error."""
+        """Remove triples, given as to ``add``. Triples that the graph does not have are ignored."""
         self._change(triples, False, None)
 
-    def _change(self, triples: Any, present: bool, time: int | None) -> None:
+    def _change(self, triples: Any, present: bool, time: int | None, source: tuple[str, ...] = ()) -> None:
         time = None if time is None else index(time)
         given = list(triples_of(triples))
         with self._lock:
@@ -108,6 +119,10 @@ class KnowledgeGraph(Terms):
             number = dictionary.intern if present else dictionary.find
             found = [(number(s), number(p), number(o)) for s, p, o in given]
             edges: dict[Edge, bool] = dict.fromkeys(found, present)
+            if not present and self._sources:
+                self._sources = {edge: some for edge, some in self._sources.items() if edge not in edges}
+            elif source:
+                self._sources.update({edge: (*self._sources.get(edge, ()), *source) for edge in edges})
             try:
                 self._waiting.update(edges)
             finally:  # watches see all changes of the graph
@@ -247,15 +262,20 @@ class KnowledgeGraph(Terms):
     def pairs(
         self, expression: str | Expression, sources: Any = None, targets: Any = None, limit: int | None = None
     ) -> Pairs:
-        """The distinct pairs of nodes that a path joins; see ``spaseq.paths.search.pairs.find_pairs``."""
+        """Return the distinct pairs of nodes that a path joins; see ``spaseq.paths.search.pairs.find_pairs``.
+
+        Issues a SpaseqWarning for a predicate that no edge has and for an end that is not a node.
+        """
         _not_negative("limit", limit)
-        return find_pairs(self.snapshot, expression, sources, targets, limit)
+        graph, sources, targets = self._checked(expression, sources, targets)
+        return find_pairs(graph, expression, sources, targets, limit)
 
     def batches(
         self, expression: str | Expression, sources: Any = None, targets: Any = None
     ) -> Iterator[Pairs]:
-        """The same pairs in batches, as they are found: ``spaseq.paths.search.pairs.find_batches``."""
-        return find_batches(self.snapshot, expression, sources, targets)
+        """Return the same pairs in batches, as they are found: ``spaseq.paths.search.pairs.find_batches``."""
+        graph, sources, targets = self._checked(expression, sources, targets)
+        return find_batches(graph, expression, sources, targets)
 
     def paths(
         self,
@@ -266,11 +286,29 @@ class KnowledgeGraph(Terms):
         shortest: int | None = None,
         max_paths: int | None = None,
         budget: Budget | None = None,
+        weights: Mapping[Any, float] | Any = None,
     ) -> Paths:
-        """The paths, looked for when they are asked for: see ``find_paths``."""
+        """Return the paths, found when they are asked for; see ``find_paths``. Warns as ``pairs`` does.
+
+        ``mode`` as in GQL: ``[ALL | ANY | ANY SHORTEST | ALL SHORTEST | SHORTEST k] [WALK | TRAIL | SIMPLE |
+        ACYCLIC]``, per pair of endpoints; ``shortest=k`` for SHORTEST k. With ``weights`` the shortest paths
+        are the cheapest: a mapping of predicates to positive numbers (others cost 1), or an array with the
+        cost of each edge, in the order of ``edges()``. ``cost`` of a path is the sum.
+        """
         _not_negative("max_paths", max_paths)
         budget_given(budget)
-        return find_paths(self.snapshot, expression, sources, targets, mode, shortest, max_paths, budget)
+        graph, sources, targets = self._checked(expression, sources, targets)
+        return find_paths(
+            graph, expression, sources, targets, read_mode(mode, shortest), max_paths, budget, weights
+        )
+
+    def _checked(self, expression: str | Expression, sources: Any, targets: Any) -> tuple[Snapshot, Any, Any]:
+        """Return the graph as it is now and the ends of a query. Warns of what is doubtful."""
+        graph = self.snapshot
+        sources, targets = (list(ends) if isinstance(ends, Iterator) else ends for ends in (sources, targets))
+        for doubt in doubts(graph, expression, sources, targets):
+            warn(doubt)
+        return graph, sources, targets
 
     def check(
         self, expression: str | Expression, sources: Any = None, targets: Any = None

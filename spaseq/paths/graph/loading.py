@@ -25,6 +25,7 @@ from rdflib.term import Node
 from spaseq.errors import KnowledgeError, SourceError
 from spaseq.limits import Limits
 from spaseq.nesting import Guarded, NestingError, too_long, whole
+from spaseq.paths.graph.provenance import Noted, Sources
 from spaseq.patterns.kb import of_rdf11, unpacked
 from spaseq.sources._bytes import BrokenBytesError, read_blocks, unmarked, whole_lines
 from spaseq.sources.formats.lines import WARM_UP
@@ -60,26 +61,32 @@ _TOLD: Final = 5
 
 @dataclass(slots=True)
 class Loaded:
-    """Triples as ids of a dictionary, repetitions included, and the prefixes of where they come from."""
+    """Triples as ids of a dictionary, repetitions included, and their file's prefixes and sources."""
 
     dictionary: Dictionary
     s: Ids
     p: Ids
     o: Ids
     prefixes: Mapping[str, str] = field(default_factory=dict)
+    sources: Sources = field(default_factory=dict)
 
 
 def load_triples(
-    source: Source, form: str | None = None, base: str | None = None, only: str | None = None
+    source: Source,
+    form: str | None = None,
+    base: str | None = None,
+    only: str | None = None,
+    sources: str | None = None,
 ) -> Loaded:
     """Return the triples of a source; KnowledgeError for what cannot be read, with file and line.
 
     ``form`` is the extension that the name of a file should have, ``base`` what plain names are appended to,
-    ``only`` the IRI of the one named graph to read.
+    ``only`` the IRI of the one named graph to read, ``sources`` what ``Noted`` takes.
     """
+    noted = None if sources is None else Noted(sources)
     if isinstance(source, str | PathLike):
-        return _file(Path(fspath(source)), form, base, only)
-    for name, given in (("format", form), ("graph", only)):
+        return _file(Path(fspath(source)), form, base, only, noted)
+    for name, given in (("format", form), ("graph", only), ("sources", sources)):
         if given is not None:
             raise KnowledgeError(f"{name}={given!r} is for files: the source is {type(source).__name__}")
     if hasattr(source, "adj") and hasattr(source, "is_multigraph"):
@@ -94,16 +101,16 @@ def load_triples(
 # --- files
 
 
-def _file(path: Path, form: str | None, base: str | None, only: str | None) -> Loaded:
+def _file(path: Path, form: str | None, base: str | None, only: str | None, noted: Noted | None) -> Loaded:
     suffixes = [suffix[1:].lower() for suffix in path.suffixes]
     packing = suffixes.pop() if suffixes and suffixes[-1] in ("gz", "zst") else None
     extension = form.removeprefix(".").lower() if form else suffixes[-1] if suffixes else ""
     try:
-        if extension in _LISTS and only is None:
+        if extension in _LISTS and only is None and noted is None:
             with io.TextIOWrapper(unpacked(path, packing), encoding="utf-8", newline="") as text:
                 rows = _rows(text, _LISTS[extension], path)
                 return _collected(_named(rows, base), _prefixes(base), f"{path}: ")
-        if only is None and extension in _LINES and _is_worth_it(path) and _is_plain(path):
+        if only is None and noted is None and extension in _LINES and _is_worth_it(path) and _is_plain(path):
             found = _lines(path, _LINES[extension])
             if found is not None:
                 return found
@@ -112,7 +119,7 @@ def _file(path: Path, form: str | None, base: str | None, only: str | None) -> L
             syntax = RdfFormat.TURTLE  # gMark calls such files .ntriples
         if syntax is None:
             raise KnowledgeError(_no_format(path, extension, form))
-        return _parsed(partial(unpacked, path, packing), syntax, path, only)
+        return _parsed(partial(unpacked, path, packing), syntax, path, only, noted)
     except SourceError as error:
         raise KnowledgeError(str(error)) from error
     except (OSError, BrokenBytesError, zstandard.ZstdError, EOFError, UnicodeDecodeError, csv.Error) as error:
@@ -120,7 +127,7 @@ def _file(path: Path, form: str | None, base: str | None, only: str | None) -> L
 
 
 def _no_format(path: Path, extension: str, form: str | None) -> str:
-    """What to say of a file whose format is not known: what it is called, or said to be, is none."""
+    """Return the message for a file of an unknown format."""
     wrong = f"no RDF format has the extension {extension!r}" if form is None else f"{form!r} is no RDF format"
     return f"{path}: {wrong}: say which it is by format=, or --graph-format, of {', '.join(_EXTENSIONS)}"
 
@@ -156,12 +163,15 @@ def _lines(path: Path, form: str) -> Loaded | None:
     return Loaded(dictionary, s, p, o)
 
 
-def _parsed(start: Callable[[], IO[bytes]], form: RdfFormat, path: Path, only: str | None) -> Loaded:
+def _parsed(
+    start: Callable[[], IO[bytes]], form: RdfFormat, path: Path, only: str | None, noted: Noted | None
+) -> Loaded:
     with start() as stream:
         guarded = Guarded(stream, partial(whole, start), form)
         parser = parse(cast("IO[bytes]", guarded), form, base_iri=path.absolute().as_uri())
         try:
-            quads = of_rdf11(parser, path) if only is None else _only(of_rdf11(parser, path), only, path)
+            quads = of_rdf11(parser if noted is None else noted.passed(parser), path)
+            quads = quads if only is None else _only(quads, only, path)
             found = _interned((s, p, cast("Term", o)) for s, p, o, _ in quads)
         except SyntaxError as error:
             line = f", line {error.lineno}" if error.lineno else ""
@@ -171,6 +181,7 @@ def _parsed(start: Callable[[], IO[bytes]], form: RdfFormat, path: Path, only: s
         except MemoryError as error:
             raise KnowledgeError(f"{path}: {too_long(error)}") from None
     found.prefixes = dict(parser.prefixes)
+    found.sources = {} if noted is None else noted.sources(found.dictionary)
     return found
 
 

@@ -9,23 +9,22 @@ a language or in English before others; without one it is the IRI's local name, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 from urllib.parse import unquote
 
 from pyoxigraph import BlankNode, Literal, NamedNode
 
 from spaseq.errors import QueryMeaningError
 from spaseq.language.reading.source import Source
-from spaseq.language.syntax.printing import print_term
 from spaseq.paths.graph.linking.index import Index, key
 from spaseq.paths.graph.saved.check import blocks
 from spaseq.paths.graph.snapshot import Snapshot
-from spaseq.paths.language.expression import Alternative, Expression, NodeTest, Path, Step, read, show
+from spaseq.paths.language.expression import Alternative, Expression, Path, Step
 from spaseq.paths.language.expression import Sequence as PathSequence
 from spaseq.terms.dictionary import Term
 
-#: Predicates whose values are what a node is called.
+#: Predicates with the labels of nodes.
 LABELS: Final = (
     NamedNode("http://www.w3.org/2000/01/rdf-schema#label"),
     NamedNode("http://www.w3.org/2004/02/skos/core#prefLabel"),
@@ -162,7 +161,7 @@ class Names:
             yield key(local.rpartition(".")[2]), number, _TAIL
 
     def alike(self, name: str) -> NamedNode | None:
-        """The predicate whose name is spelled most like it, if one is."""
+        """Return the predicate with the most similar name, if there is one."""
         for place, _ in self.index.alike(name):
             return self._graph.ox_predicate(int(self.index.numbers[place]))
         return None
@@ -207,31 +206,3 @@ def _preference(literal: Literal) -> tuple[int, str, str]:
 def names_of(graph: Snapshot) -> Names:
     """Return the names of a graph's terms, which the graph keeps."""
     return graph.derived(Names)
-
-
-def doubts(
-    graph: Snapshot, expression: str | Expression, sources: Any = None, targets: Any = None
-) -> tuple[str, ...]:
-    """Return what is doubtful about a query: predicates without edges, ends that are not nodes."""
-    compiled = graph.compile(expression)
-    prefixes = compiled.expression.prefixes
-    used = [p for symbol in read(compiled.expression.root)
-            for p in ([c.predicate for c in symbol.conditions] if isinstance(symbol, NodeTest)
-                      else symbol.predicates)]  # fmt: skip
-    missing = [p for p in dict.fromkeys(used) if graph.find(p, graph.contents.predicate_of) is None]
-    doubts = [_unknown(graph, p, prefixes) for p in missing]
-    for ends in (sources, targets):
-        strangers = () if ends is None else graph.numbers(ends)[1]
-        doubts += [f"the graph has no node {print_term(term, prefixes)}" for term in strangers]
-    return tuple(doubts)
-
-
-def _unknown(graph: Snapshot, predicate: NamedNode, prefixes: Mapping[str, str]) -> str:
-    alike = names_of(graph).alike(local_name(predicate))
-    hint = f": did you mean {_print(alike, prefixes)}?" if alike else ""
-    return f"no edge has the predicate {_print(predicate, prefixes)}{hint}"
-
-
-def _print(predicate: NamedNode, prefixes: Mapping[str, str]) -> str:
-    """A predicate as an expression writes it."""
-    return show(Step((predicate,)), prefixes)

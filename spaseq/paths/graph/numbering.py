@@ -1,25 +1,81 @@
-"""Terms, texts and numbers as people give them → the numbers of a graph's nodes."""
+"""Terms, texts and numbers as people give them → terms, and the numbers of a graph's nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
 from pyoxigraph import BlankNode, Literal, NamedNode
 from rdflib.term import Literal as RdflibLiteral
 
+from spaseq.errors import QueryMeaningError
+from spaseq.language.reading.hints import nearest
+from spaseq.language.reading.source import Source
+from spaseq.paths.graph.loading import term
 from spaseq.paths.graph.saved.contents import Contents
-from spaseq.paths.graph.user_terms import read_term
+from spaseq.paths.language.parser import parse_term
 from spaseq.paths.search._kernel import Ids
 from spaseq.terms.dictionary import UNBOUND, Term
+
+#: With these, a text is an IRI.
+_SCHEME: Final = re.compile(
+    "about|ark|arn|cid|data|did|doi|file|ftp|geo|hdl|https?|info|ipfs|ipns|isbn|ldap|mailto|mid|news|ni|oid"
+    "|sip|sms|tag|tel|urn|uuid|wss?|xmpp",
+    re.IGNORECASE,
+)
+
+_PREFIX: Final = re.compile(r"(?:[^\W\d_][\w.-]*)?")
+
+
+def read_term(
+    value: Any, prefixes: Mapping[str, str], known: Callable[[Term], bool] = lambda _: False
+) -> Term:
+    """A term, from one of rdflib's or pyoxigraph's, or from text as an expression or N-Triples writes it.
+
+    A text with an undeclared prefix is an IRI if this IRI is ``known``. Raises QueryError, with the place,
+    for a text that is not a term, and TypeError for another object.
+
+    >>> read_term("ex:a", {"ex": "http://example.org/"})
+    <NamedNode value=http://example.org/a>
+    """
+    if isinstance(value, NamedNode | BlankNode | Literal):
+        return value
+    if type(value) is not str:
+        return term(value)
+    if value.startswith("_:"):
+        return BlankNode(value[2:])
+    name, colon, rest = value.partition(":")
+    if value.startswith(("<", '"', "'", "+", "-")) or not colon or name in prefixes:
+        return parse_term(value, prefixes)
+    with suppress(ValueError):
+        iri = term(value)
+        if _SCHEME.fullmatch(name) or rest.startswith("//") or known(iri):
+            return iri
+    raise _no_iri(value, name, prefixes)
+
+
+def _no_iri(text: str, name: str, prefixes: Mapping[str, str]) -> QueryMeaningError:
+    """What to say of a text with a colon that is no IRI."""
+    source = Source(text, "<term>")
+    if _SCHEME.fullmatch(name) or not _PREFIX.fullmatch(name):
+        return source.error(QueryMeaningError, "this is not an IRI", 0)
+    alike = nearest(name, prefixes)
+    known = ", ".join(f"{prefix}:" for prefix in sorted(prefixes))
+    hint = f"the graph declares {known}" if known else "the graph declares no prefixes"
+    hint = f"{hint}; an IRI is written <{text}>" if name and " " not in text else hint
+    hint = f"did you mean '{alike}:'?" if alike else hint
+    return source.error(QueryMeaningError, f"the prefix '{name}:' is not declared", 0, hint)
+
 
 # Tuples, since a union is made anew each time.
 _TERMS: Final = (NamedNode, BlankNode, Literal)
 _NUMBERS: Final = (int, np.integer)
 _ONE: Final = (str, int, *_TERMS)
 
-#: So many of what was asked for are kept.
+#: At most this many terms and texts are kept.
 _MOST_KEPT: Final = 1 << 20
 
 
@@ -42,11 +98,11 @@ class Numbering:
         self._literals: dict[tuple[str, str | None, str | None], int] = {}  # rdflib's
 
     def term(self, value: Any) -> Term:
-        """What is given as a term: ``spaseq.paths.graph.user_terms.read_term``."""
+        """What is given as a term: ``spaseq.paths.graph.numbering.read_term``."""
         return read_term(value, self._prefixes, lambda iri: self._contents.dictionary.find(iri) != UNBOUND)
 
     def numbers(self, values: Any) -> tuple[Ids, tuple[Term, ...]]:
-        """Terms, or one term, as distinct numbers of nodes; and those that are no nodes of the graph."""
+        """Return terms, or one term, as distinct numbers of nodes, and the terms that are not nodes."""
         if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
             ids = values.astype(np.int64)
             if not (ids[1:] > ids[:-1]).all():
@@ -69,7 +125,7 @@ class Numbering:
                 ]
             else:
                 ready = [*map(self._terms.get, values)]
-        except TypeError:  # what is no term may be no key either
+        except TypeError:  # an object that is not a term may not be hashable
             return self._looked_up(values)
         if None in ready:
             return self._looked_up(values)

@@ -14,11 +14,10 @@ from spaseq.paths.graph.loading import Source, load_triples
 from spaseq.paths.graph.saved.check import check
 from spaseq.paths.graph.saved.contents import Mapped, in_memory
 from spaseq.paths.graph.saved.file import KeptFile, is_kept, mapped
-from spaseq.paths.graph.saved.graph import save
-from spaseq.paths.graph.saved.origin import Origin
+from spaseq.paths.graph.saved.graph import Origin, save
 from spaseq.paths.graph.snapshot import Snapshot
 
-#: How the file of a graph's name ends, if nothing else is said.
+#: The default suffix of a saved graph's file.
 SUFFIX: Final = ".spaseq"
 
 
@@ -30,6 +29,7 @@ def load(
     limits: Limits | None = None,
     base: str | None = None,
     graph: str | None = None,
+    sources: str | None = None,
 ) -> KnowledgeGraph:
     """Load a file, a graph of rdflib or networkx, a table of three columns, or an iterable of triples.
 
@@ -40,7 +40,9 @@ def load(
     IRIs (``"Ada Lovelace"`` is ``base + "Ada_Lovelace"``), in edge lists, networkx graphs, tables and
     triples; it is the prefix ``:`` then. With a base, objects that are numbers are numeric literals. Of
     networkx edges the attribute ``predicate``, ``relation`` or ``label`` is the predicate, else a key that
-    is text, else ``edge``. Triples that only RDF 1.2 has (triple terms, base directions) are left out; a
+    is text, else ``edge``. ``sources`` says what names the sources of triples, which retrieved paths carry:
+    ``"graph"``, their named graphs; or the IRI of a predicate, the annotations of RDF 1.2 with it. Other
+    triples that only RDF 1.2 has (triple terms, base directions) are left out; a
     warning says how many. The prefixes of a file or an rdflib graph may be used in expressions, beside the
     ones given. Tables are pandas' and pyarrow's. Terms in them, and in triples, are rdflib's or
     pyoxigraph's, or text: N-Triples, absolute IRIs, and for objects anything else, which is a plain literal.
@@ -49,13 +51,14 @@ def load(
     Raises KnowledgeError for what cannot be read, with file and line, or the number of the triple.
     """
     if isinstance(source, str | PathLike) and _is_kept(Path(fspath(source))):
-        for name, given in (("format", format), ("base", base), ("graph", graph)):
+        for name, given in (("format", format), ("base", base), ("graph", graph), ("sources", sources)):
             if given is not None:
                 raise KnowledgeError(
                     f"{fspath(source)}: {name}={given!r} is for other files: a graph that spaseq saved"
                 )
         return open(source, prefixes, limits)
-    return KnowledgeGraph(Snapshot(in_memory(load_triples(source, format, base, graph)), prefixes, limits))
+    loaded = load_triples(source, format, base, graph, sources)
+    return KnowledgeGraph(Snapshot(in_memory(loaded), prefixes, limits, sources=loaded.sources))
 
 
 def build(
@@ -65,13 +68,14 @@ def build(
     limits: Limits | None = None,
     base: str | None = None,
     graph: str | None = None,
+    sources: str | None = None,
 ) -> KnowledgeGraph:
     """Make the graph's file of a file, as ``load`` reads it, and return the graph.
 
     When ``source`` changes, what was made of it is refused by ``open``. Raises KnowledgeError.
     """
     origin = _origin(Path(fspath(source)), Path(fspath(file)))
-    loaded = load(source, format=format, limits=limits, base=base, graph=graph)
+    loaded = load(source, format=format, limits=limits, base=base, graph=graph, sources=sources)
     save(loaded.snapshot, file, origin)
     return loaded
 
@@ -90,7 +94,7 @@ def open(
 ) -> KnowledgeGraph:
     """A graph that was saved, or built by ``spaseq graph build``: mapped, not read.
 
-    Processes that open the same file share its pages. ``prefixes`` are added to those that were saved.
+    Processes that open the same file share its pages. ``prefixes`` are added to the saved ones.
     The header is checked here, each block when it is first needed, and all by ``spaseq graph check``:
     checksums find damage, not malice, so open what you would unpickle.
 

@@ -14,7 +14,7 @@ from pyoxigraph import NamedNode
 from spaseq.paths.language.expression import Condition, Step
 from spaseq.paths.language.transitions import Relation, Tests
 from spaseq.paths.search._kernel import Flags, Ids, Nodes, point, sort_by
-from spaseq.paths.search.memory import Memory
+from spaseq.paths.search.running import Memory
 from spaseq.terms.dictionary import Term
 
 Pointers = npt.NDArray[np.int64]
@@ -87,11 +87,17 @@ class Relations:
         ways: tuple[Nodes, Nodes],
         predicate: Callable[[NamedNode], int | None],
         node: Callable[[Term], int | None],
+        compare: Callable[[Condition, Nodes], Flags],
     ) -> None:
-        """``ways`` are of ``both_ways``; ``predicate`` and ``node`` give the numbers of terms, or None."""
+        """Take the edges both ways (``both_ways``), and functions that read terms.
+
+        ``predicate`` and ``node`` return the numbers of terms, or None; ``compare`` returns which nodes a
+        condition with an operator admits as values.
+        """
         self._edges = edges
         self._predicate = predicate
         self._node = node
+        self._compare = compare
         self._lock = threading.RLock()
         self._heads, self._targets = ways  # by the heads, the backward rows are sorted
         self._own = self._used = len(self._targets)
@@ -181,6 +187,12 @@ class Relations:
             flags = np.zeros(self._edges.nodes, dtype=np.bool_)
             if condition.value is None:
                 flags = self.sources(self.step(step))
+            elif condition.operator:
+                pointers = self._pointers[self.step(step)]
+                others = self._targets[pointers[0] : pointers[-1]]
+                values, place = np.unique(others, return_inverse=True)
+                nodes = np.repeat(np.arange(self._edges.nodes), np.diff(pointers))
+                flags[nodes[self._compare(condition, values)[place]]] = True
             elif (value := self._node(condition.value)) is not None:
                 back = Step(step.predicates, inverse=not step.inverse)
                 row = self.step(back)

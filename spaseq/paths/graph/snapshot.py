@@ -15,20 +15,24 @@ from pyoxigraph import NamedNode
 
 from spaseq.limits import Limits
 from spaseq.paths.graph.numbering import Numbering, no_node
+from spaseq.paths.graph.provenance import Sources, sources_of_file
+from spaseq.paths.graph.provenance import changed as with_sources
 from spaseq.paths.graph.relations import Relations
 from spaseq.paths.graph.saved.contents import Contents
 from spaseq.paths.graph.saved.file import KeptFile
 from spaseq.paths.graph.updates.merging import Edge, merged
 from spaseq.paths.language.compile import Compiled, compile_path
-from spaseq.paths.language.expression import Expression
+from spaseq.paths.language.expression import Condition, Expression
 from spaseq.paths.language.parser import parse
 from spaseq.paths.language.transitions import Automaton, automaton_of
 from spaseq.paths.search._kernel import Flags, Ids, Nodes
-from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.product import Product
+from spaseq.paths.search.running import Memory
 from spaseq.paths.search.workspace import Workspaces
+from spaseq.patterns.expressions.comparison import NUMERIC
 from spaseq.terms.dictionary import Term
-from spaseq.terms.interop import RdflibTerm, to_rdflib
+from spaseq.terms.interop import RdflibTerm, shown_all, to_rdflib
+from spaseq.terms.values import DECIMAL, DOUBLE, INTEGER, NO_NUMBER, decode
 
 _Made = TypeVar("_Made")
 
@@ -36,9 +40,12 @@ _KEPT: Final = 256
 
 _MOST_SHOWN: Final = 1 << 20
 
+#: Numbers below are doubles without overflow.
+_EXACT: Final = 1e300
+
 
 class Terms(ABC):
-    """The terms of a graph and their numbers: of a graph that may change, those that it has now."""
+    """The terms of a graph and their numbers, as the graph is now."""
 
     @property
     @abstractmethod
@@ -133,11 +140,16 @@ class Snapshot(Terms):
         prefixes: Mapping[str, str] | None = None,
         limits: Limits | None = None,
         compiled: Callable[[str | Expression], Compiled] | None = None,
+        sources: Sources | None = None,
     ) -> None:
-        """``compiled`` keeps the automata of expressions: those of any graph with these prefixes."""
+        """``compiled`` keeps the automata of expressions: those of any graph with these prefixes.
+
+        ``sources`` are those of the edges; without, those of the file.
+        """
         self.limits = limits or Limits()
         self.prefixes: Mapping[str, str] = MappingProxyType({**contents.prefixes, **(prefixes or {})})
         self.contents = contents
+        self._sources = sources
         self._relations: Relations | None = None
         self._lock = threading.Lock()
         self.workspaces = Workspaces(contents.nodes, self.limits)
@@ -152,13 +164,35 @@ class Snapshot(Terms):
         """This graph."""
         return self
 
-    def changed(self, changes: Mapping[Edge, bool]) -> Snapshot:
-        """Return the graph with the edges that are ``True`` and without those that are ``False``."""
+    @property
+    def sources(self) -> Sources:
+        """The sources of edges, by the ids of their terms."""
+        if self._sources is None:
+            self._sources = sources_of_file(self.contents.file)
+        return self._sources
+
+    def sources_of(self, edge: tuple[int, int, int]) -> tuple[str, ...]:
+        """Return the sources of an edge: the numbers of subject, predicate, object."""
+        if not self.sources:
+            return ()
+        s, p, o = edge
+        nodes, predicates = self.contents.node_ids, self.contents.predicate_ids
+        return self.sources.get((int(nodes[s]), int(predicates[p]), int(nodes[o])), ())
+
+    def changed(self, changes: Mapping[Edge, bool], more: Sources) -> Snapshot:
+        """Return the graph with changes: edges that are to be there (``True``) or not, and more sources."""
         ways = None if self._relations is None else self._relations.ways
         contents = merged(self.contents, ways, changes)
-        if contents is self.contents:
+        if contents is self.contents and not more:
             return self
-        return Snapshot(contents, self.prefixes, self.limits, self.compile)
+        sources = self.sources
+        gone = [edge for edge, wanted in changes.items() if not wanted and edge in sources]
+        if more or gone:
+            sources = with_sources(sources, more, gone)
+        after = Snapshot(contents, self.prefixes, self.limits, self.compile, sources)
+        if contents is self.contents:
+            after._relations, after._derived = self._relations, self._derived
+        return after
 
     def derived(self, make: Callable[[Snapshot], _Made]) -> _Made:
         """Return what ``make`` makes of this graph; made once, then kept."""
@@ -176,9 +210,11 @@ class Snapshot(Terms):
         if np.count_nonzero(there) < len(nodes):
             if np.count_nonzero(known) > _MOST_SHOWN:
                 self._shown = self._nothing_shown()
-            for node in dict.fromkeys(nodes[~there].tolist()):
-                found[node] = self.term(node)
-                known[node] = True
+            new = np.sort(nodes[~there])
+            new = new[np.flatnonzero(np.diff(new, prepend=-1))]
+            texts = self.contents.dictionary.texts(self.contents.node_ids[new])
+            found[new] = np.fromiter(shown_all(texts), dtype=np.object_)
+            known[new] = True
         terms: list[RdflibTerm] = found.take(nodes).tolist()
         return terms
 
@@ -208,9 +244,25 @@ class Snapshot(Terms):
                         self.contents.both_ways(),
                         lambda predicate: self.find(predicate, self.contents.predicate_of),
                         lambda node: self.find(node, self.contents.node_of),
+                        self._admitted,
                     )
                     self._product.cache_clear()  # what is being asked keeps its own
         return relations
+
+    def _admitted(self, condition: Condition, nodes: Nodes) -> Flags:
+        """Return which nodes a condition with an operator admits as values."""
+        admitted = np.zeros(len(nodes), dtype=np.bool_)
+        unsure = np.arange(len(nodes))
+        constant = decode(cast("Term", condition.value))
+        if constant.kind in (INTEGER, DECIMAL, DOUBLE) and abs(constant.data) < _EXACT:
+            dictionary = self.contents.dictionary
+            with dictionary.lock:
+                numbers, ranks = dictionary.numbers(self.contents.node_ids[nodes])
+            admitted = cast("Flags", NUMERIC[condition.operator](numbers, float(constant.data)))
+            unsure = np.flatnonzero((ranks == NO_NUMBER) | (numbers == float(constant.data)))
+        for place, term in zip(unsure.tolist(), self.glance(nodes[unsure]), strict=True):
+            admitted[place] = condition.admits(term)
+        return admitted
 
     def _is_too_large(self, relations: Relations) -> bool:
         """Whether what queries have added to the edges is better forgotten."""
@@ -231,7 +283,7 @@ class Snapshot(Terms):
         return Memory(self.limits, query)
 
     def numbers(self, values: Any) -> tuple[Ids, tuple[Term, ...]]:
-        """Terms, or one term, as distinct numbers of nodes; and those that are no nodes of the graph."""
+        """Return terms, or one term, as distinct numbers of nodes, and the terms that are not nodes."""
         return self._numbering.numbers(values)
 
 

@@ -73,7 +73,7 @@ def compile_path(expression: Expression) -> Compiled:
 
 
 def too_large(expression: Expression, what: str) -> QueryMeaningError:
-    """The error for an expression whose automaton has more of something than is sensible."""
+    """Return the error for an expression with too large an automaton."""
     culprit = _longest(expression.root)
     return expression.source.error(
         QueryMeaningError,

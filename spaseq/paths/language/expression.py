@@ -14,8 +14,9 @@ from pyoxigraph import NamedNode
 from spaseq.language.reading.source import Source
 from spaseq.language.syntax import Span
 from spaseq.language.syntax.printing import print_term
+from spaseq.patterns.expressions.comparison import COMPARISONS, ExpressionError
 from spaseq.terms.dictionary import Term
-from spaseq.terms.values import RDF_TYPE
+from spaseq.terms.values import RDF_TYPE, decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,24 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``:p value``, or ``^:p value``, or with no value ``:p``: the node has one at all."""
+    """``:p value``: the node has this value; ``:p > value``: a larger one; ``:p``: any; also ``^:p …``.
+
+    Without an ``operator`` terms are compared, with one their values, as in SPARQL.
+    """
 
     predicate: NamedNode
     inverse: bool
     value: Term | None
+    operator: str = ""
+
+    def admits(self, term: Term) -> bool:
+        """Return whether a node passes that has this value. Values that have no order do not compare."""
+        if self.value is None or not self.operator:
+            return self.value is None or term == self.value
+        try:
+            return COMPARISONS[self.operator](decode(term), decode(self.value))
+        except ExpressionError:
+            return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +209,8 @@ def _show_step(step: Step, names: list[str]) -> tuple[int, str]:
 
 def _show_condition(condition: Condition, prefixes: Mapping[str, str]) -> str:
     verb = ("^" if condition.inverse else "") + _show_predicate(condition.predicate, prefixes)
-    return verb if condition.value is None else f"{verb} {print_term(condition.value, prefixes)}"
+    value = "" if condition.value is None else print_term(condition.value, prefixes)
+    return " ".join(filter(None, (verb, condition.operator, value)))
 
 
 def _show_predicate(predicate: NamedNode, prefixes: Mapping[str, str]) -> str:

@@ -7,9 +7,10 @@ two steps the variable that joins them: ``:a/(:b|:c)+`` is ``SEQ(:a , (:b | :c)+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Final
 
-from pyoxigraph import NamedNode
+from pyoxigraph import Literal, NamedNode
 
 from spaseq.automaton.nfa import NFA, Accept, Edge, Predicate
 from spaseq.automaton.pattern import Atom, Chain, Either, Empty, GpmPart, Kleene, Node, SequencePattern
@@ -94,11 +95,18 @@ def _sequence(names: Sequence[str]) -> s.Seq:
 def _group(symbol: Symbol) -> s.Group:
     """The graph pattern of a step: one triple. Of a test: its conditions at the node."""
     if isinstance(symbol, NodeTest):
+        conditions = [*zip(symbol.conditions, (s.Var(f"v{i}") for i in count()), strict=False)]
         triples = [
-            _triple(_HERE, c.predicate, s.Var(f"v{i}") if c.value is None else c.value, c.inverse)
-            for i, c in enumerate(symbol.conditions)
+            _triple(_HERE, c.predicate, v if c.value is None or c.operator else c.value, c.inverse)
+            for c, v in conditions
         ]
-    elif symbol.negated:
+        filters = [
+            s.Filter(s.Binary(c.operator, v, s.Constant(c.value)))
+            for c, v in conditions
+            if c.operator and isinstance(c.value, NamedNode | Literal)
+        ]
+        return s.Group((s.Triples(tuple(triples)), *filters))
+    if symbol.negated:
         triples = [_triple(_HERE, s.PathNegated(symbol.predicates, ()), _NEXT, symbol.inverse)]
     else:
         triples = [_triple(_HERE, symbol.predicates[0], _NEXT, symbol.inverse)]

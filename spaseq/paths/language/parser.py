@@ -7,13 +7,15 @@
     Primary    ::= iri | 'a' | '.' | '!' Excluded | '!' '(' ( Excluded ( '|' Excluded )* )? ')'
                  | '[' Conditions ( ';' Conditions )* ']' | '(' Path ')'
     Excluded   ::= '^'? ( iri | 'a' )
-    Conditions ::= '^'? ( iri | 'a' ) ( value ( ',' value )* )?
+    Conditions ::= '^'? ( iri | 'a' ) ( value ( ',' value )* | Order value )?
+    Order      ::= '<' | '<=' | '=' | '!=' | '>=' | '>'
 
 ``iri`` is ``<…>`` or a prefixed name, ``value`` one of those or a literal as in SPARQL, compared as a term
 (``1999`` is not ``1999.0``). ``.`` is an edge with any predicate. ``[…]`` takes no edge: it holds at nodes
-that have all the conditions' triples; a condition without a value asks for any. ``{n,m}`` counts iterations
-of its element. ``!(…)`` with forward members only takes edges forwards, with inverse members only backwards,
-with both either way (SPARQL 1.1, section 9.1).
+that have all the conditions' triples; a condition without a value asks for any. ``[:year > 1960]`` holds at
+nodes with a value that compares so, as in a SPARQL filter. ``{n,m}`` counts iterations of its element.
+``!(…)`` with forward members only takes edges forwards, with inverse members only backwards, with both either
+way (SPARQL 1.1, section 9.1).
 """
 
 from __future__ import annotations
@@ -191,6 +193,11 @@ class _Builder(ExpressionBuilder):
         verb, *values = children
         predicate, backwards = _verb(verb)
         return [Condition(predicate, backwards, value) for value in values or [None]]
+
+    def comparison(self, _place: Extent, children: list[Any]) -> list[Condition]:
+        verb, operator, value = children
+        predicate, backwards = _verb(verb)
+        return [Condition(predicate, backwards, value, str(operator))]
 
     def node_test(self, _place: Extent, children: list[list[Condition]]) -> Path:
         return NodeTest(tuple(c for conditions in children for c in conditions))

@@ -185,7 +185,7 @@ def _passing(leaving: Sequence[Sequence[tuple[Symbol, int]]], start: int) -> Ite
 
 
 def _minimal(ways: Iterable[tuple[Tests, int]]) -> Iterator[tuple[Tests, int]]:
-    """Without those that ask for more tests than another way to the same state."""
+    """Leave out ways with more tests than another way to the same state."""
     kept: dict[int, list[Tests]] = {}
     for tests, state in sorted(ways, key=lambda way: len(way[0])):
         others = kept.setdefault(state, [])

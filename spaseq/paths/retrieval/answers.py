@@ -59,7 +59,7 @@ def read_topics(answer: Any) -> list[str]:
 
 
 def read_paths(answer: Any) -> list[Any]:
-    """Return the relation paths in an answer, as ``retrieve`` takes them, those that it will reject included.
+    """Return the relation paths in an answer, as ``retrieve`` takes them, with paths that it will reject.
 
     Raises AnswerError, with the form wanted.
 

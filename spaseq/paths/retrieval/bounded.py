@@ -17,8 +17,7 @@ from spaseq.bounds import Policy, Shed, WorkClock
 from spaseq.paths.graph.names import names_of
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.modes import Mode
-from spaseq.paths.path import Path
-from spaseq.paths.rendering import one_line, path_text
+from spaseq.paths.path import Path, one_line, path_text
 from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.retrieval.frontier import WALKING, Floats, Frontier, most_promised
 from spaseq.paths.retrieval.prefixes import Prefixes
@@ -141,6 +140,6 @@ def _shed(passed: int, left: int, compared: int, seconds: float) -> Shed:
         by_state={state: count for state, count in states.items() if count},
         active=passed + left > 0,
         latency=seconds,
-        # What lies behind edges that nobody looked at cannot be told.
+        # What lies behind edges that were not looked at is unknown.
         recall=None if passed else compared / max(1, compared + left) if left else 1.0,
     )

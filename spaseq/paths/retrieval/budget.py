@@ -60,7 +60,7 @@ class Budget:
 
 
 def budget_given(budget: Budget | None) -> Budget | None:
-    """A budget, if there is one. Raises ``RetrievalError`` for what is none."""
+    """Return the budget, if one is given. Raises RetrievalError for another object."""
     if budget is None or isinstance(budget, Budget):
         return budget
     raise RetrievalError(f"budget={budget!r}: give a Budget, as Budget(latency=timedelta(milliseconds=50))")

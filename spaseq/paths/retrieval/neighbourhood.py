@@ -23,7 +23,7 @@ import numpy as np
 from spaseq.paths.graph.linking.candidates import Candidate, topics
 from spaseq.paths.graph.names import names_of
 from spaseq.paths.graph.snapshot import Snapshot
-from spaseq.paths.rendering import one_line
+from spaseq.paths.path import one_line
 from spaseq.paths.retrieval.trie import ReachedNodes, further, name_of, start
 from spaseq.results.writers._json import json_term
 from spaseq.terms.interop import RdflibTerm, to_rdflib

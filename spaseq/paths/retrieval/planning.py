@@ -8,7 +8,7 @@ The retrievers (``langchain``, ``llamaindex``) bring the model, as ``Ask``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -16,11 +16,15 @@ from spaseq.errors import QueryError, RetrievalError
 from spaseq.paths.graph.knowledge import KnowledgeGraph
 from spaseq.paths.graph.linking.candidates import Candidate, label_predicates, taken_for
 from spaseq.paths.graph.linking.candidates import topics as find_topics
+from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.retrieval.answers import read_paths, read_topics
 from spaseq.paths.retrieval.budget import Budget
-from spaseq.paths.retrieval.ranking import Embed
+from spaseq.paths.retrieval.chunks import Entities
+from spaseq.paths.retrieval.ranking import Chunks, Embed
 from spaseq.paths.retrieval.retrieve import mode_given, retrieve
 from spaseq.paths.retrieval.retrieved import Retrieval
+from spaseq.paths.search._kernel import Ids
+from spaseq.terms.dictionary import Term
 
 #: ``ask(prompt)``: the text that a model answers with.
 Ask = Callable[[str], str]
@@ -51,11 +55,11 @@ class Planner:
     """Retrieves the ``k`` best paths of a graph for a question, along the paths that a model plans.
 
     ``hops``: the most relations of a path that the model is shown. ``embed`` ranks paths by the
-    question; without it words count. ``budget``, ``labels`` and ``mode`` are as for
-    ``spaseq.paths.retrieve``.
+    question; without it words count. ``budget``, ``labels``, ``mode`` and ``chunks`` are as for
+    ``spaseq.paths.retrieve``. With ``entities`` a name that no node has means the node most similar to it.
 
-    Raises RetrievalError for numbers that make no sense, TypeError for a graph that is none, and QueryError
-    for labels that no edge has.
+    Raises RetrievalError for numbers out of range, TypeError if ``graph`` is not a KnowledgeGraph, and
+    QueryError for labels that no edge has.
     """
 
     graph: KnowledgeGraph
@@ -65,6 +69,8 @@ class Planner:
     budget: Budget | None
     labels: Any
     mode: str | None
+    chunks: Chunks | None = None
+    entities: Entities | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.graph, KnowledgeGraph):
@@ -85,7 +91,7 @@ class Planner:
         topics, linked, warnings = dict[int, None](), list[Candidate](), list[str]()
         for name in names:
             try:
-                nodes, strangers, candidates = find_topics(graph.snapshot, name, self.labels, alike=True)
+                nodes, strangers, candidates = self._topics(graph.snapshot, name)
             except QueryError as error:
                 warnings.append(f"left out {name}: {error}")
             else:
@@ -100,10 +106,28 @@ class Planner:
             answer = ask(_PLAN.format(topics=called, relations=around.text(), question=question))
             expressions = read_paths(answer)
         found = retrieve(
-            graph, expressions, [*topics], self.k, self.embed, self.budget, question=question, mode=self.mode
+            graph,
+            expressions,
+            [*topics],
+            self.k,
+            self.embed,
+            self.budget,
+            question=question,
+            mode=self.mode,
+            chunks=self.chunks,
         )
         for warning in warnings:
             _TOLD.warning("%s", warning)
         for rejected in found.rejected:
             _TOLD.warning("left out %s: %s", rejected.expression, rejected.reason)
         return replace(found, warnings=(*warnings, *found.warnings), linked=tuple(linked))
+
+    def _topics(self, graph: Snapshot, name: str) -> tuple[Ids, tuple[Term, ...], Sequence[Candidate]]:
+        """Return the nodes that a name means, the term if it is not a node, and what stands for the name."""
+        try:
+            return find_topics(graph, name, self.labels, alike=self.entities is None)
+        except QueryError:
+            similar = [] if self.entities is None else self.entities.link(name, 1)
+            if not similar:
+                raise
+            return *graph.numbers([candidate.term for candidate in similar]), similar

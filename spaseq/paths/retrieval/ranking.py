@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 from zlib import crc32
@@ -22,6 +22,9 @@ Vectors = npt.NDArray[np.float64]
 
 #: ``embed(texts)``: a row of numbers for each text.
 Embed = Callable[[list[str]], Any]
+
+#: ``chunks(sources)``: the texts of passages by their sources; sources without a passage are left out.
+Chunks = Callable[[list[str]], Mapping[str, str]]
 
 _DIMENSIONS: Final = 512
 _GRAM: Final = 3

@@ -39,15 +39,14 @@ from spaseq.bounds import Shed
 from spaseq.errors import RetrievalError, SpaseqError
 from spaseq.paths.graph.knowledge import KnowledgeGraph
 from spaseq.paths.graph.linking.candidates import topics
-from spaseq.paths.graph.names import Names, names_of
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.modes import Mode, read_mode
-from spaseq.paths.rendering import Numbers, triple_text
+from spaseq.paths.path import Numbers
 from spaseq.paths.retrieval.bounded import best_effort
 from spaseq.paths.retrieval.budget import Budget, budget_given
-from spaseq.paths.retrieval.ranking import Embed, cosine, embedded, hashed_words
-from spaseq.paths.retrieval.retrieved import Ranked, Retrieval
+from spaseq.paths.retrieval.ranking import Chunks, Embed, cosine, embedded, hashed_words
+from spaseq.paths.retrieval.retrieved import Citations, Ranked, Retrieval, cited_text
 from spaseq.paths.retrieval.together import Plan, Together, Walked
 from spaseq.paths.retrieval.wanted import Weighted, read_expressions
 from spaseq.terms.interop import to_rdflib
@@ -77,12 +76,13 @@ def retrieve(
     mode: str | None = None,
     returning: bool = True,
     labels: Any = (),
+    chunks: Chunks | None = None,
 ) -> Retrieval:
     """The ``k`` best paths from a topic (a term, or several), of all that meet one of the expressions.
 
     A topic that is no term of the graph may be a name, ``"Edward Arnold"``: a label, or the last segment of
     an IRI. All nodes that are called so are topics; ``graph.link`` tells them, and those spelled alike.
-    ``labels`` are more predicates (or one) whose values are names.
+    ``labels`` are more predicates (or one) with names as values.
 
     An expression is a list of relation names as a language model writes them (``["^starred_actors",
     "release_year"]``: local names, labels, prefixed names or IRIs of predicates, ``^`` from object to
@@ -102,14 +102,16 @@ def retrieve(
     expressions. Without ``returning``, paths that come back to the topic are left out, and with them the
     answers that are the topic or lie behind it. Paths of no edges say nothing and are left out. The text of
     the paths that are returned has at most ``budget.tokens`` tokens: a path with more than are left is
-    passed over. With ``budget.latency`` or ``budget.memory`` it is best effort, and ``shed`` says what was
-    given up.
+    passed over. Triples with sources (``KnowledgeGraph.add``) cite them in the text. ``chunks`` returns the
+    passages of sources (``ChunkStore``, or an adapter of LangChain's or LlamaIndex's stores); the text ends
+    with as many as there are tokens for. With ``budget.latency`` or ``budget.memory`` it is best effort, and
+    ``shed`` says what was given up.
 
     Raises QueryError for a topic that is a name of no node and for labels that no edge has, RetrievalError
     for a budget or vectors that cannot be used, QueryMeaningError for a mode that is none, LimitError for
     more memory than ``graph.limits`` lets a query take.
     """
-    settings = _settings(k, embed, budget, mode, returning)
+    settings = _settings(k, embed, budget, mode, returning, chunks)
     now = graph.snapshot
     plan = _plan(now, Question(expressions, topic, question), settings.mode, labels)
     (found,) = _answers(now, [plan], settings)
@@ -126,6 +128,7 @@ def retrieve_many(
     mode: str | None = None,
     returning: bool = True,
     labels: Any = (),
+    chunks: Chunks | None = None,
 ) -> list[Retrieval]:
     """What ``retrieve`` gives for each question, in their order, for less.
 
@@ -138,7 +141,7 @@ def retrieve_many(
     Raises what ``retrieve`` raises; for a topic, before anything is walked, with a note that says of which
     question.
     """
-    settings = _settings(k, embed, budget, mode, returning)
+    settings = _settings(k, embed, budget, mode, returning, chunks)
     now, plans = graph.snapshot, list[Plan]()
     for place, asked in enumerate(questions):
         try:
@@ -158,14 +161,21 @@ class _Settings:
     budget: Budget
     mode: Mode | None
     returning: bool
+    chunks: Chunks | None
 
 
 def _settings(
-    k: int, embed: Embed | None, budget: Budget | None, mode: str | None, returning: bool
+    k: int,
+    embed: Embed | None,
+    budget: Budget | None,
+    mode: str | None,
+    returning: bool,
+    chunks: Chunks | None,
 ) -> _Settings:
     if k < 0:
         raise RetrievalError(f"the best {k} paths: k is a number from 0 on")
-    return _Settings(k, embed or hashed_words, budget_given(budget) or Budget(), mode_given(mode), returning)
+    given = budget_given(budget) or Budget()
+    return _Settings(k, embed or hashed_words, given, mode_given(mode), returning, chunks)
 
 
 def mode_given(mode: str | None) -> Mode | None:
@@ -248,7 +258,7 @@ def _answer(
     graph: Snapshot, walked: Walked, likeness: dict[str, float], settings: _Settings, shed: Shed | None = None
 ) -> Retrieval:
     candidates = _rank(walked, likeness)
-    chosen, tokens = _within(candidates, settings.k, settings.budget, names_of(graph))
+    chosen, passages, tokens = _within(candidates, graph, settings)
     plan = walked.plan
     return Retrieval(
         graph=graph,
@@ -264,6 +274,7 @@ def _answer(
         unknown=tuple(map(to_rdflib, plan.unknown)),
         linked=plan.linked,
         shed=shed,
+        chunks=passages,
     )
 
 
@@ -287,17 +298,30 @@ def _rank(walked: Walked, likeness: dict[str, float]) -> list[Ranked]:
     return sorted(ranked, key=order)
 
 
-def _within(candidates: Iterable[Ranked], k: int, budget: Budget, names: Names) -> tuple[list[Ranked], int]:
-    """The first ``k`` that the budget in tokens has room for, and the tokens of their text."""
-    chosen, shown, tokens = list[Ranked](), set[Numbers](), 0
+def _within(
+    candidates: Iterable[Ranked], graph: Snapshot, settings: _Settings
+) -> tuple[list[Ranked], dict[str, str], int]:
+    """Return the first ``k`` that there are tokens for, their passages, and the tokens of the text."""
+    budget = settings.budget
+    chosen, shown, tokens, cited = list[Ranked](), set[Numbers](), 0, Citations(graph)
     for ranked in candidates:
-        if len(chosen) == k:
+        if len(chosen) == settings.k:
             break
-        edges = dict.fromkeys(ranked.path.edges)
-        new = [edge for edge in edges if edge not in shown and not names.is_told(edge)]
-        cost = sum(budget.count(triple_text(edge, names)) for edge in new)
+        new = [edge for edge in dict.fromkeys(ranked.path.edges) if edge not in shown]
+        more = Citations(graph, dict(cited.numbers))
+        lines = [*more.lines(new), *more.listed({}, len(cited.numbers))]
+        cost = sum(map(budget.count, lines))
         if budget.tokens is None or tokens + cost <= budget.tokens:
             chosen.append(ranked)
             shown.update(new)
-            tokens += cost
-    return chosen, tokens
+            tokens, cited = tokens + cost, more
+    passages = dict[str, str]()
+    found = settings.chunks([*cited.numbers]) if settings.chunks is not None and cited.numbers else {}
+    for source, number in cited.numbers.items():
+        if source in found:
+            with_passage = budget.count(cited_text(number, source, found[source]))
+            cost = with_passage - budget.count(cited_text(number, source))
+            if budget.tokens is None or tokens + cost <= budget.tokens:
+                passages[source] = found[source]
+                tokens += cost
+    return chosen, passages, tokens

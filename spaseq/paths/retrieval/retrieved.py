@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,10 +10,9 @@ import rdflib
 
 from spaseq.bounds import Shed
 from spaseq.paths.graph.linking.candidates import Candidate
-from spaseq.paths.graph.names import names_of
+from spaseq.paths.graph.names import Names, names_of
 from spaseq.paths.graph.snapshot import Snapshot
-from spaseq.paths.path import Path
-from spaseq.paths.rendering import Numbers, path_json, rdf, triple, triple_text
+from spaseq.paths.path import Numbers, Path, one_line, path_json, rdf, triple, triple_text
 from spaseq.results.writers._json import json_term
 from spaseq.terms.interop import RdflibTerm
 
@@ -37,6 +36,38 @@ class Rejected:
     reason: str
 
 
+@dataclass(slots=True)
+class Citations:
+    """Writes edges as lines that cite their sources, and numbers the sources as they come, from 1."""
+
+    graph: Snapshot
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def lines(self, edges: Iterable[Numbers]) -> list[str]:
+        """Return a line for each edge that does not only give a label: its triple, then ``[1] [2]``."""
+        names = names_of(self.graph)
+        return [self._line(edge, names) for edge in edges if not names.is_told(edge)]
+
+    def _line(self, edge: Numbers, names: Names) -> str:
+        cited = [
+            self.numbers.setdefault(source, len(self.numbers) + 1) for source in self.graph.sources_of(edge)
+        ]
+        return " ".join([triple_text(edge, names), *(f"[{number}]" for number in cited)])
+
+    def listed(self, chunks: Mapping[str, str], after: int = 0) -> list[str]:
+        """Return a line for each source with a number above ``after``, with its passage if there is one."""
+        return [
+            cited_text(number, source, chunks.get(source))
+            for source, number in self.numbers.items()
+            if number > after
+        ]
+
+
+def cited_text(number: int, source: str, passage: str | None = None) -> str:
+    """Return a source in the list of sources."""
+    return f"[{number}] {source}" if passage is None else f"[{number}] {source}: {one_line(passage)}"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Retrieval:
     """The best paths, best first; iterating gives them.
@@ -46,7 +77,7 @@ class Retrieval:
     topics that the graph does not have, ``linked`` what names were taken for. ``truncated``: the budget in
     paths was too small for all. ``tokens``: what the text has of them. ``shed``: under a latency or a memory,
     what was given up, and ``shed.recall`` the share of the paths that were compared (None if some were not
-    even walked).
+    even walked). ``chunks``: the passages behind the paths, by their sources, as far as the tokens suffice.
     """
 
     graph: Snapshot = field(repr=False)
@@ -62,6 +93,7 @@ class Retrieval:
     unknown: tuple[RdflibTerm, ...]
     linked: tuple[Candidate, ...] = ()
     shed: Shed | None = None
+    chunks: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -80,14 +112,26 @@ class Retrieval:
         return tuple(triple(self.graph, edge) for edge in self.edges)
 
     def text(self) -> str:
-        """The triples by their labels, one a line, none twice; without those that only give a label."""
-        names = names_of(self.graph)
-        return "\n".join(triple_text(edge, names) for edge in self.edges if not names.is_told(edge))
+        """Return the triples by their labels, one a line, none twice, but for triples that only give a label.
+
+        Triples with sources cite them, as ``[1]``; the list of sources stands at the end, with passages.
+        """
+        cited = Citations(self.graph)
+        return "\n".join([*cited.lines(self.edges), *cited.listed(self.chunks)])
+
+    def sources(self, ranked: Ranked) -> tuple[str, ...]:
+        """Return the sources of a path's edges, each once."""
+        return tuple(dict.fromkeys(s for edge in ranked.path.edges for s in self.graph.sources_of(edge)))
 
     def metadata(self, ranked: Ranked) -> dict[str, Any]:
-        """Return what goes with a path's text: nodes, triples, and names taken for others."""
-        taken = [candidate.as_json() for candidate in self.linked if not candidate.is_called_so]
-        return {**path_json(ranked.path), **({"linked": taken} if taken else {})}
+        """Return what goes with a path's text: nodes, triples, sources, passages, names taken for others."""
+        sources = self.sources(ranked)
+        more = {
+            "sources": list(sources),
+            "chunks": {source: self.chunks[source] for source in sources if source in self.chunks},
+            "linked": [candidate.as_json() for candidate in self.linked if not candidate.is_called_so],
+        }
+        return {**path_json(ranked.path), **{name: value for name, value in more.items() if value}}
 
     def as_json(self) -> dict[str, Any]:
         """Everything as plain values; terms as in the SPARQL 1.1 results format."""
@@ -100,6 +144,7 @@ class Retrieval:
                     "text": ranked.text,
                     "expressions": list(ranked.expressions),
                     **path_json(ranked.path),
+                    **({"sources": list(sources)} if (sources := self.sources(ranked)) else {}),
                 }
                 for ranked in self.paths
             ],
@@ -113,6 +158,7 @@ class Retrieval:
             "unknown": [json_term(term) for term in self.unknown],
             "linked": [candidate.as_json() for candidate in self.linked],
             **({} if self.shed is None else {"shed": dict(self.shed.by_state)}),
+            **({"chunks": dict(self.chunks)} if self.chunks else {}),
         }
 
     def rdf(self) -> rdflib.Graph:

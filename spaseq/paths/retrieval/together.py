@@ -14,8 +14,7 @@ from spaseq.paths.graph.names import names_of
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.modes import Mode
-from spaseq.paths.path import Path
-from spaseq.paths.rendering import path_text
+from spaseq.paths.path import Path, path_text
 from spaseq.paths.retrieval.prefixes import Prefixes
 from spaseq.paths.retrieval.retrieved import Rejected
 from spaseq.paths.retrieval.walking import Walks, walk
@@ -48,7 +47,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Walked:
-    """The paths that a question's expressions accept, each with those that do; ``place``: the question's.
+    """The paths that a question's expressions accept, each with its expressions; ``place``: its number.
 
     ``looked`` and ``truncated`` are those of ``Walks``; ``size``: the bytes that ranking takes.
     """
@@ -100,7 +99,7 @@ class Together:
         yield from self._shared(group[middle:])
 
     def _walk(self, group: list[tuple[int, Plan]]) -> list[Walked] | None:
-        """None if the budget cuts off paths of several, who alone would not have had to share it."""
+        """Walk for a group of questions; None if the budget, which they share, cuts off paths of several."""
         # By expression and whether it is plain: the numbers of the group and of the usable expression.
         askers: dict[tuple[str | Expression, bool], list[tuple[int, int]]] = {}
         for number, (_, plan) in enumerate(group):
@@ -154,6 +153,6 @@ def prefixes_of(graph: Snapshot, expressions: Iterable[tuple[str | Expression, b
 
 
 def _by_state(walks: Walks, askers: list[list[tuple[int, int]]]) -> list[list[tuple[int, int]]]:
-    """Who asked for the expressions that each state accepts."""
+    """Return the askers of the expressions that each state accepts."""
     prefixes = walks.prefixes
     return [[asker for e in prefixes.accepts(q) for asker in askers[e]] for q in range(len(prefixes))]

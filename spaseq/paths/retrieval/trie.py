@@ -19,8 +19,7 @@ from spaseq.paths.graph.names import LABELS, names_of
 from spaseq.paths.graph.relations import sort_edges
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.search._kernel import Ids, Nodes
-from spaseq.paths.search.memory import Memory
-from spaseq.paths.search.stopping import current
+from spaseq.paths.search.running import Memory, current
 
 #: Bytes of an edge of the nodes reached.
 _FOUND_BYTES: Final = 32
@@ -49,7 +48,7 @@ class ReachedNodes:
 
 
 class _Incident:
-    """The edges of a graph by node: those that leave it, and those that arrive."""
+    """The edges of a graph by node, leaving and arriving."""
 
     def __init__(self, graph: Snapshot) -> None:
         s, _, o = graph.edges()

@@ -15,8 +15,7 @@ from spaseq.paths.path import Path
 from spaseq.paths.retrieval.frontier import PATH_BYTES, Frontier
 from spaseq.paths.retrieval.prefixes import Prefixes
 from spaseq.paths.search._kernel import Ids, Nodes
-from spaseq.paths.search.memory import Memory
-from spaseq.paths.search.stopping import current
+from spaseq.paths.search.running import Memory, current
 
 Flags = npt.NDArray[np.bool_]
 

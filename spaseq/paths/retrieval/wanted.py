@@ -8,7 +8,8 @@ from math import isfinite
 from typing import TypeAlias
 
 from spaseq.errors import QueryError, RetrievalError
-from spaseq.paths.graph.names import Names, doubts, names_of
+from spaseq.paths.graph.doubts import doubts
+from spaseq.paths.graph.names import Names, names_of
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.modes import Choice, Mode, check_finite
@@ -35,7 +36,7 @@ class Usable:
 def read_expressions(
     graph: Snapshot, expressions: Iterable[Weighted] | str | Expression, mode: Mode | None
 ) -> tuple[list[Usable], list[Rejected], list[str]]:
-    """Return the expressions that can be used, those that cannot, and what is doubtful."""
+    """Return the usable expressions, the rejected ones, and what is doubtful."""
     given = [expressions] if isinstance(expressions, str | Expression) else list(expressions)
     usable, rejected, warnings = list[Usable](), list[Rejected](), list[str]()
     for place, weighted in enumerate(given):

@@ -5,14 +5,14 @@ for ``/`` and ``|``). Where nothing repeats but ``?``, ``*`` and bounds from 0, 
 joins a given source or target with itself, also one that is no node of the graph, and where neither is
 given, every node (SPARQL 1.1, section 9.3).
 
-The search begins at the end that is given; if both or none are, at the one whose first transitions look at
-fewer edges; and in the middle, if every path takes one of a few edges there. One pair of nodes is searched
+The search begins at the end that is given; if both or none are, at the end where the first transitions look
+at fewer edges; and in the middle, if every path takes one of a few edges there. One pair of nodes is searched
 from both ends (``pair``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -22,13 +22,12 @@ import numpy as np
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.search._kernel import Flags, Ids, Nodes
-from spaseq.paths.search.asked import Asked
 from spaseq.paths.search.cut import Cut
-from spaseq.paths.search.pair import length_between
-from spaseq.paths.search.product import Given, Product
+from spaseq.paths.search.product import Given, Product, length_between
 from spaseq.paths.search.rare_labels import EVERYWHERE, Marks, mark
 from spaseq.paths.search.reach import Part, Search
-from spaseq.paths.search.workspace import Workspace
+from spaseq.paths.search.running import Asked
+from spaseq.paths.search.workspace import Borrowed, Workspace
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import RdflibTerm, to_rdflib
 
@@ -41,7 +40,7 @@ _RARER: Final = 8
 _WORTH: Final = 1 << 10
 
 #: Pairs are shown as terms so many at a time.
-_AT_A_TIME: Final = 1 << 12
+_AT_A_TIME: Final = 1 << 14
 
 _ALL: Final[Flags] = np.zeros(0, dtype=np.bool_)
 
@@ -150,7 +149,9 @@ def find_pairs(
             found = _joined(graph, expression, plan, workspace)
         else:
             plan = _plan(graph, expression, asked, workspace)
-            found = _search(plan, workspace).run(limit)
+            memory = workspace.memory
+            share = None if limit is not None else lambda: graph.workspaces.borrow(memory.share())
+            found = _search(plan, workspace, share).run(limit)
     begins, offsets, others = plan.begins, found.offsets, found.found
     if plan.strangers:
         alone = _strangers(graph, plan)
@@ -195,10 +196,10 @@ def _strangers(graph: Snapshot, plan: PairsPlan) -> Pairs:
     return Pairs(graph, alone, offsets, alone.astype(np.int32), plan.backwards, False, plan.strangers)
 
 
-def _search(plan: PairsPlan, workspace: Workspace) -> Search:
+def _search(plan: PairsPlan, workspace: Workspace, borrow: Callable[[], Borrowed] | None = None) -> Search:
     wanted = _ALL if plan.ends is None else workspace.want(plan.ends)
     inside = EVERYWHERE if plan.marks is None else plan.marks.inside
-    return Search(plan.product.machine, workspace, plan.begins.astype(np.int32), wanted, inside)
+    return Search(plan.product.machine, workspace, plan.begins.astype(np.int32), wanted, inside, borrow)
 
 
 class _Asked(NamedTuple):
@@ -284,5 +285,5 @@ def rare_cut(product: Product, cost: int) -> Cut | None:
 
 
 def both(given: Ids | None, found: Ids) -> Ids:
-    """The nodes found, of those that are given (None: all of them)."""
+    """Return the nodes that are given and found (None: all are given)."""
     return found if given is None else np.intersect1d(given, found, assume_unique=True)

@@ -1,4 +1,4 @@
-"""An automaton bound to a graph, as the arrays that the kernels take."""
+"""An automaton bound to a graph, as the arrays that the kernels take; and whether a path joins one pair."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import numpy as np
 
 from spaseq.paths.graph.relations import Pointers, Relations
 from spaseq.paths.language.transitions import Automaton
-from spaseq.paths.search._kernel import Flags, Ids, Machine, Nodes, count_edges
+from spaseq.paths.search._kernel import STOPPED, Flags, Ids, Machine, Nodes, count_edges
+from spaseq.paths.search._kernel_pair import AHEAD, BEHIND, MET, Side, meet
 from spaseq.paths.search.cut import Cut, cheapest_cut
-from spaseq.paths.search.memory import Memory
+from spaseq.paths.search.running import Memory
+from spaseq.paths.search.workspace import Workspace
 from spaseq.terms.dictionary import Term
 
 #: Sources or targets: numbers of nodes, and terms that are no nodes of the graph.
@@ -140,3 +142,30 @@ class Product:
         if nodes is None:
             return self.all_first_edges
         return count_edges(self.pointers, self.starting, nodes)
+
+
+def length_between(
+    ahead: Product, start: int, behind: Product, end: int, workspace: Workspace, *, every: bool = False
+) -> int | None:
+    """Return the number of edges, at least 1, of the shortest paths between two nodes; None without one.
+
+    ``ahead`` and ``behind`` read the same paths from either end. ``workspace.inside`` then has the distance
+    from ``end`` of the places of a shortest path, with ``every`` of all of them, until it is unmarked.
+    """
+    nodes = ahead.pointers.shape[1] - 1
+    distance, marked = workspace.marks(ahead.size)
+    near, queue = workspace.ends(ahead.size)
+    counts = np.zeros(3, dtype=np.int64)
+    counts[AHEAD], counts[BEHIND] = len(ahead.initial), len(behind.initial)
+    queue[: counts[AHEAD]] = ahead.initial.astype(np.int64) * nodes + start
+    marked[: counts[BEHIND]] = behind.initial.astype(np.int64) * nodes + end
+    length = meet(
+        ahead.pointers, ahead.targets,
+        Side(ahead.leaving, ahead.transitions, near, queue),
+        Side(behind.leaving, behind.transitions, distance, marked),
+        every, counts, workspace.stop.flag,
+    )  # fmt: skip
+    if length == STOPPED:
+        workspace.stop.check()
+    workspace.mark(int(counts[BEHIND]))
+    return length if counts[MET] else None

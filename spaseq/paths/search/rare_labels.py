@@ -16,7 +16,7 @@ import numpy.typing as npt
 from spaseq.paths.search._kernel import Ids, Nodes, distances
 from spaseq.paths.search.cut import Cut
 from spaseq.paths.search.product import Product
-from spaseq.paths.search.stopping import Stop
+from spaseq.paths.search.running import Stop
 from spaseq.paths.search.workspace import Workspace
 
 #: In ``inside``: no place is left out.
@@ -27,7 +27,7 @@ EVERYWHERE: Final[Nodes] = np.zeros(0, dtype=np.int32)
 class Marks:
     """The nodes where paths across a cut begin and end, in order.
 
-    The places on their way have ``inside`` ≥ 0, until the workspace, whose it is, is cleared.
+    The places on their way have ``inside`` ≥ 0, until its workspace is cleared.
     """
 
     sources: Ids

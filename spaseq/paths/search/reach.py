@@ -7,11 +7,15 @@ look at the same edges again and again, along the strongly connected components 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from spaseq.errors import LimitError
 from spaseq.paths.search._kernel import (
     SHARED,
     SINGLE,
@@ -28,7 +32,7 @@ from spaseq.paths.search._kernel import (
 )
 from spaseq.paths.search._kernel_components import Components, Tarjan, components, sweep
 from spaseq.paths.search.rare_labels import EVERYWHERE
-from spaseq.paths.search.workspace import Workspace
+from spaseq.paths.search.workspace import Borrowed, Workspace
 
 _WIDTH: Final = 64
 
@@ -61,6 +65,12 @@ _NODE_BYTES: Final = 4
 #: How often finding components looks at each edge, or takes as long as if it did.
 _COMPONENT_COST: Final = 4
 
+#: Threads of one search, at most: each has a workspace of its own.
+_MOST_THREADS: Final = 8
+
+#: Edges that a batch of 64 nodes looks at, from which on threads pay.
+_WORTH_THREADS: Final = 1 << 16
+
 #: So many sources are searched one by one in one call.
 _AT_ONCE: Final = 1 << 12
 
@@ -88,7 +98,10 @@ class Search:
         begins: Nodes,
         wanted: Flags,
         inside: Nodes = EVERYWHERE,
+        borrow: Callable[[], Borrowed] | None = None,
     ) -> None:
+        """``borrow`` lends a workspace to a thread; without, the search is one thread's."""
+        self._borrow = borrow
         self._machine = machine
         self._workspace = workspace
         self._begins = begins
@@ -154,6 +167,8 @@ class Search:
         while words and self._more() and work[SINGLE] >= _MASK_COST * work[SHARED]:
             if self._is_large(work):
                 yield from self._by_components()
+            elif work[SHARED] > _WORTH_THREADS and self._in_threads():
+                yield
             else:
                 yield from self._together(words, work)
                 words = self._words()
@@ -251,6 +266,42 @@ class Search:
             yield
         self._apart = False
 
+    def _in_threads(self) -> bool:
+        """Search from the nodes that are left with masks, a thread for each part of them.
+
+        Returns False, and does nothing, where there are too few nodes, cores or bytes of memory.
+        """
+        rest = self._begins[self._done :]
+        cores = min(_MOST_THREADS, _cores(), len(rest) // _BITS)
+        borrow = self._borrow
+        if borrow is None or cores < 2:
+            return False
+
+        def search(begins: Nodes) -> Part:
+            with borrow() as workspace:
+                part = Search(self._machine, workspace, begins, self._wanted, self._inside)
+                while (words := part._words()) and part._more():
+                    for _ in part._together(words, np.zeros(2, dtype=np.int64)):
+                        pass
+                return part.run()
+
+        with ThreadPoolExecutor(cores) as pool:
+            tasks = [pool.submit(copy_context().run, search, part) for part in np.array_split(rest, cores)]
+        try:
+            parts = [task.result() for task in tasks]
+        except LimitError as error:
+            if error.limit != "query_bytes":
+                raise
+            self._borrow = None
+            return False
+        self._reserve(sum(len(part.found) for part in parts))
+        for part in parts:
+            at, done = int(self._offsets[self._done]), self._done + len(part.begins)
+            self._room[at : at + len(part.found)] = part.found
+            self._offsets[self._done + 1 : done + 1] = at + part.offsets[1:]
+            self._done = done
+        return True
+
     def _counted(self, words: int, found: Nodes) -> Ids:
         counts = np.zeros(_WIDTH * words, dtype=np.int64)
         count_bits(words, self._workspace.reached, found, len(found), self._wanted, counts)
@@ -279,3 +330,8 @@ class Search:
         if self._room is not self._workspace.out:
             memory.give(_NODE_BYTES * before)
         self._room = grown
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

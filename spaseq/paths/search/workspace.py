@@ -13,8 +13,7 @@ import numpy as np
 
 from spaseq.limits import Limits
 from spaseq.paths.search._kernel import Flags, Ids, MaskRoom, Masks, Nodes
-from spaseq.paths.search.memory import Memory
-from spaseq.paths.search.stopping import current
+from spaseq.paths.search.running import Memory, current
 
 _LAST_STAMP: Final = 2**31 - 1
 
@@ -77,7 +76,7 @@ class Workspace:
         self.size = sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
 
     def begin(self, memory: Memory) -> None:
-        """For a query, whose memory this is."""
+        """Begin a query with its memory."""
         self.memory = memory
         self.stop = current()
         self._needed = {}
@@ -130,7 +129,7 @@ class Workspace:
         return max(0, min(most, (spare - _MASKED * places) // max(1, 16 * places + 8 * self._nodes)))
 
     def marks(self, states: int) -> tuple[Nodes, Ids]:
-        """Room to mark places: ``inside`` is -1 everywhere, and for a list of those that are marked."""
+        """Return room to mark places: ``inside``, -1 everywhere, and a list for the marked places."""
         places = states * self._nodes
         self._need(_MARKS, 12 * places)
         if len(self.inside) < places:
@@ -150,7 +149,7 @@ class Workspace:
         return self.ahead, self.queue
 
     def mark(self, count: int) -> None:
-        """So many places stand in the list of those that are marked."""
+        """Note how many places are in the list of marked places."""
         self._marked = count
 
     @property
@@ -183,7 +182,7 @@ class Workspace:
 
 
 class Workspaces:
-    """The workspaces of a graph. Several threads may borrow some; nobody else has the same one meanwhile."""
+    """The workspaces of a graph. A workspace is lent to one thread at a time."""
 
     def __init__(self, nodes: int, limits: Limits) -> None:
         self._nodes = nodes

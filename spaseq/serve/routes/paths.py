@@ -10,7 +10,10 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from spaseq.paths import KnowledgeGraph, load
-from spaseq.paths.search.stopping import Stop, stopped_by
+from spaseq.paths.language.modes import read_mode
+from spaseq.paths.search.enumeration.paths import find_paths
+from spaseq.paths.search.pairs import find_batches
+from spaseq.paths.search.running import Stop, stopped_by
 from spaseq.serve.asking import asked, kept
 from spaseq.serve.errors import ApiError
 from spaseq.serve.routes.depends import Given
@@ -55,15 +58,17 @@ async def paths(service: Given, question: PathQuestion) -> dict[str, Any]:
 
 
 def _found(service: ServerState, question: PathQuestion) -> dict[str, Any]:
-    graph: KnowledgeGraph = kept(service, question.graph, lambda: _loaded(service, question.graph))
+    known: KnowledgeGraph = kept(service, question.graph, lambda: _loaded(service, question.graph))
+    graph = known.snapshot
     most = min(question.limit if question.limit is not None else 1_000, service.settings.limits.rows)
     ends = (question.sources, question.targets)
-    doubts = list(graph.check(question.path, *ends))
+    doubts = list(known.check(question.path, *ends))
     if question.mode is None and question.shortest is None:
-        pairs = chain.from_iterable(graph.batches(question.path, *ends))
+        pairs = chain.from_iterable(find_batches(graph, question.path, *ends))
         shown = [[_text(source), _text(target)] for source, target in islice(pairs, most)]
         return {"pairs": shown, "truncated": next(pairs, None) is not None, "warnings": doubts}
-    found = graph.paths(question.path, *ends, question.mode or "WALK", question.shortest, most)
+    choice = read_mode(question.mode or "WALK", question.shortest)
+    found = find_paths(graph, question.path, *ends, choice, most)
     shown_paths = [
         {
             "source": _text(path.start),

@@ -16,9 +16,9 @@ from spaseq.limits import Limits
 from spaseq.paths.graph.knowledge import KnowledgeGraph
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.search._kernel import Flags, Machine
-from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.pairs import plan_pairs
 from spaseq.paths.search.reach import Search
+from spaseq.paths.search.running import Memory
 from spaseq.paths.search.workspace import Workspace
 from spaseq.spark.paths.frontier import PAIRS
 from spaseq.spark.sessions import require_classic

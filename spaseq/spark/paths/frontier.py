@@ -10,7 +10,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
-from spaseq.paths.graph.user_terms import read_term
+from spaseq.paths.graph.numbering import read_term
 from spaseq.paths.language.compile import compile_path
 from spaseq.paths.language.expression import Condition, Expression, Step
 from spaseq.paths.language.parser import parse
@@ -99,7 +99,10 @@ def _passing(edges: DataFrame, nodes: DataFrame, tests: Tests) -> DataFrame:
 
 def _fulfilling(edges: DataFrame, condition: Condition) -> DataFrame:
     found = _step(edges, Step((condition.predicate,), inverse=condition.inverse))
-    if condition.value is not None:
+    if condition.operator:
+        admits = F.udf(lambda text: condition.admits(read_term(text, {})), "boolean")
+        found = found.where(admits("b"))
+    elif condition.value is not None:
         found = found.where(F.col("b") == str(condition.value))
     return found.select(F.col("a").alias("node"))
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.benchmarks.measure import Measurement
+from tests.benchmarks.peers import graphblas
 from tests.benchmarks.peers.systems import System, ours, peers, written
 from tests.benchmarks.peers.table import Line, Run, against, agreed, markdown
 from tests.benchmarks.peers.workloads import WORKLOADS, Unsaid, Workload, csv
@@ -58,7 +59,8 @@ def process(command: list[str], seconds: float) -> Run | Unsaid:
 
 
 def benchmark(quick: bool) -> Iterator[Measurement]:
-    """All workloads; the whole table goes to stderr at the end."""
+    """All workloads, and path queries beside GraphBLAS; the whole table goes to stderr at the end."""
+    yield from graphblas.benchmark(quick)
     own = ours()
     systems, absent = [own], []
     for found in peers():

@@ -15,7 +15,7 @@ Ids = npt.NDArray[np.int64]
 Nodes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
 
-#: Added to the kind of a term whose key is not made here: it has escapes, or letters beyond ASCII.
+#: Added to the kind of a term with escapes or letters beyond ASCII: its key is made in Python.
 HARD: Final = 8
 
 #: Of a letter in UTF-8, or of its escape.
@@ -105,7 +105,7 @@ def read_keys(
 
 @part
 def _is_before(entries: Entries, a: int, b: int) -> bool:
-    """Whether entry ``a`` comes before ``b``, whose keys begin alike: by key, kind and number."""
+    """Return whether entry ``a`` comes before ``b`` by key, kind and number; the keys begin alike."""
     x, y = entries.keys[a], entries.keys[b]
     if x != y:
         m, n = entries.lengths[x], entries.lengths[y]

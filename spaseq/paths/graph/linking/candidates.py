@@ -15,21 +15,20 @@ from pyoxigraph import Literal, NamedNode
 from spaseq.errors import QueryError, QueryMeaningError
 from spaseq.language.reading.source import Source
 from spaseq.paths.graph.linking._kernel_index import HARD, Keys, read_keys
-from spaseq.paths.graph.linking.index import Index, key
-from spaseq.paths.graph.linking.wording import orders, shortened, spans
+from spaseq.paths.graph.linking.index import Index, key, orders, shortened, spans
 from spaseq.paths.graph.names import LABELS, local_name, names_of
+from spaseq.paths.graph.numbering import read_term
 from spaseq.paths.graph.saved.check import blocks
 from spaseq.paths.graph.saved.file import Array
 from spaseq.paths.graph.snapshot import Snapshot
-from spaseq.paths.graph.user_terms import read_term
 from spaseq.paths.search._kernel import Flags, Ids, Nodes
-from spaseq.paths.search.stopping import current
+from spaseq.paths.search.running import current
 from spaseq.results.writers._json import json_term
 from spaseq.terms._table_kernel import IRI, LENGTH, LITERAL
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import RdflibTerm
 
-#: Predicates whose values are what else a node is called.
+#: Predicates with other names of nodes.
 _OTHERS: Final = (
     NamedNode("http://www.w3.org/2004/02/skos/core#altLabel"),
     NamedNode("http://schema.org/alternateName"),
@@ -65,7 +64,7 @@ _SHORT: Final = 0.85
 _WORD_ALONE: Final = 0.75
 _IN_PHRASE: Final = 0.65
 
-#: So many of the names with a short form are candidates: those of nodes with most edges.
+#: At most this many names with a short form are candidates, of the nodes with most edges.
 _MOST_SHORT: Final = 64
 
 #: Literals that are longer are no names, but labels are.
@@ -155,7 +154,7 @@ class Linker:
         return cls(Index.of_arrays(rest), degrees)
 
     def link(self, graph: Snapshot, name: str, k: int | None) -> list[Candidate]:
-        """Return the best candidates: all that have the name, else those whose names are most like it.
+        """Return the best candidates: all nodes with the name, else the nodes with the most similar names.
 
         First the same words in another order; then, together, full names of which it is a short form, names
         inside it, and names that are spelled much like it.
@@ -225,7 +224,7 @@ _UNLIKE: Final = (("short", _short), ("phrase", _in_phrase), ("spelling", _alike
 
 
 class Linkers:
-    """The linkers of a graph, by the predicates whose values are names; those made last are kept."""
+    """The linkers of a graph, by their label predicates; the latest ones are kept."""
 
     def __init__(self, graph: Snapshot) -> None:
         self._graph = graph
@@ -287,7 +286,7 @@ def _index(graph: Snapshot, labels: Iterable[int]) -> Index:
 
 
 def label_kinds(graph: Snapshot, labels: Iterable[int]) -> dict[Kind, tuple[int, ...]]:
-    """The predicates whose values are names, by the sort of name; ``labels`` are more of them."""
+    """Return the label predicates by the kind of name; ``labels`` are added."""
     usual, others = (
         [n for iri in iris if (n := graph.predicate_number(iri)) is not None] for iris in (LABELS, _OTHERS)
     )

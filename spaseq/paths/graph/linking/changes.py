@@ -18,7 +18,7 @@ from spaseq.paths.graph.updates.merging import Edge
 #: From so many nodes touched on, all names are read anew.
 _MOST: Final = 1_000
 
-#: An edge as numbers of nodes and of a predicate; -1 for a term that is none.
+#: An edge as numbers of nodes and of a predicate; -1 for an unknown term.
 _Numbers = tuple[int, int, int]
 
 

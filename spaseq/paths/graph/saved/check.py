@@ -20,7 +20,7 @@ _TYPES: Final = {
 
 
 def check(file: KeptFile) -> None:
-    """Check all blocks of a file, and those that there should be. Raises KnowledgeError."""
+    """Check all blocks of a file, and that none is missing. Raises KnowledgeError."""
     for name in {**_TYPES, **dict.fromkeys(file.names())}:
         block(file, name)
 
@@ -41,7 +41,7 @@ def block(file: KeptFile, name: str) -> Array:
 
 
 def blocks(file: KeptFile, prefix: str) -> dict[str, Array]:
-    """Return the arrays of a file whose names begin with a prefix, by the rest of their names."""
+    """Return the arrays of a file with a prefix in their names, by the rest of their names."""
     return {name.removeprefix(prefix): block(file, name) for name in file.names() if name.startswith(prefix)}
 
 
@@ -99,7 +99,7 @@ def _can_be(counts: Array, size: int) -> bool:
 
 
 def _are_terms(terms: Array, limit: int, size: int) -> bool:
-    """Whether terms are within so many bytes, and those that were forgotten name each other."""
+    """Return whether terms are within ``size`` bytes, and forgotten terms are linked to each other."""
     from spaseq.terms._table_kernel import FRESH, KIND, LENGTH, NOTHING, PADDING, START
 
     forgotten = terms[:, KIND] == NOTHING

@@ -61,7 +61,7 @@ def write(file: IO[bytes], facts: Mapping[str, Any], arrays: Mapping[str, Array]
     """Write arrays, and facts about them that JSON can hold."""
     ready = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     blocks = dict[str, SavedArray]()
-    start = 0  # counted from the end of the header, whose length depends on what is written here
+    start = 0  # counted from the end of the header: its length is not known yet
     for name, array in ready.items():
         blocks[name] = SavedArray(start, array.dtype.str, array.shape, _checksum(array))
         start = _aligned(start + array.nbytes)
@@ -76,7 +76,7 @@ def write(file: IO[bytes], facts: Mapping[str, Any], arrays: Mapping[str, Array]
 
 
 def write_whole(path: Path, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """The same to a file that is there as a whole or not at all: who has the old one open keeps it."""
+    """Write a file atomically. Readers of the old file keep it."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -99,11 +99,11 @@ class KeptFile:
     """
 
     def __init__(self, name: str, data: mmap.mmap | bytearray) -> None:
-        """``name`` is for messages. Raises KnowledgeError for a file that is none of these, or not whole."""
+        """``name`` is for messages. Raises KnowledgeError for another kind of file, or a damaged one."""
         self.name = name
         self._data = data
         self._arrays: dict[str, Array] = {}
-        #: The blocks whose numbers were found to be within bounds, and how many ids the file's terms have.
+        #: The blocks with checked bounds, and how many ids the file's terms have.
         self.verified: set[str] = set()
         self.limit = 0
         if data[: len(MAGIC)] != MAGIC:

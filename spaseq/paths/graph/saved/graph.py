@@ -1,10 +1,13 @@
-"""Graphs to files: ``KnowledgeGraph.save``, and pickle."""
+"""Graphs to files: ``KnowledgeGraph.save``, and pickle; and the files that graphs were built of."""
 
 from __future__ import annotations
 
 import copyreg
+import hashlib
 import io
+import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Final
@@ -15,10 +18,64 @@ from spaseq.paths.graph.linking.candidates import INDEX as NODES
 from spaseq.paths.graph.linking.candidates import linker_of
 from spaseq.paths.graph.names import INDEX as PREDICATES
 from spaseq.paths.graph.names import names_of
+from spaseq.paths.graph.provenance import arrays_of as blocks_of
 from spaseq.paths.graph.saved.contents import Mapped, arrays_of, facts_of
 from spaseq.paths.graph.saved.file import Array, KeptFile, mapped, write, write_whole
-from spaseq.paths.graph.saved.origin import Origin
 from spaseq.paths.graph.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a graph was loaded from, as it was then; ``name`` as seen from the folder of what was made."""
+
+    name: str
+    size: int
+    modified: int  # nanoseconds
+    digest: str
+
+    @classmethod
+    def of(cls, source: Path, made: Path) -> Origin:
+        """A file as it is now. Raises OSError."""
+        stat = source.stat()
+        name = os.path.relpath(source.absolute(), made.absolute().parent)
+        return cls(name, stat.st_size, stat.st_mtime_ns, _digest(source))
+
+    def as_json(self) -> dict[str, Any]:
+        """As ``of_json`` reads it."""
+        return {
+            "name": self.name, "size": self.size, "modified": self.modified, "digest": self.digest
+        }  # fmt: skip
+
+    @classmethod
+    def of_json(cls, facts: dict[str, Any]) -> Origin:
+        """From what ``as_json`` gave."""
+        return cls(facts["name"], facts["size"], facts["modified"], facts["digest"])
+
+    def check(self, made: Path) -> None:
+        """KnowledgeError if the file is another one now; one that is not there, made can do without.
+
+        Its text is read only where its size is the same and its time is not.
+        """
+        source = made.absolute().parent / self.name
+        try:
+            stat = source.stat()
+            if (stat.st_size, stat.st_mtime_ns) == (self.size, self.modified):
+                return
+            if stat.st_size == self.size and _digest(source) == self.digest:
+                return
+        except OSError:
+            return
+        shown = os.path.normpath(made.parent / self.name)
+        raise KnowledgeError(
+            f"{made}: it was made of {shown}, which has changed since: make it anew with "
+            f"spaseq graph build {shown} -o {made}"
+        )
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
 
 #: The name of a graph that was unpickled without a file.
 _PICKLED: Final = "<pickled graph>"
@@ -47,6 +104,7 @@ def _parts(graph: Snapshot) -> tuple[dict[str, Any], dict[str, Array]]:
         (PREDICATES, names_of(graph).index.arrays()),
     ):
         arrays.update({f"{prefix}{name}": array for name, array in more.items()})
+    arrays.update(blocks_of(graph.sources))
     return facts_of(contents, graph.prefixes), arrays
 
 

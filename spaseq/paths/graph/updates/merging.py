@@ -25,7 +25,7 @@ _PART: Final = 50
 
 
 def merged(contents: Contents, ways: Ways | None, changes: Mapping[Edge, bool]) -> Contents:
-    """The contents with the edges that are ``True`` and without those that are ``False``.
+    """Return the contents with changes: edges to add (``True``) and edges to remove (``False``).
 
     Terms have the dictionary's ids still. Nodes and predicates keep their numbers, and new ones get the next,
     unless one has lost its last edge: it is gone then, and all are numbered anew. ``ways`` are those of the
@@ -55,7 +55,7 @@ def merged(contents: Contents, ways: Ways | None, changes: Mapping[Edge, bool]) 
 
 
 def _numbered(contents: Contents, new: Ids) -> InMemory:
-    """The contents, whose dictionary may have grown, with numbers for what these edges bring."""
+    """Return the contents with numbers for the terms of new edges."""
     limit = contents.dictionary.limit
     node_ids, node_of = _with(contents.node_ids, contents.node_of, limit, new[:, [0, 2]])
     predicate_ids, predicate_of = _with(contents.predicate_ids, contents.predicate_of, limit, new[:, 1])
@@ -136,7 +136,7 @@ def _changed(
 def _turned(
     old: Edges, made: Edges, ways: Ways, come: Flags, go: Flags, s: Nodes, p: Nodes, o: Nodes
 ) -> Ways:
-    """The edges both ways: those that are read backwards are sorted by (p, o, s)."""
+    """Return the edges both ways; backward edges are sorted by (p, o, s)."""
     heads, targets = ways
     tails = targets[len(old) :]
     places = _places(old.begins, heads, tails, p, o, s)

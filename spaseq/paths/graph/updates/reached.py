@@ -17,6 +17,7 @@ from typing import Final
 from spaseq.paths.graph.updates.merging import Edge
 from spaseq.paths.language.expression import Condition, Step
 from spaseq.paths.language.transitions import Automaton, Tests, Transition
+from spaseq.terms.dictionary import Term
 
 #: Two nodes, by the ids of their terms.
 Pair = tuple[int, int]
@@ -31,10 +32,11 @@ _Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked for: an automaton, with ids for predicates and terms, and the ends if any are given."""
+    """A query: an automaton, with ids for predicates and terms, terms by id, and the ends if given."""
 
     automaton: Automaton
     ids: Mapping[object, int]
+    term: Callable[[int], Term]
     sources: frozenset[int] | None
     targets: frozenset[int] | None
 
@@ -45,7 +47,7 @@ class Reached:
     def __init__(
         self, asked: Asked, on_pair: Callable[[Pair, float, float], None], take: Callable[[int], None]
     ) -> None:
-        """``on_pair`` is told a pair's later time and the one before, ``take`` how many places are new."""
+        """``on_pair`` gets each pair with its new time and its old one, ``take`` the number of new places."""
         self._asked = asked
         self._on_pair = on_pair
         self._take = take
@@ -165,7 +167,9 @@ class Reached:
         changed = False
         for condition, predicate, value in self._conditions:
             node, other = (o, s) if condition.inverse else (s, o)
-            if p == predicate and (value is None or other == value):
+            if p == predicate and (
+                condition.admits(self._asked.term(other)) if condition.operator else value in (None, other)
+            ):
                 passing = self._passing[condition]
                 if time > passing.get(node, NEVER):
                     passing[node] = time

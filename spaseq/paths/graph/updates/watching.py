@@ -18,7 +18,7 @@ from spaseq.paths.graph.updates.merging import Edge
 from spaseq.paths.graph.updates.reached import ALWAYS, NEVER, Asked, Pair, Reached
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.transitions import automaton_of
-from spaseq.paths.search.memory import Memory
+from spaseq.paths.search.running import Memory
 from spaseq.terms.interop import RdflibTerm, to_rdflib
 
 #: Bytes of a place of a run with its pair, and of an edge that it may take, about; counted against
@@ -26,7 +26,7 @@ from spaseq.terms.interop import RdflibTerm, to_rdflib
 _PLACE: Final = 150
 _EDGE: Final = 250
 
-#: So many edges wait at most until somebody asks.
+#: At most this many edges wait until pairs are read.
 _MOST_TOLD: Final = 1 << 16
 
 #: What has left the window is looked for when so many places are kept, and as often as they double.
@@ -83,7 +83,11 @@ class Watch:
         intern = self._dictionary.intern
         terms = _terms_of(found)
         self._asked = Asked(
-            found, {term: intern(term) for term in terms}, _ends(graph, sources), _ends(graph, targets)
+            found,
+            {term: intern(term) for term in terms},
+            self._dictionary.term,
+            _ends(graph, sources),
+            _ends(graph, targets),
         )
         self._limits, self._expression = graph.limits, compiled.expression
         self._times: dict[Edge, float] = {}
@@ -132,7 +136,7 @@ class Watch:
             raise ValueError(f"time={time}: what is watched through a window is at {self._last} already")
 
     def tell(self, edges: Sequence[Edge], present: bool, time: int | None) -> None:
-        """These edges come or go. Cheap: they are looked at when somebody asks."""
+        """Note edges that come or go. They are searched when pairs are read."""
         if time is not None:
             self._last = time
         if self._error is not None:
@@ -140,7 +144,7 @@ class Watch:
         self._told.append(_Told(edges, present, ALWAYS if time is None or self._window is None else time))
         self._waiting += len(edges)
         if self._waiting > _MOST_TOLD:
-            with suppress(LimitError):  # which is raised when somebody asks
+            with suppress(LimitError):  # raised when pairs are read
                 self._catch_up()
 
     # --- keeping up
@@ -235,7 +239,7 @@ def _terms_of(found: Any) -> set[Any]:
 
 
 def _ends(graph: Snapshot, values: Any) -> frozenset[int] | None:
-    """Ids of given ends; those that are no nodes may become some."""
+    """Return the ids of given ends. Terms that are not nodes yet have ids, too."""
     if values is None:
         return None
     nodes, strangers = graph.numbers(values)

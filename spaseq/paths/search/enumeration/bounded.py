@@ -19,8 +19,7 @@ from spaseq.paths.language.modes import Mode
 from spaseq.paths.path import Path
 from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.search.enumeration.expansion import TAKEN_BYTES, TRACE_BYTES, Expansion, Trace, allowed
-from spaseq.paths.search.memory import Memory
-from spaseq.paths.search.stopping import current
+from spaseq.paths.search.running import Memory, current
 
 #: What an edge takes, in seconds, until it was measured.
 _EDGE: Final = 1e-6
@@ -39,7 +38,7 @@ UNSEARCHED: Final = "ends not searched"
 class Allowance:
     """What a search may take under a budget. ``shed``: what it has given up.
 
-    Its time goes on only while somebody waits for a path. ``paths`` in the making may be kept, and ``edges``
+    Its time goes on only while a caller waits for a path. ``paths`` in the making may be kept, and ``edges``
     of a node looked at; None is no bound.
     """
 
@@ -87,14 +86,14 @@ class Allowance:
         return (self._latency - now) / max(each, 1e-12)
 
     def give_up(self, count: int, what: str) -> None:
-        """So much of this is shed."""
+        """Add to the count of what was shed."""
         if not count:
             return
         shed = self.shed
         if not shed.active:
             warn(f"{self._about}: not all paths are walked, as that would break the bound")
         shed.active = True
-        # What lies behind edges that nobody looked at cannot be told.
+        # What lies behind edges that were not looked at is unknown.
         shed.recall = None
         shed.partial_matches += count
         shed.by_state[what] = shed.by_state.get(what, 0) + count

@@ -18,10 +18,11 @@ from spaseq.paths.language.modes import Mode
 from spaseq.paths.language.transitions import Tests, Transition
 from spaseq.paths.path import Path
 from spaseq.paths.search._kernel import Flags, Ids, Nodes, distances
-from spaseq.paths.search.memory import Memory
-from spaseq.paths.search.pair import length_between
-from spaseq.paths.search.product import Product
+from spaseq.paths.search._kernel_cheapest import Costs
+from spaseq.paths.search.enumeration.weighted import Weights, predicates_of
+from spaseq.paths.search.product import Product, length_between
 from spaseq.paths.search.rare_labels import EVERYWHERE
+from spaseq.paths.search.running import Memory
 from spaseq.paths.search.workspace import Workspace
 
 #: So many edges taken are kept; then all are forgotten.
@@ -64,15 +65,24 @@ class Expansion:
     """Takes edges by the transitions of an automaton; it can end from the places with a ``distance``."""
 
     def __init__(
-        self, graph: Snapshot, product: Product, distance: Nodes, memory: Memory, kept: int | None = None
+        self,
+        graph: Snapshot,
+        product: Product,
+        distance: Nodes | Costs,
+        memory: Memory,
+        kept: int | None = None,
+        weights: Weights | None = None,
     ) -> None:
-        """``kept``: so many edges taken are kept, if fewer than usual."""
+        """``kept``: at most this many edges taken are kept. Without ``weights`` each edge costs 1."""
         self.graph = graph
         self._nodes = graph.nodes
         self.memory = memory
         self._room = min(_KEPT if kept is None else kept, _KEPT, memory.left // (2 * TAKEN_BYTES))
         self._product = product
         self._distance = distance
+        self._weights = weights
+        #: The least cost of going on, where the end is reached already.
+        self.least = 1 if weights is None else 0
         self._readers: dict[int, tuple[_Reader, ...]] = product.readers
         self._kept: dict[tuple[int, int], list[Taken]] = {}
         self._count = 0
@@ -92,10 +102,15 @@ class Expansion:
                 useful |= 1 << state
         return useful
 
-    def remaining(self, node: int, states: int) -> int:
-        """The number of edges from the node to the end, from one of these states, all of them useful."""
+    def remaining(self, node: int, states: int) -> float:
+        """Return the cost from the node to the end, from one of these states, all of them useful."""
         nodes, distance = self._nodes, self._distance
-        return min(int(distance[state * nodes + node]) for state in bits(states))
+        return min(distance.item(state * nodes + node) for state in bits(states))
+
+    def cost(self, before: int, taken: Taken) -> float:
+        """Return the cost of an edge that is taken from a node."""
+        predicate, forward, after, _ = taken
+        return 1 if self._weights is None else self._weights.cost(edge_of(before, predicate, forward, after))
 
     def degree(self, node: int, states: int) -> int:
         """How many edges of a node these states read."""
@@ -148,7 +163,7 @@ class Expansion:
         transitions: dict[tuple[int, bool], list[Transition]] = {}
         for transition in self._product.automaton.transitions:
             if states >> transition.source & 1:
-                for predicate in self._predicates(transition.relation.step):
+                for predicate in predicates_of(self.graph, transition.relation.step):
                     transitions.setdefault((predicate, transition.relation.step.inverse), []).append(
                         transition
                     )
@@ -167,27 +182,30 @@ class Expansion:
             row = self._product.relations.step(step, self.memory)
             yield _Reader(row, predicate, inverse, free, tuple(guarded))
 
-    def _predicates(self, step: Step) -> list[int]:
-        """The numbers of the predicates that a step takes."""
-        given = {n for p in step.predicates if (n := self.graph.predicate_number(p)) is not None}
-        return [p for p in range(self.graph.predicates) if p not in given] if step.negated else sorted(given)
-
     def _flags(self, tests: Tests) -> Flags | None:
         return self._product.relations.passing(tests) if tests else None
 
 
 class Trace:
-    """A path in the making: its last node, and what is before it."""
+    """A path in the making: its last node, and what is before it. ``length``: the cost of its edges."""
 
     __slots__ = ("before", "forward", "length", "node", "predicate", "states")
 
-    def __init__(self, node: int, states: int, before: Trace | None, predicate: int, forward: bool) -> None:
+    def __init__(
+        self,
+        node: int,
+        states: int,
+        before: Trace | None,
+        predicate: int,
+        forward: bool,
+        cost: float = 1,
+    ) -> None:
         self.node = node
         self.states = states
         self.before = before
         self.predicate = predicate
         self.forward = forward
-        self.length: int = before.length + 1 if before else 0
+        self.length: float = before.length + cost if before else 0
 
     def path(self, graph: Snapshot) -> Path:
         """The path, from where it begins."""

@@ -23,19 +23,18 @@ import numpy as np
 from spaseq.bounds import Shed
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Expression
-from spaseq.paths.language.modes import Mode, check_finite, read_mode
+from spaseq.paths.language.modes import Choice, Mode, check_finite
 from spaseq.paths.path import Path
 from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.search._kernel import Ids, Nodes
-from spaseq.paths.search.asked import Asked
 from spaseq.paths.search.enumeration.bounded import Allowance, some_paths
 from spaseq.paths.search.enumeration.expansion import Distances, Expansion, edge_of
 from spaseq.paths.search.enumeration.shortest import Between, is_nearest, shortest_paths
-from spaseq.paths.search.memory import Memory
+from spaseq.paths.search.enumeration.weighted import Weights
 from spaseq.paths.search.pairs import both, cheaper_end, rare_cut
 from spaseq.paths.search.product import Product
 from spaseq.paths.search.rare_labels import EVERYWHERE, mark
-from spaseq.paths.search.stopping import current
+from spaseq.paths.search.running import Asked, Memory, current
 
 #: What a node takes on the path that is looked at.
 _NODE_BYTES: Final = 400
@@ -71,46 +70,53 @@ def find_paths(
     expression: str | Expression,
     sources: Any,
     targets: Any,
-    mode: str,
-    shortest: int | None,
-    max_paths: int | None,
+    choice: Choice,
+    max_paths: int | None = None,
     budget: Budget | None = None,
+    weights: Any = None,
 ) -> Paths:
     """The paths of an expression from sources to targets (terms, one or several, or None for all).
 
-    ``mode`` as in GQL: ``[ALL | ANY | ANY SHORTEST | ALL SHORTEST | SHORTEST k] [WALK | TRAIL | SIMPLE |
-    ACYCLIC]``, per pair of endpoints; ``shortest=k`` for SHORTEST k. A path counts once, however it is
+    ``choice`` is that of ``read_mode``, per pair of endpoints. A path counts once, however it is
     matched; two paths are the same if they have the same nodes and edges.
 
     With ``budget.latency`` or ``budget.memory`` it is best effort: what is found is among the paths without
     a bound, in another order where all are wanted, and ``shed`` says what was given up; a warning says so
-    once. Time is what the search takes, and not who reads its paths. What ``budget`` says of paths and tokens
+    once. The time between two reads of paths does not count. What ``budget`` says of paths and tokens
     is for ``retrieve``.
 
     Raises QueryMeaningError for ALL
     WALK with ``*``, ``+`` or ``{n,}``.
     """
-    choice = read_mode(mode, shortest)
+    costs = None
+    if weights is not None:
+        if choice.everything:
+            raise ValueError("weights are for the shortest paths: ask for mode='ANY SHORTEST', or shortest=k")
+        costs = Weights(graph, weights)
     compiled, memory = graph.compile(expression), graph.memory(expression)
     check_finite(compiled.expression, choice)
     forward, backward = graph.product(expression), graph.product(expression, backwards=True)
     given = None if sources is None else graph.numbers(sources)
     wanted = None if targets is None else graph.numbers(targets)
     allowance = Allowance(budget, f"paths {expression}") if budget is not None and budget.is_bound else None
-    strange = (Path(graph, (graph.nodes,), (), (), stranger) for stranger in forward.strangers(given, wanted))
+    nothing = None if costs is None else 0.0
+    strange = (
+        Path(graph, (graph.nodes,), (), (), stranger, nothing)
+        for stranger in forward.strangers(given, wanted)
+    )
     begins, ends = (None if side is None else side[0] for side in (given, wanted))
 
     def chained() -> Iterator[Path]:
         yield from strange
         if is_nearest(choice, begins, ends):  # searched from both ends: the middle is of no use
             between = Between(begins, ends, EVERYWHERE)
-            yield from shortest_paths(graph, forward, backward, memory, between, choice, allowance)
+            yield from shortest_paths(graph, forward, backward, memory, between, choice, allowance, costs)
             return
         with _between(graph, expression, memory, begins, ends) as between:
             if choice.everything:
                 yield from _all(graph, forward, backward, memory, between, choice.mode, allowance)
             else:
-                yield from shortest_paths(graph, forward, backward, memory, between, choice, allowance)
+                yield from shortest_paths(graph, forward, backward, memory, between, choice, allowance, costs)
 
     if allowance is None:
         return Paths(chained(), max_paths)

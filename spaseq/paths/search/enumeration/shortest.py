@@ -8,9 +8,10 @@ longest.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import count
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -20,9 +21,12 @@ from spaseq.paths.path import Path
 from spaseq.paths.search._kernel import Ids, Nodes
 from spaseq.paths.search.enumeration.bounded import UNFINISHED, UNSEARCHED, Allowance
 from spaseq.paths.search.enumeration.expansion import TRACE_BYTES, Distances, Expansion, Trace, allowed
-from spaseq.paths.search.memory import Memory
+from spaseq.paths.search.enumeration.weighted import Cheapest, Weights
 from spaseq.paths.search.product import Product
-from spaseq.paths.search.stopping import current
+from spaseq.paths.search.running import Memory, current
+
+#: Costs are sums of floats in any order; costs within this factor are equal.
+_ROUNDING: Final = 1 + 1e-9
 
 
 class Between(NamedTuple):
@@ -53,8 +57,9 @@ def shortest_paths(
     between: Between,
     choice: Choice,
     allowance: Allowance | None,
+    weights: Weights | None = None,
 ) -> Iterator[Path]:
-    """Search breadth first from each node of one end, then for the paths back from the nodes reached.
+    """Search from each node of one end, breadth first or by weights, then for the paths back to it.
 
     When an allowance is used up, the paths found until then are among the shortest all the same.
     """
@@ -64,8 +69,12 @@ def shortest_paths(
         forward, backward, begins, ends = backward, forward, ends, begins
     wanted = None if ends is None else frozenset(ends.tolist())
     with graph.workspaces.borrow(memory) as workspace:
-        measured = Distances(graph, forward, workspace)
-        expansion = Expansion(graph, backward, measured.distance, memory)
+        measured = (
+            Distances(graph, forward, workspace)
+            if weights is None
+            else Cheapest(graph, forward, weights, memory)
+        )
+        expansion = Expansion(graph, backward, measured.distance, memory, weights=weights)
         roots = (forward.candidates() if begins is None else begins).tolist()
         for done, root in enumerate(roots):
             if allowance is not None and allowance.room() < 1:
@@ -87,20 +96,20 @@ def shortest_paths(
 
 
 def _nearest(
-    measured: Distances,
+    measured: Distances | Cheapest,
     backward: Product,
     root: int,
     is_empty: bool,
     wanted: frozenset[int] | None,
     inside: Nodes,
     choice: Choice,
-) -> Iterator[tuple[int, int | None]]:
+) -> Iterator[tuple[int, float | None]]:
     """Measure how far places are from the root; yield the nodes to search from, and how long paths may be.
 
     For the shortest to one node, only what lies on the shortest walks is measured first. If none of them is
     allowed by the mode, everything is. ``is_empty``: a path from the root to itself may have no edge.
     """
-    if wanted is not None and len(wanted) == 1 and _is_of_nearest(choice):
+    if isinstance(measured, Distances) and wanted is not None and len(wanted) == 1 and _is_of_nearest(choice):
         (node,) = wanted
         if is_empty and node == root:
             yield node, 0
@@ -124,7 +133,7 @@ def _best_first(
     empty: bool,
     choice: Choice,
     allowance: Allowance | None,
-    longest: int | None,
+    longest: float | None,
 ) -> Iterator[Path]:
     """Yield the shortest paths between two nodes, in the direction of the expansion, by length.
 
@@ -132,17 +141,18 @@ def _best_first(
     """
     graph, memory = expansion.graph, expansion.memory
     left = 1 if choice.count is None else choice.count
+    weighted = expansion.least == 0
     if empty:
-        yield Path(graph, (start,), (), ())
+        yield Path(graph, (start,), (), (), cost=0.0 if weighted else None)
         left -= 1
         if left == 0:
             return
     number = count()
     states = expansion.useful(start, expansion.initial)
-    # (edges at least, the longest first among equals, the first found, the path, whether it is complete)
-    waiting = [(0, 0, next(number), Trace(start, states, None, 0, True), False)]
+    # (the least cost, the longest first among equals, the first found, the path, whether it is complete)
+    waiting = [(0.0, 0.0, next(number), Trace(start, states, None, 0, True), False)]
     wanted = left
-    lengths: list[int] = []  # of the shortest complete ones so far, negative: what is longer is of no use
+    lengths: list[float] = []  # of the shortest complete ones so far, negative: what is longer is of no use
     most = memory.left // TRACE_BYTES
     stop = current()
     while waiting:
@@ -154,7 +164,8 @@ def _best_first(
             raise memory.error(len(waiting) * TRACE_BYTES, f"{len(waiting):,} paths in the making")
         _, _, _, trace, complete = heappop(waiting)
         if complete:
-            yield trace.path(graph)
+            found = trace.path(graph)
+            yield replace(found, cost=trace.length) if weighted else found
             if not choice.ties:
                 left -= 1
                 if left == 0:
@@ -168,7 +179,7 @@ def _best_first(
             if not may:
                 continue
             predicate, forward, node, states = taken
-            further = Trace(node, states, trace, predicate, forward)
+            further = Trace(node, states, trace, predicate, forward, expansion.cost(trace.node, taken))
             if len(lengths) == wanted:
                 longest = -lengths[0]
             if node == end and states & expansion.accepting and _fits(further.length, longest):
@@ -177,7 +188,7 @@ def _best_first(
                 if len(lengths) > wanted:
                     heappop(lengths)
             if not closes:
-                least = further.length + max(1, expansion.remaining(node, states))
+                least = further.length + max(expansion.least, expansion.remaining(node, states))
                 if _fits(least, longest):
                     heappush(waiting, (least, -further.length, next(number), further, False))
 
@@ -186,8 +197,8 @@ def _is_over(allowance: Allowance, paths: int) -> bool:
     return allowance.room() < 1 or (allowance.paths is not None and paths > allowance.paths)
 
 
-def _fits(length: int, longest: int | None) -> bool:
-    return longest is None or length <= longest
+def _fits(length: float, longest: float | None) -> bool:
+    return longest is None or length <= longest * _ROUNDING
 
 
 def _reversed(path: Path) -> Path:
@@ -196,4 +207,4 @@ def _reversed(path: Path) -> Path:
         not forward or before == after
         for before, after, forward in zip(path.nodes, path.nodes[1:], path.forward, strict=False)
     )
-    return Path(path.graph, path.nodes[::-1], path.predicates[::-1], ahead[::-1])
+    return replace(path, nodes=path.nodes[::-1], predicates=path.predicates[::-1], forward=ahead[::-1])
