@@ -22,7 +22,6 @@ from spaseq.language.reading.parser import parse
 from spaseq.language.syntax import Query
 from spaseq.spark._checkpoints import JOB, committing, require_begun_by
 from spaseq.spark.sinks._lines import BAD, LATE, MATCH, SHED
-<<<<<<< REVIEW
 from spaseq.spark.sinks._outputs import (
     EXTENSIONS,
     LETTERS,
@@ -32,12 +31,7 @@ from spaseq.spark.sinks._outputs import (
     form_of,
     write_lines,
 )
-||||||| base
-from spaseq.spark.sinks._outputs import EXTENSIONS, LETTERS, MATCHES, Form, Outputs, form_of, write_lines
-=======
-from spaseq.spark.sinks._outputs import EXTENSIONS, LETTERS, MATCHES, Form, Outputs, form_of, write_lines
 from spaseq.spark.source._blocks import arrow_schema
->>>>>>> THEIRS
 from spaseq.spark.source._files import DRAFT, delete, drafted, join, move, normal
 from spaseq.spark.stages._job import canonical
 
@@ -96,7 +90,7 @@ def save(
         with committing(found.sparkSession, checkpoint or ""):
             return _as_parquet(frame, str(folder), checkpoint, mode, trigger)
     places = Outputs(canonical(prepared), normal(folder), normal(letters or folder))
-    files = AnswerFiles(places, Form(form))
+    files = AnswerFiles(places, OutputForm(form))
     if not found.isStreaming:
         places.require(mode)
         files.write(frame, replaces=mode == "overwrite")
@@ -195,7 +189,7 @@ class AnswerFiles:
             begin = f"{self.places.prefix(what)}{name}-"
             known = self.places.files(what)
             stale = {path for path in known if replaces or path.rpartition("/")[2].startswith(begin)}
-            extension = EXTENSIONS[self.form if what == MATCHES else Form.NDJSON]
+            extension = EXTENSIONS[self.form if what == MATCHES else OutputForm.NDJSON]
             mine = [path for kind, path in drafts if kind == what]
             for place, draft in enumerate(mine):
                 final = join(self.places.of(what), f"{begin}{place:04}.{extension}")

@@ -275,7 +275,7 @@ class Bucket:
         return State(self._head(), {kept.number: kept.data for kept in self._kept})
 
     def _head(self) -> bytes:
-        progress = self._remote.progress(-_END if self._bounds.counted else self._horizon())
+        progress = self._remote.progress(-_END if self._window.counted else self._horizon())
         term = self._dictionary.term
         header = {
             "job": self._job.identity,
