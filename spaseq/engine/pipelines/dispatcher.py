@@ -1,4 +1,4 @@
-"""The queries of an engine, and what events and the passing of time do to them; one thread at a time."""
+"""The queries of an engine, and how events and time reach them; one thread at a time."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 class Dispatcher(Routes):
     """Registered queries, and how far their streams have come.
 
-    Those that read the same streams have their order and index in common: a ``StreamSet``. What is raised in
-    a query ends that query, and only that (inside an order, those that share it); what a callback raises is
-    collected where it is called. So an exception leaves each query either whole or over. An interrupt that is
-    noted leaves what was not begun in ``jobs``. ``events`` counts those that arrived.
+    Queries that read the same streams share an order and an index: a ``StreamSet``. An exception in a query
+    ends that query only (in an order, the queries that share it). Exceptions of callbacks are collected by
+    the delivery. So after an exception each query is either consistent or over. A noted interrupt leaves jobs
+    that have not begun in ``jobs``. ``events`` counts the arrived ones.
     """
 
     def __init__(
@@ -44,42 +44,43 @@ class Dispatcher(Routes):
     ) -> None:
         self.events = 0
         self._turn = turn
-        #: Told of all events as they arrive. It must not raise.
+        #: Called with all events as they arrive. It must not raise.
         self.seen: Callable[[EventBatch], None] | None = None
         super().__init__(dictionary, sharing, rejects, limits, lateness)
-        #: What must be done when things move on, besides what is stirred: what stream sets have released.
+        #: Work to do when time or events advance, besides stirred stream sets: the events released to
+        #: queries.
         self.jobs = self._no_jobs()
         #: Events of several streams that have waited, in order: ``move`` takes them first.
         self.arriving: Sequence[tuple[int, EventBatch]] = ()
-        #: What every event from outside has to conform to, if there is such a thing.
+        #: Shapes that every event from outside must conform to, if any.
         self.shapes: Shapes | None = None
-        #: What takes down all that happens, if somebody asked for that.
+        #: Records everything that happens, if there is a state.
         self.journal: Journal | None = None
 
     def _no_jobs(self) -> Jobs:
         return Jobs(self._dictionary, self._sharing, self._turn, self._is_alone, self._pass_on)
 
     def abort(self, interrupt: BaseException) -> None:
-        """End all queries, and forget what they had: something was interrupted in the middle."""
+        """End all queries and discard their memory: a call was interrupted in the middle."""
         self.jobs.fail([query for query in self.queries if not query.handle.is_over], interrupt)
         failed, self.jobs, self.arriving = self.jobs, self._no_jobs(), ()
         self.jobs.take_over(failed)
         self._clear()
 
     def unhold(self) -> None:
-        """No stream is read."""
+        """Hold nothing back: no stream is read."""
         held = {s for i in self.stream_sets for s, clock in i.order.clocks.items() if clock.holds}
         for stream in held.difference(self._makers):
             self.hold(stream, False)
 
     def arrive(self, stream: int, batch: EventBatch) -> None:
-        """Events of a stream are there."""
+        """Let events of a stream arrive."""
         if isinstance(batch, Single) and self._steps(stream, batch):
             return
         self.admit(stream, batch)
 
     def admit(self, stream: int, batch: EventBatch) -> EventBatch:
-        """The same; return the events that conform to the shapes, all if there are none.
+        """Return the events that conform to the shapes; the whole batch if there are none.
 
         An event that does not conform has an arrival number, so that the others keep theirs.
         """
@@ -98,9 +99,9 @@ class Dispatcher(Routes):
         return batch.take(np.setdiff1d(np.arange(len(batch)), [*problems])) if problems else batch
 
     def _steps(self, stream: int, event: Single) -> bool:
-        """Takes an event that waits for nothing, as nothing waits for it; false if it is no such event.
+        """Process an event at once, if nothing waits and it need not wait; otherwise return False.
 
-        It does what ``enter`` and ``move`` do, without asking each time.
+        Does what ``enter`` and ``move`` do, with fewer tests.
         """
         jobs, readers = self.jobs, self._next(stream, event.clock, event.at.time)
         if readers is None or event.at.n != self._arrivals[stream]:
@@ -114,7 +115,9 @@ class Dispatcher(Routes):
         return True
 
     def _next(self, stream: int, clock: Clock, time: int) -> Sequence[StreamSet] | None:
-        """Who take an event that waits for nothing, as nothing waits for it; None if it is no such event."""
+        """Return the stream sets that take an event at once, as nothing waits; None if there is no such
+        shortcut.
+        """
         readers, jobs = self._readers.get(stream), self.jobs
         if jobs.wait or self._makers or self._stirred or self.arriving or not readers:
             return None
@@ -124,7 +127,7 @@ class Dispatcher(Routes):
             return None
         several = len(readers) > 1
         for stream_set in readers:
-            # Of two of the same streams one may become a part of the other.
+            # Of two stream sets of the same streams, one may be merged into the other.
             if not stream_set.is_next(clock, time) or (
                 several and len(self._stream_sets[stream_set.streams]) > 1
             ):
@@ -132,17 +135,17 @@ class Dispatcher(Routes):
         return readers
 
     def _give(self, stream_set: StreamSet, do: Callable[[StreamSet], None]) -> None:
-        """Gives an event that has arrived to some who read it: an error in there ends those."""
+        """Call ``do`` with a stream set for an event that has arrived; an error ends its queries."""
         try:
             do(stream_set)
         except Exception as error:
             self.jobs.fail(stream_set.live, error)
 
     def passes(self, stream: int, clock: Clock, time: int, graph: int, terms: Sequence[int]) -> bool:
-        """Takes an event by itself that one query, one group or nobody has to take; else says false.
+        """Process an event alone if it concerns one query, one group or none; otherwise return False.
 
-        What most are that are pushed: the numbers that it is are all that is made of it. ``graph``: its
-        graph's name; ``terms``: those of its triples, one after the other.
+        Most pushed events are such. Their numbers suffice; no object is made. ``graph``: the id of its
+        graph's name; ``terms``: of its triples, in a row.
         """
         readers = self._next(stream, clock, time)
         found = None if readers is None else self._concerned(readers, stream, terms)
@@ -204,7 +207,7 @@ class Dispatcher(Routes):
     def _concerned(
         self, readers: Sequence[StreamSet], stream: int, terms: Sequence[int]
     ) -> Sequence[Registered] | None:
-        """The queries that an event may concern which came alone; None if others are to be told of it."""
+        """Return the queries that an event may concern; None if other queries must see it, too."""
         found: Sequence[Registered] = ()
         for stream_set in readers:
             if not stream_set.is_plain:
@@ -214,13 +217,13 @@ class Dispatcher(Routes):
         return found
 
     def _pass_by(self, readers: Sequence[StreamSet], event: Single) -> None:
-        """An event arrives that several orders have."""
+        """Let an event arrive that concerns no query, in all orders that have it."""
         self._arrivals[event.at.stream], self.events = event.at.n + 1, self.events + 1
         for stream_set in readers:
             self._give(stream_set, lambda stream_set: stream_set.take_over(event))
 
     def enter(self, stream: int, batch: EventBatch) -> None:
-        """Takes events from outside; ``move`` says what becomes of them."""
+        """Take events from outside, without ``move``, which releases them."""
         journal, before = self.journal, self._arrivals[stream]
         if journal is None:
             self._take(stream, batch)
@@ -233,16 +236,16 @@ class Dispatcher(Routes):
                 journal.arrived(stream, before, batch)
 
     def number(self, stream: int, first: int) -> None:
-        """The next event of a stream has this arrival number."""
+        """Set the arrival number of a stream's next event."""
         self._arrivals[stream] = first
 
     @property
     def arrivals(self) -> Mapping[int, int]:
-        """How many events of each stream there were."""
+        """How many events of each stream have arrived."""
         return self._arrivals
 
     def move(self) -> None:
-        """Every query goes to its watermark, and what that completes is delivered."""
+        """Advance every query to its watermark, and deliver the matches."""
         jobs = self.jobs
         if self.arriving:
             self._take_waiting()
@@ -261,7 +264,7 @@ class Dispatcher(Routes):
                 self._merge(stream_set)
 
     def promise(self, clock: Clock, time: int, stream: int | None) -> None:
-        """No event before ``time`` will come, of a stream or of any that no query makes."""
+        """Promise that no event before ``time`` will come, of a stream or of all that no query makes."""
         if self.journal is not None:
             self.journal.promised(clock, time, stream)
         made = {s for s in self._makers if self._made_by(s)}
@@ -273,7 +276,7 @@ class Dispatcher(Routes):
         self.move()
 
     def hold(self, stream: int, holds: bool) -> None:
-        """A stream that is read holds the others back, one that has ended or is idle does not."""
+        """Let a stream hold the others back, while it is read, or no longer, when it has ended or is idle."""
         if self.journal is not None:
             self.journal.held(stream, holds)
         for stream_set in self._readers.get(stream, ()):
@@ -283,10 +286,10 @@ class Dispatcher(Routes):
             self._stirred[stream_set] = None
 
     def close(self) -> None:
-        """No event will come: every window ends."""
+        """End every window: no event will come."""
         self._closing = True
         self.jobs.work()
-        # Layer by layer: what queries make at the end is for others.
+        # Layer by layer: queries' last derived events are for other queries.
         for layer in sorted({stream_set.layer for stream_set in self.stream_sets}):
             stream_sets = [stream_set for stream_set in self.stream_sets if stream_set.layer == layer]
             self._release(stream_sets, last=True)
@@ -296,7 +299,7 @@ class Dispatcher(Routes):
     # --- inside -----------------------------------------------------------------------------------
 
     def _take(self, stream: int, batch: EventBatch) -> None:
-        """Hands a stream's events to the queries that read it; rejects what comes too late."""
+        """Pass a stream's events to the queries that read it, and reject late ones."""
         numbered = batch.renumber(self._arrivals[stream])
         readers = [stream_set for stream_set in self._readers.get(stream, ()) if stream_set.is_live]
         late: dict[int, tuple[int, Stamp | None]] = {}
@@ -316,7 +319,7 @@ class Dispatcher(Routes):
             try:
                 found = stream_set.order.add(numbered)
             except Exception as error:
-                # The others still get the event, and are moved on by the next one.
+                # The others still get the event; the next event advances them.
                 self.jobs.fail(stream_set.live, error)
                 continue
             stream_set.late += len(found)
@@ -335,13 +338,13 @@ class Dispatcher(Routes):
         return bool(self.arriving or self.jobs.wait)
 
     def _take_waiting(self) -> None:
-        """Hand on what has waited."""
+        """Process the events that have waited."""
         arriving, self.arriving = self.arriving, ()
         for stream, batch in arriving:
             self.enter(stream, batch)
 
     def _release(self, stream_sets: Iterable[StreamSet], *, last: bool = False) -> None:
-        """Lets queries have what the watermark has reached; ``last``: all that is left."""
+        """Release to queries the events that the watermark has reached; ``last``: all events left."""
         jobs = self.jobs
         for stream_set in stream_sets:
             try:
@@ -358,7 +361,7 @@ class Dispatcher(Routes):
         jobs.work()
 
     def _merge(self, stream_set: StreamSet) -> None:
-        """Makes one of two stream sets that have come to the same state."""
+        """Merge a stream set with another that has come to the same state."""
         alike, jobs = self._stream_sets.get(stream_set.streams, []), self.jobs
         for other in alike[1:]:
             if not alike[0].equals(other):
@@ -372,18 +375,18 @@ class Dispatcher(Routes):
                 for stream in other.order.clocks:
                     self._readers[stream].remove(other)
             except Exception as error:
-                # Some have a place in both.
+                # Some of these queries are already in the other one.
                 jobs.fail(moving, error)
                 raise
             if jobs.wait:
                 jobs.work()
 
     def _is_alone(self, query: Registered) -> bool:
-        """Whether the order of a query is the only one of its streams."""
+        """Return whether a query's order is the only one of its streams."""
         return len(self._stream_sets.get(query.stream_set.streams, ())) == 1
 
     def _pass_on(self, query: Registered, output: int) -> None:
-        """Gives the events of REGISTER STREAM to the queries that read that stream."""
+        """Pass the events of REGISTER STREAM to the queries that read that stream."""
         derived = query.pipeline.answers.derived()
         if derived is not None:
             self._take(output, derived)
